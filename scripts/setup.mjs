@@ -1,0 +1,26 @@
+// Brings a fresh clone to where everything runs: packages from the lock file, then the build.
+// Does nothing twice: both steps are skipped or incremental when they are up to date.
+import { spawnSync } from "node:child_process";
+import { existsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const [major, minor] = process.versions.node.split(".").map(Number);
+if (major < 20 || (major === 20 && minor < 19)) {
+  console.error(`Situ needs Node 20.19 or newer; this is ${process.version}.`);
+  process.exit(1);
+}
+
+function run(command, args) {
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: "inherit" });
+  if (error) console.error(`${command}: ${error.message}`);
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+const installed = join(root, "node_modules", ".package-lock.json");
+const locked = join(root, "package-lock.json");
+if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(locked).mtimeMs) {
+  run("npm", ["ci", "--no-fund", "--no-audit"]);
+}
+run(process.execPath, [join(root, "node_modules", "typescript", "bin", "tsc"), "-p", root]);

@@ -1,0 +1,244 @@
+/** What the generated codecs call: checks with a clear error, and the values that need a loop. */
+
+import type { Views } from "../../memory/views.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { MAX_VALUE_BYTES } from "../../runtime/limits.ts";
+
+function shown(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (typeof value === "string") return `the string ${JSON.stringify(value.slice(0, 40))}`;
+  if (typeof value === "bigint") return `the bigint ${value}n`;
+  if (typeof value === "number" || typeof value === "boolean")
+    return `the ${typeof value} ${value}`;
+  return value === null ? "null" : `a ${value.constructor?.name ?? typeof value}`;
+}
+
+export function wrongType(where: string, expected: string, value: unknown): never {
+  throw new SituError("SITU_TYPE", `${where}: expected ${expected}, got ${shown(value)}`);
+}
+
+export function unknownField(where: string, name: string): never {
+  throw new SituError("SITU_TYPE", `${where}: there is no field ${JSON.stringify(name)}`);
+}
+
+export function keyField(where: string, name: string): never {
+  throw new SituError(
+    "SITU_TYPE",
+    `${where}: ${name} is part of the key and cannot be updated; delete the row and insert it anew`,
+  );
+}
+
+export function tooLong(where: string, bytes: number, max: number): never {
+  throw new SituError("SITU_TOO_LARGE", `${where}: ${bytes} bytes, at most ${max} are allowed`);
+}
+
+/** A short text or byte value in its fixed place; bounded, whatever lies there. */
+export function readInlineString(views: Views, at: number, max: number): string {
+  const length = Math.min(views.u8[at], max);
+  if (length > ASCII_LOOP_BYTES) return views.bytes.toString("utf8", at + 1, at + 1 + length);
+  const { u8 } = views;
+  let text = "";
+  for (let i = 1; i <= length; i++) {
+    const code = u8[at + i];
+    if (code >= 0x80) return views.bytes.toString("utf8", at + 1, at + 1 + length);
+    text += String.fromCharCode(code);
+  }
+  return text;
+}
+
+/** Up to here, building a string by characters beats the call into native code. */
+const ASCII_LOOP_BYTES = 16;
+
+export function readInlineBytes(views: Views, at: number, max: number): Uint8Array {
+  const length = Math.min(views.u8[at], max);
+  return views.u8.slice(at + 1, at + 1 + length);
+}
+
+/** Writes into zeroed or earlier space: what is left behind the value is zeroed. */
+export function writeInlineString(
+  views: Views,
+  at: number,
+  value: string,
+  max: number,
+  where: string,
+): void {
+  const length = Buffer.byteLength(value);
+  if (length > max) tooLong(where, length, max);
+  views.u8.fill(0, at, at + 1 + max);
+  views.u8[at] = length;
+  views.bytes.write(value, at + 1, "utf8");
+}
+
+export function writeInlineBytes(
+  views: Views,
+  at: number,
+  value: Uint8Array,
+  max: number,
+  where: string,
+): void {
+  if (value.length > max) tooLong(where, value.length, max);
+  views.u8.fill(0, at, at + 1 + max);
+  views.u8[at] = value.length;
+  views.u8.set(value, at + 1);
+}
+
+/** Start and end of a value without a place of its own, or an empty range if it makes no sense. */
+function range(views: Views, row: number, at: number, words: number): [number, number] {
+  const offset = views.i32[at];
+  const length = views.i32[at + 1];
+  if (offset < 0 || length < 0 || offset + length > words * 4) return [0, 0];
+  return [row * 4 + offset, row * 4 + offset + length];
+}
+
+export function readString(views: Views, row: number, at: number, words: number): string {
+  const [start, end] = range(views, row, at, words);
+  return views.bytes.toString("utf8", start, end);
+}
+
+export function readBytes(views: Views, row: number, at: number, words: number): Uint8Array {
+  const [start, end] = range(views, row, at, words);
+  return views.u8.slice(start, end);
+}
+
+export function readJson(views: Views, row: number, at: number, words: number): unknown {
+  const text = readString(views, row, at, words);
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Torn by a writer: the version check that follows every read throws this row away.
+    return undefined;
+  }
+}
+
+export function jsonText(value: unknown, where: string): string {
+  const text = JSON.stringify(value);
+  return text === undefined ? wrongType(where, "a value that JSON can hold", value) : text;
+}
+
+/** Appends a value behind the fixed part; returns where the next one goes, in bytes. */
+export function appendString(
+  views: Views,
+  at: number,
+  end: number,
+  value: string,
+  max: number | undefined,
+  where: string,
+): number {
+  const length = Buffer.byteLength(value);
+  if (length > (max ?? MAX_VALUE_BYTES)) tooLong(where, length, max ?? MAX_VALUE_BYTES);
+  ensure(views, end + length, where);
+  views.bytes.write(value, end, "utf8");
+  views.i32[at] = end;
+  views.i32[at + 1] = length;
+  return end + length;
+}
+
+export function appendBytes(
+  views: Views,
+  at: number,
+  end: number,
+  value: Uint8Array,
+  max: number | undefined,
+  where: string,
+): number {
+  if (value.length > (max ?? MAX_VALUE_BYTES)) tooLong(where, value.length, max ?? MAX_VALUE_BYTES);
+  ensure(views, end + value.length, where);
+  views.u8.set(value, end);
+  views.i32[at] = end;
+  views.i32[at + 1] = value.length;
+  return end + value.length;
+}
+
+/** The scratch area is as large as the largest row: what does not fit is too large. */
+function ensure(views: Views, bytes: number, where: string): void {
+  const largest = views.u8.length - 8;
+  if (bytes > largest) {
+    throw new SituError("SITU_TOO_LARGE", `${where}: the row has more than ${largest} bytes`);
+  }
+}
+
+/** Rounds a row up to whole pairs of words, zeroed. */
+export function finish(views: Views, end: number): number {
+  const words = Math.ceil(end / 8) * 2;
+  views.u8.fill(0, end, words * 4);
+  return words;
+}
+
+export function stageText(
+  stage: Views,
+  at: number,
+  value: string,
+  max: number,
+  where: string,
+): number {
+  const length = Buffer.byteLength(value);
+  if (length > max) tooLong(where, length, max);
+  const words = Math.ceil(length / 4);
+  if (words > 0) stage.i32[at + words] = 0;
+  stage.i32[at] = length;
+  stage.bytes.write(value, at * 4 + 4, "utf8");
+  return at + 1 + words;
+}
+
+export function stageBytes(
+  stage: Views,
+  at: number,
+  value: Uint8Array,
+  max: number,
+  where: string,
+): number {
+  if (value.length > max) tooLong(where, value.length, max);
+  const words = Math.ceil(value.length / 4);
+  if (words > 0) stage.i32[at + words] = 0;
+  stage.i32[at] = value.length;
+  stage.u8.set(value, at * 4 + 4);
+  return at + 1 + words;
+}
+
+/** Whether `length` bytes at two places are the same. */
+export function sameBytes(
+  views: Views,
+  at: number,
+  stage: Views,
+  stageAt: number,
+  length: number,
+): boolean {
+  const a = views.u8;
+  const b = stage.u8;
+  for (let i = 0; i < length; i++) if (a[at + i] !== b[stageAt + i]) return false;
+  return true;
+}
+
+/** The same for a value behind the fixed part of a row. */
+export function sameText(
+  views: Views,
+  row: number,
+  at: number,
+  stage: Views,
+  stageAt: number,
+): boolean {
+  const offset = views.i32[at];
+  const length = views.i32[at + 1];
+  if (length !== stage.i32[stageAt] || offset < 0) return false;
+  return sameBytes(views, row * 4 + offset, stage, stageAt * 4 + 4, length);
+}
+
+/** Murmur3's finalizer: every bit of the key reaches the bits that choose shard and bucket. */
+export function mix(hash: number): number {
+  let h = hash;
+  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
+  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
+  return h ^ (h >>> 16);
+}
+
+export function mixWords(stage: Int32Array, from: number, to: number): number {
+  let h = to - from;
+  for (let at = from; at < to; at++) {
+    h ^= Math.imul(
+      (Math.imul(stage[at], 0xcc9e2d51) << 15) | (Math.imul(stage[at], 0xcc9e2d51) >>> 17),
+      0x1b873593,
+    );
+    h = (Math.imul((h << 13) | (h >>> 19), 5) + 0xe6546b64) | 0;
+  }
+  return mix(h);
+}

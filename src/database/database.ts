@@ -1,0 +1,215 @@
+/** An open store. Start reading here: everything a user does begins with one of these methods. */
+
+import { clearInterval, setInterval } from "node:timers";
+import type { Executor } from "../engine/executor.ts";
+import { readObject } from "../engine/objects.ts";
+import { runSync } from "../engine/run.ts";
+import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
+import { Transaction as EngineTransaction } from "../engine/transaction.ts";
+import type { Pointer } from "../memory/pointer.ts";
+import { type Holder, SituError } from "../runtime/errors.ts";
+import { MAX_TIMEOUT_MS, SWEEP_MS, UNIT_BYTES } from "../runtime/limits.ts";
+import type { Store } from "../stores/store.ts";
+import type { AsyncTransaction } from "./async-transaction.ts";
+import { openTable, readCatalogue } from "./catalogue.ts";
+import { AsyncRunner, insideTransaction } from "./run-async.ts";
+import type { StoredSchema } from "./schema.ts";
+import type { Table } from "./table.ts";
+import { type Stores, Transaction } from "./transaction.ts";
+
+/** Under this part of free blocks, the background gives empty ones back for other sizes. */
+const LOW_MEMORY = 0.1;
+
+export interface TransactSyncOptions {
+  /** How long to retry and to wait for others before giving up. */
+  readonly timeoutMs?: number;
+}
+
+export interface TransactOptions extends TransactSyncOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface Stats {
+  /** Who has the store open. */
+  readonly executors: readonly Holder[];
+  readonly epoch: number;
+  readonly memory: {
+    readonly limitBytes: number;
+    /** Memory that the system has given to the store so far. */
+    readonly reservedBytes: number;
+    /** Of that, what is not handed to any executor. */
+    readonly freeBytes: number;
+  };
+  readonly tables: readonly StoredSchema[];
+  /** Summed over all executors that the store ever had. */
+  readonly counters: Readonly<Record<Counter, number>>;
+}
+
+export class Database implements Stores {
+  readonly path: string;
+  readonly #executor: Executor;
+  readonly #timeoutMs: number;
+  /** By a table's ordinal. */
+  readonly #stores: (Store<unknown, unknown> | undefined)[] = [];
+  readonly #opened: Store<unknown, unknown>[] = [];
+  readonly #engineTx: EngineTransaction;
+  readonly #tx: Transaction;
+  readonly #async: AsyncRunner;
+  readonly #sweeper: NodeJS.Timeout;
+  readonly #running = new Set<Promise<unknown>>();
+  #insideSync = false;
+  #closed = false;
+
+  /** Use `open`. */
+  constructor(path: string, executor: Executor, tables: readonly Table[], timeoutMs: number) {
+    this.path = path;
+    this.#executor = executor;
+    this.#timeoutMs = timeoutMs;
+    for (const table of tables) this.#openTable(table);
+    this.#engineTx = new EngineTransaction(executor);
+    this.#tx = new Transaction(this, this.#engineTx);
+    this.#async = new AsyncRunner(executor, this);
+    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS).unref();
+  }
+
+  /** A row by its key: lock-free, never blocks a writer. */
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined {
+    return this.storeOf(table).get(key);
+  }
+
+  /** A copy of an object's bytes, lock-free. */
+  readObject(pointer: Pointer): Uint8Array {
+    this.#check();
+    return readObject(this.#executor, pointer);
+  }
+
+  /**
+   * Runs `body` as a strictly serializable transaction, to the end inside this turn. It is run
+   * again when another transaction got in between, so it should do nothing but use `tx`.
+   */
+  transactSync<T>(body: (tx: Transaction) => T, options?: TransactSyncOptions): T {
+    this.#check();
+    if (this.#insideSync || (this.#asyncSeen && insideTransaction.getStore() === this)) {
+      throw nested();
+    }
+    const timeoutMs = options === undefined ? this.#timeoutMs : this.#timeoutOf(options);
+    this.#insideSync = true;
+    this.#tx.begin(timeoutMs);
+    try {
+      return runSync(this.#executor, this.#engineTx, timeoutMs, body, this.#tx);
+    } finally {
+      this.#tx.end(ended);
+      this.#insideSync = false;
+      this.#maintain();
+    }
+  }
+
+  #asyncSeen = false;
+
+  /** The same for a body that awaits; other transactions of this thread may run in between. */
+  async transact<T>(
+    body: (tx: AsyncTransaction) => T | PromiseLike<T>,
+    options: TransactOptions = {},
+  ): Promise<Awaited<T>> {
+    this.#check();
+    this.#asyncSeen = true;
+    if (this.#insideSync || insideTransaction.getStore() === this) throw nested();
+    const timeoutMs = this.#timeoutOf(options);
+    const running = this.#async.run<T>(body, { timeoutMs, signal: options.signal });
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+      if (!this.#closed) this.#maintain();
+    }
+  }
+
+  stats(): Stats {
+    this.#check();
+    const { control } = this.#executor.memory;
+    const { blocks } = this.#executor.slabs;
+    const counters = COUNTERS.map((name) => [name, counterSum(control, name)]);
+    return {
+      executors: this.#executor.holders(),
+      epoch: this.#executor.epochs.current(),
+      memory: {
+        limitBytes: blocks.limit * UNIT_BYTES,
+        reservedBytes: blocks.count * UNIT_BYTES,
+        freeBytes: blocks.freeUnits() * UNIT_BYTES,
+      },
+      tables: readCatalogue(this.#executor),
+      counters: Object.fromEntries(counters) as Record<Counter, number>,
+    };
+  }
+
+  /** Leaves the store, after the transactions that run; the store itself stays. */
+  async close(): Promise<void> {
+    if (this.#insideSync) throw nested();
+    if (this.#closed) return;
+    this.#closed = true;
+    clearInterval(this.#sweeper);
+    await Promise.allSettled(this.#running);
+    this.#executor.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** For transactions: the store behind a table. */
+  storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
+    if (this.#closed) this.#check();
+    const store = this.#stores[table?.ordinal];
+    if (store === undefined) throw unknownTable(table);
+    return store as Store<Row, Key>;
+  }
+
+  #openTable(table: Table): void {
+    const store = openTable(this.#executor, table);
+    while (this.#stores.length <= table.ordinal) this.#stores.push(undefined);
+    this.#stores[table.ordinal] = store;
+    this.#opened.push(store);
+  }
+
+  #check(): void {
+    if (!this.#closed) return;
+    throw new SituError("SITU_CLOSED", `the database at ${this.path} is closed: open it again`);
+  }
+
+  #timeoutOf({ timeoutMs = this.#timeoutMs }: TransactSyncOptions): number {
+    if (timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
+    throw new SituError(
+      "SITU_CONFIG",
+      `timeoutMs is from 1 to ${MAX_TIMEOUT_MS}, not ${timeoutMs}`,
+    );
+  }
+
+  #maintain(): void {
+    for (let i = 0; i < this.#opened.length; i++) this.#opened[i].maintain();
+  }
+
+  #sweep(): void {
+    this.#executor.sweep();
+    const { blocks } = this.#executor.slabs;
+    const free = blocks.limit - blocks.count + blocks.freeUnits();
+    if (free < blocks.limit * LOW_MEMORY) this.#executor.slabs.releaseEmptyBlocks();
+  }
+}
+
+const ended = new SituError("SITU_CLOSED", "this transaction has ended: its body has returned");
+
+function nested(): SituError {
+  return new SituError(
+    "SITU_NESTED",
+    "a transaction is running here already: use its tx, transactions do not nest",
+  );
+}
+
+function unknownTable(table: Table): SituError {
+  const name = table?.name === undefined ? String(table) : table.name;
+  return new SituError(
+    "SITU_UNKNOWN_TABLE",
+    `table ${name} is not open here: pass it to open({ tables: [...] })`,
+  );
+}

@@ -1,0 +1,177 @@
+/**
+ * Running an asynchronous body until it commits. Between its awaits other transactions of this
+ * thread may run, and commit; each has a read and write set of its own. Committing is the same
+ * synchronous code as for `transactSync`.
+ */
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Executor } from "../engine/executor.ts";
+import { gaveUp, isCallersOwn, storeFull } from "../engine/run.ts";
+import { EXHAUSTED, isSignal } from "../engine/signals.ts";
+import { Transaction as EngineTransaction } from "../engine/transaction.ts";
+import { lockOwner } from "../memory/object.ts";
+import { nowMs, sleep } from "../runtime/clock.ts";
+import { SituError, TimeoutError } from "../runtime/errors.ts";
+import { MAX_ATTEMPTS } from "../runtime/limits.ts";
+import { AsyncTransaction } from "./async-transaction.ts";
+import { type Stores, Transaction } from "./transaction.ts";
+
+/** From this attempt on, a lock that is still there is asked for its owner. */
+const SUSPECT_ATTEMPT = 2;
+const MAX_PAUSE_MS = 20;
+const MAX_POOLED = 64;
+
+/** The database whose transaction the running code belongs to. */
+export const insideTransaction = new AsyncLocalStorage<unknown>();
+
+export interface AsyncLimits {
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
+export class AsyncRunner {
+  readonly #executor: Executor;
+  readonly #stores: Stores;
+  readonly #pool: EngineTransaction[] = [];
+
+  constructor(executor: Executor, stores: Stores) {
+    this.#executor = executor;
+    this.#stores = stores;
+  }
+
+  async run<T>(
+    body: (tx: AsyncTransaction) => T | PromiseLike<T>,
+    limits: AsyncLimits,
+  ): Promise<T> {
+    const executor = this.#executor;
+    const expiry = new Expiry(limits);
+    const tx = this.#pool.pop() ?? new EngineTransaction(executor);
+    const surface = new Transaction(this.#stores, tx);
+    surface.begin(limits.timeoutMs);
+    executor.enter();
+    let why = new SituError("SITU_CLOSED", "this transaction has ended: its body has returned");
+    try {
+      for (let attempt = 1; ; attempt++) {
+        const outcome = await this.#attempt(body, tx, surface, expiry);
+        if (outcome.done) return outcome.result;
+        if (outcome.exhausted && !this.#reclaim(tx)) throw storeFull(executor, tx);
+        expiry.check();
+        if (attempt >= MAX_ATTEMPTS) throw gaveUp(executor, tx, limits.timeoutMs);
+        if (attempt >= SUSPECT_ATTEMPT && tx.metLock !== 0) {
+          executor.recoverIfDead(lockOwner(tx.metLock));
+        }
+        tx.trace ??= [];
+        await sleep(executor.random.below(Math.min(2 ** attempt / 2, MAX_PAUSE_MS)));
+        if (expiry.isOver()) throw gaveUp(executor, tx, limits.timeoutMs);
+      }
+    } catch (error) {
+      if (error instanceof SituError) why = error;
+      throw error;
+    } finally {
+      expiry.stop();
+      // The body may still be running, if it was given up: it must not touch the next one's sets.
+      surface.end(why);
+      tx.clear();
+      tx.trace = undefined;
+      if (this.#pool.length < MAX_POOLED) this.#pool.push(tx);
+      executor.leave();
+    }
+  }
+
+  async #attempt<T>(
+    body: (tx: AsyncTransaction) => T | PromiseLike<T>,
+    tx: EngineTransaction,
+    surface: Transaction,
+    expiry: Expiry,
+  ): Promise<{ done: true; result: T } | { done: false; exhausted: boolean }> {
+    tx.clear();
+    const handle = new AsyncTransaction(surface);
+    try {
+      const running = insideTransaction.run(this.#stores, async () => body(handle));
+      const result = await expiry.race(running);
+      handle.flush();
+      const unseen = handle.unseenFailure();
+      if (unseen !== undefined) throw unseen.error;
+      if (!tx.doomed && this.#executor.commit(tx)) return { done: true, result };
+      return { done: false, exhausted: false };
+    } catch (error) {
+      if (expiry.isCause(error)) throw error;
+      if (error === EXHAUSTED) return { done: false, exhausted: true };
+      if (!isSignal(error) && isCallersOwn(this.#executor, tx, error)) throw error;
+      return { done: false, exhausted: false };
+    }
+  }
+
+  #reclaim(tx: EngineTransaction): boolean {
+    tx.clear();
+    this.#executor.leave();
+    try {
+      return this.#executor.reclaim();
+    } finally {
+      this.#executor.enter();
+    }
+  }
+}
+
+/** The end of the caller's patience: a deadline, or a signal. */
+class Expiry {
+  readonly #limits: AsyncLimits;
+  readonly #deadlineMs: number;
+  readonly #over: Promise<never>;
+  #timer: NodeJS.Timeout | undefined;
+  #onAbort: (() => void) | undefined;
+  #cause: SituError | undefined;
+
+  constructor(limits: AsyncLimits) {
+    this.#limits = limits;
+    this.#deadlineMs = nowMs() + limits.timeoutMs;
+    const { signal } = limits;
+    if (signal?.aborted) throw aborted(signal);
+    this.#over = new Promise((_, reject) => {
+      const end = (cause: SituError): void => {
+        this.#cause = cause;
+        reject(cause);
+      };
+      this.#timer = setTimeout(() => end(tooSlow(limits.timeoutMs)), limits.timeoutMs);
+      if (signal) {
+        this.#onAbort = () => end(aborted(signal));
+        signal.addEventListener("abort", this.#onAbort, { once: true });
+      }
+    });
+    this.#over.catch(() => {});
+  }
+
+  race<T>(running: Promise<T>): Promise<T> {
+    return Promise.race([running, this.#over]);
+  }
+
+  isCause(error: unknown): boolean {
+    return this.#cause !== undefined && error === this.#cause;
+  }
+
+  isOver(): boolean {
+    return nowMs() >= this.#deadlineMs;
+  }
+
+  /** Between attempts: an abort counts at once, the deadline is for the caller to name. */
+  check(): void {
+    if (this.#limits.signal?.aborted) throw aborted(this.#limits.signal);
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    if (this.#onAbort) this.#limits.signal?.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+function tooSlow(timeoutMs: number): TimeoutError {
+  return new TimeoutError(
+    `the body of the transaction did not end within ${timeoutMs} ms; nothing was committed`,
+  );
+}
+
+function aborted(signal: AbortSignal): SituError {
+  return new SituError("SITU_ABORTED", "the transaction was aborted by its signal", {
+    cause: signal.reason,
+  });
+}

@@ -1,0 +1,84 @@
+/** Tables as the caller declares them: a name, fields, a key. The types of rows follow from it. */
+
+import { SituError } from "../runtime/errors.ts";
+import { MAX_FIELDS, MAX_NAME_BYTES } from "../runtime/limits.ts";
+import type { Field, FieldKind } from "./fields.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: the value type of a field is inferred, never used
+export type Fields = Readonly<Record<string, Field<any>>>;
+
+export type ValueOf<F> = F extends Field<infer T> ? T : never;
+export type RowOf<F extends Fields> = { -readonly [Name in keyof F]: ValueOf<F[Name]> };
+
+export type KeyNames<F extends Fields> = (keyof F & string) | readonly (keyof F & string)[];
+export type KeyOf<F extends Fields, K> = K extends keyof F
+  ? ValueOf<F[K]>
+  : K extends readonly string[]
+    ? { [I in keyof K]: K[I] extends keyof F ? ValueOf<F[K[I]]> : never }
+    : never;
+/** What `update` may change: every field but the key's. */
+export type ChangesOf<F extends Fields, K> = Partial<
+  Omit<RowOf<F>, K extends readonly (infer N)[] ? N & string : K & string>
+>;
+
+declare const rowType: unique symbol;
+
+export interface Table<Row = unknown, Key = unknown, Changes = unknown> {
+  readonly name: string;
+  readonly fields: Fields;
+  /** The names of the key's fields, in order. */
+  readonly key: readonly string[];
+  /** Keys are written as a value, not as a list of values. */
+  readonly singleKey: boolean;
+  /** Numbers the tables of this thread: databases find their part of a table by it. */
+  readonly ordinal: number;
+  /** Only for the type checker. */
+  readonly [rowType]?: { row: Row; key: Key; changes: Changes };
+}
+
+const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
+  "u8",
+  "u16",
+  "u32",
+  "i32",
+  "u64",
+  "i64",
+  "bool",
+  "str",
+  "bytes",
+]);
+
+let tables = 0;
+
+export function table<F extends Fields, const K extends KeyNames<F>>(
+  name: string,
+  fields: F,
+  options: { readonly key: K },
+): Table<RowOf<F>, KeyOf<F, K>, ChangesOf<F, K>> {
+  const refuse = (why: string): never => {
+    throw new SituError("SITU_SCHEMA", `table ${JSON.stringify(name)}: ${why}`);
+  };
+  if (typeof name !== "string" || name === "" || Buffer.byteLength(name) > MAX_NAME_BYTES) {
+    refuse(`the name is a text of 1 to ${MAX_NAME_BYTES} bytes`);
+  }
+  const names = Object.keys(fields);
+  if (names.length === 0 || names.length > MAX_FIELDS) refuse(`1 to ${MAX_FIELDS} fields`);
+  for (const each of names) {
+    if (typeof fields[each]?.kind !== "string") refuse(`field ${each} has no type, as in u32()`);
+    if (each === "__proto__") refuse("a field cannot be called __proto__");
+  }
+  const key = typeof options?.key === "string" ? [options.key] : [...(options?.key ?? [])];
+  if (key.length === 0) refuse('say which field is the key: { key: "id" }');
+  if (new Set(key).size !== key.length) refuse("a key names each field once");
+  for (const each of key) {
+    const found = fields[each] ?? refuse(`the key field ${JSON.stringify(each)} does not exist`);
+    if (!KEY_KINDS.has(found.kind)) refuse(`${found.kind} field ${each} cannot be part of a key`);
+  }
+  return Object.freeze({
+    name,
+    fields: Object.freeze({ ...fields }),
+    key: Object.freeze(key),
+    singleKey: typeof options.key === "string",
+    ordinal: tables++,
+  });
+}

@@ -1,0 +1,189 @@
+/** What the body of `transactSync` gets: rows by key, and FaRM's objects. */
+
+import {
+  allocateArray,
+  allocateObject,
+  freeInTransaction,
+  readInTransaction,
+  writeInTransaction,
+} from "../engine/objects.ts";
+import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
+import type { Pointer } from "../memory/pointer.ts";
+import { nowMs } from "../runtime/clock.ts";
+import { SituError, TimeoutError } from "../runtime/errors.ts";
+import type { Store } from "../stores/store.ts";
+import type { Table } from "./table.ts";
+
+/** How often a body's operations look at the clock. */
+const CLOCK_MASK = 0xff;
+
+/** What a transaction needs of its database. */
+export interface Stores {
+  storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key>;
+}
+
+export class Transaction {
+  readonly #stores: Stores;
+  readonly #tx: EngineTransaction;
+  #operations = 0;
+  #timeoutMs = 0;
+  #deadlineMs = 0;
+  #ended: SituError | undefined;
+
+  constructor(stores: Stores, tx: EngineTransaction) {
+    this.#stores = stores;
+    this.#tx = tx;
+  }
+
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined {
+    const store = this.#enter(table);
+    const from = this.#tx.set.count;
+    const row = store.read(this.#tx, key);
+    this.#trace(table, key, from);
+    return row;
+  }
+
+  getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
+    const rows: (Row | undefined)[] = [];
+    for (const key of keys) rows.push(this.get(table, key));
+    return rows;
+  }
+
+  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
+    const store = this.#enter(table);
+    const from = this.#tx.set.count;
+    const found = store.has(this.#tx, key);
+    this.#trace(table, key, from);
+    return found;
+  }
+
+  /** Adds a row; fails with SITU_EXISTS if its key is taken. */
+  insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
+    const store = this.#enter(table);
+    const from = this.#tx.set.count;
+    const added = store.insert(this.#tx, row);
+    this.#trace(table, undefined, from, row);
+    if (!added) throw exists(table, row);
+  }
+
+  /** Adds a row, or replaces the one with its key. */
+  put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
+    const store = this.#enter(table);
+    const from = this.#tx.set.count;
+    store.put(this.#tx, row);
+    this.#trace(table, undefined, from, row);
+  }
+
+  /** Changes fields of a row; fails with SITU_MISSING if there is none. */
+  update<Row, Key, Changes>(
+    table: Table<Row, Key, Changes>,
+    key: NoInfer<Key>,
+    changes: NoInfer<Changes>,
+  ): void {
+    const store = this.#enter(table);
+    const from = this.#tx.set.count;
+    const found = store.update(this.#tx, key, changes as Partial<Row>);
+    this.#trace(table, key, from);
+    if (!found) throw missing(table, key);
+  }
+
+  /** Removes a row; says whether there was one. */
+  delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
+    const store = this.#enter(table);
+    const from = this.#tx.set.count;
+    const removed = store.remove(this.#tx, key);
+    this.#trace(table, key, from);
+    return removed;
+  }
+
+  /** Allocates an object of `size` zeroed bytes, close to another one if that is possible. */
+  alloc(size: number, options: { readonly near?: Pointer } = {}): Pointer {
+    this.#check();
+    this.#tx.subject = `an object of ${size} bytes`;
+    return allocateObject(this.#tx, size, options.near);
+  }
+
+  /** Allocates `count` objects of `size` bytes side by side; `pointer.at(i)` leads to each. */
+  allocArray(size: number, count: number, options: { readonly near?: Pointer } = {}): Pointer {
+    this.#check();
+    this.#tx.subject = `an array of ${count} objects of ${size} bytes`;
+    return allocateArray(this.#tx, size, count, options.near);
+  }
+
+  /** A copy of the object's bytes; fails with SITU_FREED if it was freed. */
+  read(pointer: Pointer): Uint8Array {
+    this.#check();
+    return readInTransaction(this.#tx, pointer);
+  }
+
+  /** Replaces the object's first `data.length` bytes. */
+  write(pointer: Pointer, data: Uint8Array): void {
+    this.#check();
+    writeInTransaction(this.#tx, pointer, data);
+  }
+
+  free(pointer: Pointer): void {
+    this.#check();
+    freeInTransaction(this.#tx, pointer);
+  }
+
+  /** For the retry loop: a new transaction begins. */
+  begin(timeoutMs: number): void {
+    this.#timeoutMs = timeoutMs;
+    this.#deadlineMs = 0;
+    this.#ended = undefined;
+  }
+
+  /** For the retry loop: no further operation is possible. */
+  end(why: SituError): void {
+    this.#ended = why;
+  }
+
+  #enter<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
+    this.#check();
+    const store = this.#stores.storeOf(table);
+    this.#tx.subject = table.name;
+    return store;
+  }
+
+  #check(): void {
+    if (this.#ended !== undefined) throw this.#ended;
+    // A body that swallowed the signal of a conflict must not go on with what it dreamt up.
+    if (this.#tx.doomed) this.#tx.conflict(this.#tx.metEntry);
+    if ((++this.#operations & CLOCK_MASK) === 0) this.#checkDeadline();
+  }
+
+  #checkDeadline(): void {
+    const now = nowMs();
+    if (this.#deadlineMs === 0) this.#deadlineMs = now + this.#timeoutMs;
+    if (now < this.#deadlineMs) return;
+    this.#ended = new TimeoutError(
+      `the body of the transaction ran for more than ${this.#timeoutMs} ms; nothing was committed`,
+    );
+    throw this.#ended;
+  }
+
+  #trace(table: Table, key: unknown, from: number, row?: unknown): void {
+    const { trace, set } = this.#tx;
+    if (trace === undefined) return;
+    trace.push({ table: table.name, key: key ?? keyOf(table, row), from, to: set.count });
+  }
+}
+
+function exists(table: Table, row: unknown): SituError {
+  return new SituError(
+    "SITU_EXISTS",
+    `table ${table.name} has a row with key ${String(keyOf(table, row))}`,
+  );
+}
+
+function missing(table: Table, key: unknown): SituError {
+  return new SituError("SITU_MISSING", `table ${table.name} has no row with key ${String(key)}`);
+}
+
+/** The key inside a row, as a caller would write it. */
+function keyOf(table: Table, row: unknown): unknown {
+  const values = row as Record<string, unknown>;
+  const key = table.key.map((name) => values[name]);
+  return table.singleKey ? key[0] : key;
+}

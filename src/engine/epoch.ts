@@ -1,0 +1,71 @@
+/**
+ * The one clock of a store (DESIGN §5): a 64-bit counter in the control segment that moves on
+ * demand. It is advanced with 64-bit compare-and-swap, and read on the hot path as two 32-bit
+ * words: as it only grows, low, high and low again unchanged are one moment's value.
+ */
+
+import type { Control } from "../memory/control.ts";
+import { EPOCH_HIGH, EPOCH_LOW } from "../memory/control.ts";
+import { TimeoutError } from "../runtime/errors.ts";
+import { MAX_EPOCH_LAG } from "../runtime/limits.ts";
+import { ACTIVE, epochsBehind, holderOf, IDLE, isClaimed, phaseOf, STATUS } from "./slot.ts";
+
+const EPOCH_I64 = EPOCH_LOW / 2;
+/** How often an advance looks for announcements that lag too far behind. */
+const LAG_CHECK_MASK = 0xffff;
+
+export class Epochs {
+  readonly #control: Control;
+
+  constructor(control: Control) {
+    this.#control = control;
+  }
+
+  /** The low 32 bits: enough to announce, and to see that nothing has changed. */
+  low(): number {
+    return Atomics.load(this.#control.i32, EPOCH_LOW);
+  }
+
+  high(): number {
+    return Atomics.load(this.#control.i32, EPOCH_HIGH);
+  }
+
+  current(): number {
+    return Number(Atomics.load(this.#control.i64, EPOCH_I64));
+  }
+
+  /** Moves on from `epoch` if nobody has done so yet. */
+  advance(epoch: number = this.current()): void {
+    if ((epoch & LAG_CHECK_MASK) === 0) this.#checkLag(epoch);
+    const from = BigInt(epoch);
+    Atomics.compareExchange(this.#control.i64, EPOCH_I64, from, from + 1n);
+  }
+
+  /** Whether every transaction that announced `epoch` or an earlier one has ended. */
+  isPast(epoch: number): boolean {
+    const low = epoch | 0;
+    for (let slot = 0; slot < this.#control.geometry.slots; slot++) {
+      const active = Atomics.load(this.#control.i32, this.#control.slotAt(slot) + ACTIVE);
+      if (active !== 0 && epochsBehind(active, low) >= 0) return false;
+    }
+    return true;
+  }
+
+  /** Announcements compare in a circle of 2^30 epochs: nobody may be left behind half of it. */
+  #checkLag(epoch: number): void {
+    const { i32, geometry } = this.#control;
+    for (let slot = 0; slot < geometry.slots; slot++) {
+      if (!isClaimed(this.#control, slot)) continue;
+      const at = this.#control.slotAt(slot);
+      const active = Atomics.load(i32, at + ACTIVE);
+      const status = Atomics.load(i32, at + STATUS);
+      const announced = phaseOf(status) > 1 ? status : active;
+      if (announced === IDLE || epochsBehind(announced, epoch | 0) < MAX_EPOCH_LAG) continue;
+      const holder = holderOf(this.#control, slot);
+      throw new TimeoutError(
+        `process ${holder.pid} has kept a transaction open for ${MAX_EPOCH_LAG} epochs: end it`,
+        holder,
+      );
+    }
+  }
+}

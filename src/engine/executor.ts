@@ -1,0 +1,230 @@
+/**
+ * An executor is one thread or process at work in a store: a claimed slot with all that belongs to
+ * it. This is where the parts of the engine meet; each of them is in a file of its own.
+ */
+
+import { threadId } from "node:worker_threads";
+import { INSTALLING, LOCK, lockMode, lockOwner } from "../memory/object.ts";
+import type { Region, StoreMemory } from "../memory/region.ts";
+import { type SlabHost, Slabs } from "../memory/slabs.ts";
+import { assert } from "../runtime/assert.ts";
+import { nowMs, sleepSync, wallClockMs } from "../runtime/clock.ts";
+import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
+import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { Random } from "../runtime/random.ts";
+import { Backoff } from "./backoff.ts";
+import { Committer } from "./commit.ts";
+import { Epochs } from "./epoch.ts";
+import { Journal } from "./journal.ts";
+import type { Leases } from "./leases/leases.ts";
+import { releaseSlot, settleSlot } from "./recovery.ts";
+import {
+  ACTIVE,
+  announcement,
+  CONFLICTS,
+  claim,
+  holderOf,
+  isClaimed,
+  LOCK_WAITS,
+  RECOVERIES,
+  unclaim,
+} from "./slot.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** The word `active` is never 0 while a transaction runs, whatever the epoch. */
+const ACTIVE_FLAG = 1;
+
+export class Executor implements SlabHost {
+  readonly memory: StoreMemory;
+  readonly slot: number;
+  readonly epochs: Epochs;
+  readonly slabs: Slabs;
+  readonly journal: Journal;
+  readonly backoff: Backoff;
+  readonly committer: Committer;
+  readonly random = new Random();
+  /** The counters of this slot: `counters[counterBase + COMMITS]++`. */
+  readonly counters: Float64Array;
+  readonly counterBase: number;
+  readonly #leases: Leases;
+  readonly #activeAt: number;
+  readonly #journals = new Map<number, Journal>();
+  #running = 0;
+
+  private constructor(memory: StoreMemory, leases: Leases, slot: number) {
+    this.memory = memory;
+    this.slot = slot;
+    this.#leases = leases;
+    this.epochs = new Epochs(memory.control);
+    this.counters = memory.control.f64;
+    this.counterBase = memory.control.slotAt(slot) / 2;
+    this.#activeAt = memory.control.slotAt(slot) + ACTIVE;
+    this.journal = this.#journal(slot);
+    this.slabs = new Slabs(memory, slot, this);
+    this.backoff = new Backoff((dead) => this.recoverIfDead(dead), this.random);
+    this.committer = new Committer(this);
+  }
+
+  /** Claims a slot, after ending what a dead owner of it had begun. */
+  static open(memory: StoreMemory, leases: Leases): Executor {
+    const { control } = memory;
+    // Slots that nobody claims come first: those of the dead cost a recovery.
+    for (const claimed of [false, true]) {
+      for (let slot = 0; slot < control.geometry.slots; slot++) {
+        if (isClaimed(control, slot) !== claimed || !leases.tryAcquire(slot)) continue;
+        settle(memory, slot);
+        claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs());
+        const executor = new Executor(memory, leases, slot);
+        // The slot's earlier TIDs lie in earlier epochs, so no TID comes twice.
+        executor.epochs.advance();
+        return executor;
+      }
+    }
+    throw new SituError(
+      "SITU_FULL",
+      `all ${control.geometry.slots} slots of the store are in use: close it in some threads`,
+    );
+  }
+
+  /** A transaction starts: objects that it may see must not change their shape until it ends. */
+  enter(): void {
+    if (this.#running++ > 0) return;
+    const { i32 } = this.memory.control;
+    for (let low = this.epochs.low(); ; ) {
+      Atomics.store(i32, this.#activeAt, announcement(low, ACTIVE_FLAG));
+      const again = this.epochs.low();
+      if (again === low) return;
+      low = again;
+    }
+  }
+
+  leave(): void {
+    if (--this.#running === 0) Atomics.store(this.memory.control.i32, this.#activeAt, 0);
+  }
+
+  /**
+   * Commits. Should anything unforeseen be thrown in the middle (a stack overflow, say), the slot
+   * is settled as if its owner had died, so that no lock is left behind.
+   */
+  commit(tx: Transaction): boolean {
+    let committed: boolean;
+    try {
+      committed = this.committer.commit(tx);
+    } catch (error) {
+      if (settleSlot(this.memory, this.slot, () => this.journal) !== "rolled forward") throw error;
+      committed = true;
+    }
+    if (!committed) this.counters[this.counterBase + CONFLICTS]++;
+    return committed;
+  }
+
+  /** Waits until the object's data may be read. */
+  awaitReadable(region: Region, word: number): void {
+    this.counters[this.counterBase + LOCK_WAITS]++;
+    for (let round = 0; round < 64; round++) {
+      if (lockMode(Atomics.load(region.i32, word + LOCK)) !== INSTALLING) return;
+    }
+    // A wait inside a transaction must not spend the patience of its retries.
+    const patience = new Backoff((dead) => this.recoverIfDead(dead), this.random);
+    patience.begin(DEFAULT_TIMEOUT_MS);
+    for (;;) {
+      const lock = Atomics.load(region.i32, word + LOCK);
+      if (lockMode(lock) !== INSTALLING) return;
+      if (patience.meet(lock)) continue;
+      const holder = this.holder(lockOwner(lock));
+      throw new TimeoutError(
+        `gave up after ${DEFAULT_TIMEOUT_MS} ms: process ${holder.pid} (thread ` +
+          `${holder.threadId}, slot ${holder.slot}) is installing a commit and does not move; ` +
+          `is it stopped?`,
+        holder,
+      );
+    }
+  }
+
+  holder(slot: number): Holder {
+    return holderOf(this.memory.control, slot);
+  }
+
+  recoverIfDead(slot: number): boolean {
+    if (slot === this.slot || slot < 0 || slot >= this.memory.control.geometry.slots) return false;
+    if (!isClaimed(this.memory.control, slot) || !this.#leases.tryAcquire(slot)) return false;
+    try {
+      // Between the look and the lease, the slot may have been recovered or left.
+      if (!isClaimed(this.memory.control, slot)) return false;
+      settleSlot(this.memory, slot, () => this.#journal(slot));
+      releaseSlot(this.memory, slot);
+      unclaim(this.memory.control, slot);
+      this.counters[this.counterBase + RECOVERIES]++;
+      return true;
+    } finally {
+      this.#leases.release(slot);
+    }
+  }
+
+  /** Looks for dead executors that nobody has run into. Returns how many there were. */
+  sweep(): number {
+    let dead = 0;
+    for (let slot = 0; slot < this.memory.control.geometry.slots; slot++) {
+      if (isClaimed(this.memory.control, slot) && this.recoverIfDead(slot)) dead++;
+    }
+    return dead;
+  }
+
+  /** The executors that have the store open, this one included. */
+  holders(): Holder[] {
+    const found: Holder[] = [];
+    for (let slot = 0; slot < this.memory.control.geometry.slots; slot++) {
+      if (isClaimed(this.memory.control, slot)) found.push(this.holder(slot));
+    }
+    return found;
+  }
+
+  mark(): number {
+    const epoch = this.epochs.current();
+    this.epochs.advance(epoch);
+    return epoch;
+  }
+
+  isPast(epoch: number): boolean {
+    return this.epochs.isPast(epoch);
+  }
+
+  waitForCreator(regionId: number): void {
+    const deadlineMs = nowMs() + DEFAULT_TIMEOUT_MS;
+    while (!this.memory.isReady(regionId) && this.sweep() === 0) {
+      if (nowMs() > deadlineMs) {
+        throw new TimeoutError(`another process has been creating region ${regionId} for too long`);
+      }
+      sleepSync(1);
+    }
+  }
+
+  /** Makes room after an allocation failed, when no transaction of this executor runs. */
+  reclaim(): boolean {
+    this.sweep();
+    return this.slabs.releaseEmptyBlocks() > 0;
+  }
+
+  close(): void {
+    assert(this.#running === 0, "no transaction runs when the executor closes");
+    this.slabs.close();
+    unclaim(this.memory.control, this.slot);
+    this.#leases.release(this.slot);
+    this.#leases.close();
+    this.memory.close();
+  }
+
+  #journal(slot: number): Journal {
+    let journal = this.#journals.get(slot);
+    if (journal === undefined) {
+      journal = new Journal(this.memory.attachJournal(slot));
+      this.#journals.set(slot, journal);
+    }
+    return journal;
+  }
+}
+
+function settle(memory: StoreMemory, slot: number): void {
+  settleSlot(memory, slot, () => new Journal(memory.attachJournal(slot)));
+  releaseSlot(memory, slot);
+}

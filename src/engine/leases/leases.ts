@@ -1,0 +1,14 @@
+/**
+ * A lease says that a slot's executor is alive. It ends with its owner, however that ends: the
+ * system takes it back, nobody has to time out. Two implementations behind one contract:
+ *
+ *   file-lock.ts     flock on a file per slot, for processes and their worker threads
+ *   descriptor.ts    an open file descriptor of this process, where FFI is missing
+ */
+export interface Leases {
+  /** Takes the lease if no living executor has it. Also the test for a dead owner. */
+  tryAcquire(slot: number): boolean;
+  release(slot: number): void;
+  /** Gives up all leases of this instance. */
+  close(): void;
+}

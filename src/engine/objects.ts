@@ -1,0 +1,164 @@
+/**
+ * FaRM's objects for those who build structures of their own (§3.2): allocate, read, write, free,
+ * through fat pointers that users keep and store. A pointer from outside is not to be trusted: its
+ * object may have been freed, its cell used again, its block given to another class. So before a
+ * header is believed, the allocator's tables must say that an object of this size begins there.
+ */
+
+import { type Address, addressOf, NO_ADDRESS, regionIdOf, wordOf } from "../memory/address.ts";
+import {
+  ARRAY,
+  HEADER_BYTES,
+  HEADER_WORDS,
+  INCARNATION,
+  INSTALLING,
+  LOCK,
+  lockMode,
+  unchanged,
+  VERSION_HIGH,
+  VERSION_LOW,
+} from "../memory/object.ts";
+import { Pointer, wordsFor } from "../memory/pointer.ts";
+import { sizeClassOf } from "../memory/size-classes.ts";
+import { SituError } from "../runtime/errors.ts";
+import { LOOKUP_ATTEMPTS, MAX_CELL_BYTES } from "../runtime/limits.ts";
+import type { Executor } from "./executor.ts";
+import type { Transaction } from "./transaction.ts";
+
+function freed(pointer: Pointer): never {
+  throw new SituError("SITU_FREED", `${pointer} leads to an object that was freed`);
+}
+
+function checkPointer(pointer: Pointer): void {
+  if (!(pointer instanceof Pointer)) {
+    throw new SituError("SITU_TYPE", `expected a Pointer, got ${typeof pointer}`);
+  }
+}
+
+function checkSize(size: number): void {
+  if (!Number.isInteger(size) || size < 1 || size > MAX_CELL_BYTES - HEADER_BYTES) {
+    const most = MAX_CELL_BYTES - HEADER_BYTES;
+    throw new SituError("SITU_TOO_LARGE", `an object has 1 to ${most} bytes, not ${size}`);
+  }
+}
+
+/** Whether the allocator's tables agree that the pointer's object begins at its address. */
+function isPlausible(executor: Executor, pointer: Pointer): boolean {
+  const { blocks } = executor.slabs;
+  const { address, size, count } = pointer;
+  const block = blocks.blockOf(address);
+  const cell = blocks.cellOf(address);
+  if (cell === NO_ADDRESS) return false;
+  const sizeClass = blocks.classOf(block);
+  const stride = HEADER_BYTES + wordsFor(size) * 4;
+  if (count > 0)
+    return cell === address && sizeClassOf(HEADER_BYTES + count * stride) === sizeClass;
+  if (cell === address) return sizeClassOf(stride) === sizeClass;
+  // An element of an array: the array's cell must be of the same incarnation.
+  const { i32 } = executor.memory.regionOf(cell);
+  const inCell = (wordOf(address) - wordOf(cell)) * 4 - HEADER_BYTES;
+  const cellWord = i32[wordOf(cell) + INCARNATION];
+  return inCell >= 0 && inCell % stride === 0 && cellWord === (pointer.incarnation | ARRAY);
+}
+
+/** Lock-free: one consistent read of the object. */
+export function readObject(executor: Executor, pointer: Pointer): Uint8Array {
+  checkPointer(pointer);
+  if (pointer.count > 0) throw new SituError("SITU_TYPE", `${pointer} is an array: read .at(i)`);
+  const word = wordOf(pointer.address);
+  for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
+    if (!isPlausible(executor, pointer)) freed(pointer);
+    const region = executor.memory.regionOf(pointer.address);
+    const { i32 } = region;
+    if (lockMode(Atomics.load(i32, word + LOCK)) === INSTALLING) {
+      executor.awaitReadable(region, word);
+    }
+    const high = i32[word + VERSION_HIGH];
+    const low = i32[word + VERSION_LOW];
+    const incarnation = i32[word + INCARNATION];
+    const start = (word + HEADER_WORDS) * 4;
+    const data = region.u8.slice(start, start + pointer.size);
+    if (!unchanged(i32, word, high, low) || !isPlausible(executor, pointer)) continue;
+    if (incarnation !== pointer.incarnation) freed(pointer);
+    return data;
+  }
+  throw new SituError("SITU_CONFLICT", `${pointer} kept changing while it was read`);
+}
+
+/** Opens the object for a transaction, as part of its read set. */
+function openObject(tx: Transaction, pointer: Pointer): number {
+  checkPointer(pointer);
+  const { executor } = tx;
+  const region = isPlausible(executor, pointer)
+    ? executor.memory.regionOf(pointer.address)
+    : unseen(tx, pointer);
+  const entry = tx.open(region, wordOf(pointer.address));
+  tx.depend(entry);
+  if (tx.incarnationOf(entry) !== pointer.incarnation) freed(pointer);
+  return entry;
+}
+
+/** An array element that this transaction allocated is not in the allocator's tables yet. */
+function unseen(tx: Transaction, pointer: Pointer): ReturnType<typeof tx.executor.memory.region> {
+  const entry = tx.set.find(regionIdOf(pointer.address), wordOf(pointer.address));
+  if (entry < 0 || tx.set.buffer[entry] < 0) freed(pointer);
+  return tx.set.regions[entry]!;
+}
+
+export function readInTransaction(tx: Transaction, pointer: Pointer): Uint8Array {
+  const entry = openObject(tx, pointer);
+  const start = tx.at * 4;
+  const data = tx.views.u8.slice(start, start + pointer.size);
+  if (!tx.settle(entry)) tx.conflict(entry);
+  return data;
+}
+
+/** Replaces the first `data.length` bytes of the object. */
+export function writeInTransaction(tx: Transaction, pointer: Pointer, data: Uint8Array): void {
+  const entry = openObject(tx, pointer);
+  if (!(data instanceof Uint8Array)) {
+    throw new SituError("SITU_TYPE", "the data of an object is a Uint8Array");
+  }
+  if (data.length > pointer.size) {
+    throw new SituError("SITU_TOO_LARGE", `${data.length} bytes do not fit ${pointer}`);
+  }
+  const at = tx.writable(entry, wordsFor(pointer.size));
+  tx.set.arena.u8.set(data, at * 4);
+  tx.set.markDirty(entry, 0, Math.ceil(data.length / 4));
+}
+
+export function allocateObject(tx: Transaction, size: number, near: Pointer | undefined): Pointer {
+  checkSize(size);
+  const entry = tx.allocate(size, hint(near));
+  return new Pointer(tx.addressOf(entry), size, tx.incarnationOf(entry));
+}
+
+export function allocateArray(
+  tx: Transaction,
+  size: number,
+  count: number,
+  near: Pointer | undefined,
+): Pointer {
+  checkSize(size);
+  if (!Number.isInteger(count) || count < 1) {
+    throw new SituError("SITU_TYPE", `an array has one element or more, not ${count}`);
+  }
+  const first = tx.allocateArray(count, size, hint(near));
+  const { set } = tx;
+  const cell = addressOf(set.regionId[first], set.word[first] - HEADER_WORDS);
+  const incarnation = tx.incarnationOf(first) | ARRAY;
+  return new Pointer(cell, size, incarnation, count);
+}
+
+export function freeInTransaction(tx: Transaction, pointer: Pointer): void {
+  const entry = openObject(tx, pointer);
+  if (pointer.count > 0) tx.freeArray(entry, pointer.count, pointer.size);
+  else if (tx.executor.slabs.blocks.cellOf(pointer.address) === pointer.address) tx.free(entry);
+  else throw new SituError("SITU_TYPE", `${pointer} is an element: free its array as a whole`);
+}
+
+function hint(near: Pointer | undefined): Address {
+  if (near === undefined) return NO_ADDRESS;
+  checkPointer(near);
+  return near.address;
+}

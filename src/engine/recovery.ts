@@ -1,0 +1,85 @@
+/**
+ * Ends what a dead executor had begun. Whoever holds the dead slot's lease does this, so only one
+ * at a time; and should that one die too, the next finds the same record and the same locks, for
+ * every step below can be repeated:
+ *
+ *   status COMMITTED   what is still locked by the slot was not installed yet: install it.
+ *                      What is not, was; somebody may have changed it since, so leave it.
+ *   INTENT, COMMITTING nothing was changed: unlock what is locked by the slot.
+ *   IDLE               no locks. The record may be half-written; nobody looks at it.
+ *
+ * As in a commit, all objects turn to INSTALLING before the first is written.
+ */
+
+import { BlockTable } from "../memory/blocks.ts";
+import {
+  HEADER_WORDS,
+  INCARNATION,
+  INSTALLING,
+  LOCK,
+  lockOwner,
+  lockWord,
+  VERSION_HIGH,
+  VERSION_LOW,
+} from "../memory/object.ts";
+import type { StoreMemory } from "../memory/region.ts";
+import { copyWords, ENTRY_WORDS, type Journal } from "./journal.ts";
+import { ACTIVE, COMMITTED, IDLE, phaseOf, STATUS } from "./slot.ts";
+
+export type Settled = "rolled forward" | "rolled back" | "nothing to do";
+
+/** Brings the slot's last transaction to its end: whole, or not at all. */
+export function settleSlot(memory: StoreMemory, slot: number, journal: () => Journal): Settled {
+  const { control } = memory;
+  const statusAt = control.slotAt(slot) + STATUS;
+  const phase = phaseOf(Atomics.load(control.i32, statusAt));
+  if (phase === IDLE) return "nothing to do";
+  const record = journal();
+  if (phase === COMMITTED) rollForward(memory, slot, record);
+  else unlockAll(memory, slot, record);
+  Atomics.store(control.i32, statusAt, IDLE);
+  return phase === COMMITTED ? "rolled forward" : "rolled back";
+}
+
+/** Gives back all else that the slot held: its announced epoch, blocks, half-made regions. */
+export function releaseSlot(memory: StoreMemory, slot: number): void {
+  const { control } = memory;
+  Atomics.store(control.i32, control.slotAt(slot) + ACTIVE, 0);
+  memory.abandonRegions(slot);
+  new BlockTable(memory).orphan(slot);
+}
+
+function rollForward(memory: StoreMemory, slot: number, journal: Journal): void {
+  const record = journal.views.i32;
+  const installing = lockWord(slot, INSTALLING);
+  for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
+    const { i32 } = memory.region(record[at]);
+    const word = record[at + 1];
+    if (isLockedBy(i32, word, slot)) Atomics.store(i32, word + LOCK, installing);
+  }
+  for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
+    const { i32 } = memory.region(record[at]);
+    const word = record[at + 1];
+    if (!isLockedBy(i32, word, slot)) continue;
+    const target = word + HEADER_WORDS + record[at + 3];
+    copyWords(record, at + ENTRY_WORDS, i32, target, record[at + 4]);
+    i32[word + INCARNATION] = record[at + 2];
+    i32[word + VERSION_HIGH] = journal.tidHigh;
+    i32[word + VERSION_LOW] = journal.tidLow;
+    Atomics.store(i32, word + LOCK, 0);
+  }
+}
+
+function unlockAll(memory: StoreMemory, slot: number, journal: Journal): void {
+  const record = journal.views.i32;
+  for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
+    const { i32 } = memory.region(record[at]);
+    const word = record[at + 1];
+    if (isLockedBy(i32, word, slot)) Atomics.store(i32, word + LOCK, 0);
+  }
+}
+
+function isLockedBy(i32: Int32Array, word: number, slot: number): boolean {
+  const lock = Atomics.load(i32, word + LOCK);
+  return lock !== 0 && lockOwner(lock) === slot;
+}

@@ -1,0 +1,174 @@
+/**
+ * Running a transaction body until it commits. A body may have read two objects at different
+ * moments (it is a zombie then), so nothing it throws is believed before its reads are validated:
+ * invalid means retry, valid means the error is the caller's own.
+ */
+
+import { lockOwner } from "../memory/object.ts";
+import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
+import { DEFAULT_TIMEOUT_MS, MAX_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
+import type { Executor } from "./executor.ts";
+import { EXHAUSTED } from "./signals.ts";
+import { CONFLICTS } from "./slot.ts";
+import type { Transaction } from "./transaction.ts";
+
+/** How often a transaction that found no memory may reclaim some and try again. */
+const RECLAIM_ATTEMPTS = 3;
+
+/** Runs a body to the end inside this turn, retrying on conflict, and returns what it returned. */
+export function runSync<A, T>(
+  executor: Executor,
+  tx: Transaction,
+  timeoutMs: number,
+  body: (argument: A) => T,
+  argument: A,
+): T {
+  executor.enter();
+  try {
+    let reclaims = 0;
+    for (let attempt = 1; ; attempt++) {
+      tx.clear();
+      let exhausted = false;
+      try {
+        const result = body(argument);
+        if (isThenable(result)) throw asyncBody();
+        if (!tx.doomed && executor.commit(tx)) return result;
+      } catch (error) {
+        exhausted = error === EXHAUSTED;
+        if (!exhausted && isCallersOwn(executor, tx, error)) throw error;
+      }
+      if (attempt === 1) executor.backoff.begin(timeoutMs);
+      if (exhausted) {
+        tx.clear();
+        executor.leave();
+        try {
+          if (++reclaims > RECLAIM_ATTEMPTS || !executor.reclaim()) throw storeFull(executor, tx);
+        } finally {
+          executor.enter();
+        }
+        continue;
+      }
+      const lock = tx.metLock;
+      if (attempt >= MAX_ATTEMPTS || !executor.backoff.meet(lock))
+        throw gaveUp(executor, tx, timeoutMs);
+      tx.trace ??= [];
+    }
+  } finally {
+    tx.clear();
+    tx.trace = undefined;
+    executor.leave();
+  }
+}
+
+/** Whether an error out of a body is to be believed, and not the dream of a zombie. */
+export function isCallersOwn(executor: Executor, tx: Transaction, error: unknown): boolean {
+  if (tx.doomed) return false;
+  if (executor.committer.isValid(tx)) return true;
+  executor.counters[executor.counterBase + CONFLICTS]++;
+  // Kept for a debugger: this is what the zombie saw.
+  tx.zombieError = error;
+  return false;
+}
+
+export function storeFull(executor: Executor, tx: Transaction): SituError {
+  const mebibytes = (executor.slabs.blocks.limit * UNIT_BYTES) / 2 ** 20;
+  return new SituError(
+    "SITU_FULL",
+    `no room for ${tx.subject}: all ${mebibytes} MiB of the store are in use; ` +
+      `delete rows, or create the store with a larger memoryBytes`,
+  );
+}
+
+/** The error for a transaction that never got through, with all that is known about why. */
+export function gaveUp(
+  executor: Executor,
+  tx: Transaction,
+  timeoutMs: number,
+): ConflictError | TimeoutError {
+  if (tx.metLock !== 0) {
+    const holder = executor.holder(lockOwner(tx.metLock));
+    return new TimeoutError(
+      `gave up after ${timeoutMs} ms: process ${holder.pid} (thread ${holder.threadId}, slot ` +
+        `${holder.slot}) holds a lock and does not move; is it stopped?`,
+      holder,
+    );
+  }
+  const keys = tx.conflictKeys();
+  const what = keys.map(({ table, key }) => `${table} ${String(key)}`).join(", ");
+  return new ConflictError(
+    `other transactions kept changing ${what || "what this one read"}; gave up after ` +
+      `${timeoutMs} ms. Try again later, or make the transaction shorter`,
+    keys,
+  );
+}
+
+/**
+ * A read-only body of the engine itself, on a transaction kept for the purpose. Nested inside a
+ * user's transaction it reads beside it, not as part of it.
+ */
+export function runReadOnly<A, T>(
+  executor: Executor,
+  tx: Transaction,
+  body: (tx: Transaction, argument: A) => T,
+  argument: A,
+): T {
+  executor.enter();
+  try {
+    for (let attempt = 1; ; attempt++) {
+      tx.clear();
+      try {
+        const result = body(tx, argument);
+        if (executor.commit(tx)) return result;
+      } catch (error) {
+        if (isCallersOwn(executor, tx, error)) throw error;
+      }
+      if (attempt === 1) executor.backoff.begin(DEFAULT_TIMEOUT_MS);
+      if (!executor.backoff.meet(tx.metLock)) throw gaveUp(executor, tx, DEFAULT_TIMEOUT_MS);
+    }
+  } finally {
+    tx.clear();
+    executor.leave();
+  }
+}
+
+/** Work that may be left undone: tries a few times, and says whether it was done. */
+export function tryRun(
+  executor: Executor,
+  tx: Transaction,
+  attempts: number,
+  body: (tx: Transaction) => void,
+): boolean {
+  executor.enter();
+  try {
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      tx.clear();
+      try {
+        body(tx);
+        if (executor.commit(tx)) return true;
+      } catch (error) {
+        if (error === EXHAUSTED) return false;
+        if (isCallersOwn(executor, tx, error)) throw error;
+      }
+    }
+    return false;
+  } finally {
+    tx.clear();
+    executor.leave();
+  }
+}
+
+function isThenable(value: unknown): boolean {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    typeof (value as { then?: unknown }).then === "function"
+  );
+}
+
+function asyncBody(): SituError {
+  return new SituError(
+    "SITU_ASYNC_BODY",
+    "the body of transactSync returned a promise; nothing was committed. Use transact for " +
+      "asynchronous bodies",
+  );
+}

@@ -1,0 +1,104 @@
+/**
+ * A slot is the identity of an executor (a thread or process that has the store open): the owner
+ * in lock words, the low bits of TIDs, a journal, and 64 words in the control segment:
+ *
+ *   word 0   status    phase of the running commit and its committing epoch
+ *   word 1   active    the epoch announced by the oldest running transaction, or 0
+ *   word 16  claimed   0, or 1 while an executor uses the slot
+ *   word 17  pid, word 18  thread id, words 20–21  since when (float64, wall clock)
+ *   word 32… counters, float64 each, written by the owner only
+ *
+ * Status and active hold the low 30 bits of an epoch above two bits of phase. Status walks
+ *
+ *   IDLE → INTENT → COMMITTING at E → COMMITTED at E → IDLE
+ *
+ * INTENT says: the journal holds a record, and its objects may be locked by this slot.
+ * COMMITTED is the commit point: whoever finds the owner dead must install the record.
+ */
+
+import type { Control } from "../memory/control.ts";
+import type { Holder } from "../runtime/errors.ts";
+
+export const STATUS = 0;
+export const ACTIVE = 1;
+const CLAIMED = 16;
+const PID = 17;
+const THREAD = 18;
+const SINCE_F64 = 20 / 2;
+const COUNTERS_F64 = 32 / 2;
+
+export const IDLE = 0;
+export const INTENT = 1;
+export const COMMITTING = 2;
+export const COMMITTED = 3;
+const PHASE_MASK = 3;
+
+export function announcement(epochLow: number, phase: number): number {
+  return (epochLow << 2) | phase;
+}
+
+export function phaseOf(status: number): number {
+  return status & PHASE_MASK;
+}
+
+/** How far the announced epoch lies behind `epochLow`, in the circle of 30 bits. */
+export function epochsBehind(announced: number, epochLow: number): number {
+  return ((epochLow << 2) - (announced & ~PHASE_MASK)) >> 2;
+}
+
+/** Counters of one slot; the sum over all slots speaks for the store. */
+export const COUNTERS = [
+  "commits",
+  "readOnlyCommits",
+  "conflicts",
+  "lockWaits",
+  "recoveries",
+  "allocations",
+  "frees",
+  "splits",
+] as const;
+export type Counter = (typeof COUNTERS)[number];
+
+export const COMMITS = COUNTERS_F64 + 0;
+export const READ_ONLY_COMMITS = COUNTERS_F64 + 1;
+export const CONFLICTS = COUNTERS_F64 + 2;
+export const LOCK_WAITS = COUNTERS_F64 + 3;
+export const RECOVERIES = COUNTERS_F64 + 4;
+export const ALLOCATIONS = COUNTERS_F64 + 5;
+export const FREES = COUNTERS_F64 + 6;
+export const SPLITS = COUNTERS_F64 + 7;
+
+export function isClaimed(control: Control, slot: number): boolean {
+  return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) !== 0;
+}
+
+/** Written while the slot's lease is held. */
+export function claim(control: Control, slot: number, owner: Holder, wallClockMs: number): void {
+  const at = control.slotAt(slot);
+  Atomics.store(control.i32, at + PID, owner.pid);
+  Atomics.store(control.i32, at + THREAD, owner.threadId);
+  control.f64[at / 2 + SINCE_F64] = wallClockMs;
+  Atomics.store(control.i32, at + CLAIMED, 1);
+}
+
+export function unclaim(control: Control, slot: number): void {
+  Atomics.store(control.i32, control.slotAt(slot) + CLAIMED, 0);
+}
+
+export function holderOf(control: Control, slot: number): Holder {
+  const at = control.slotAt(slot);
+  return {
+    slot,
+    pid: Atomics.load(control.i32, at + PID),
+    threadId: Atomics.load(control.i32, at + THREAD),
+  };
+}
+
+export function counterSum(control: Control, counter: Counter): number {
+  const index = COUNTERS_F64 + COUNTERS.indexOf(counter);
+  let sum = 0;
+  for (let slot = 0; slot < control.geometry.slots; slot++) {
+    sum += control.f64[control.slotAt(slot) / 2 + index];
+  }
+  return sum;
+}

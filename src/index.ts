@@ -1,0 +1,32 @@
+/** The public face of Situ. */
+
+export type { AsyncTransaction } from "./database/async-transaction.ts";
+export type { Database, Stats, TransactOptions, TransactSyncOptions } from "./database/database.ts";
+export {
+  bool,
+  bytes,
+  type Field,
+  f64,
+  i32,
+  i64,
+  json,
+  pointer,
+  str,
+  u8,
+  u16,
+  u32,
+  u64,
+} from "./database/fields.ts";
+export { destroy, open } from "./database/open.ts";
+export type { OpenOptions } from "./database/options.ts";
+export { type Table, table } from "./database/table.ts";
+export type { Transaction } from "./database/transaction.ts";
+export { Pointer } from "./memory/pointer.ts";
+export {
+  ConflictError,
+  type ConflictKey,
+  type Holder,
+  SituError,
+  type SituErrorCode,
+  TimeoutError,
+} from "./runtime/errors.ts";

@@ -1,0 +1,26 @@
+/**
+ * An address names a byte of the shared address space: region id and offset in one safe integer,
+ * as FaRM's 64-bit addresses do (§3.3). Inside an executor the hot paths carry the region object
+ * and a word index instead; an address is what is stored, journalled and compared.
+ */
+
+declare const brand: unique symbol;
+export type Address = number & { readonly [brand]: "Address" };
+
+const REGION_UNIT = 2 ** 32;
+
+export const NO_ADDRESS = 0 as Address;
+
+/** Region ids are stored plus one, so that 0 is no object's address. */
+export function addressOf(regionId: number, word: number): Address {
+  return ((regionId + 1) * REGION_UNIT + word * 4) as Address;
+}
+
+export function regionIdOf(address: Address): number {
+  return Math.floor(address / REGION_UNIT) - 1;
+}
+
+/** The index of the address's 32-bit word inside its region. */
+export function wordOf(address: Address): number {
+  return (address % REGION_UNIT) / 4;
+}

@@ -1,0 +1,296 @@
+/**
+ * The block allocator (FaRM §3.3): hands blocks to executors, each for one size class. A block is
+ * 1 to 16 units of 64 KiB, so many that it holds eight cells or more; FaRM's 1 MB for every class
+ * would give a small store away to a handful of row sizes (docs/decisions/0003). Each unit has a
+ * state word, changed by compare-and-swap only:
+ *
+ *   0                            free
+ *   (class + 1) << 8 | slot + 1  first unit of a block; only that slot allocates from it
+ *   (class + 1) << 8             an orphan: its owner left or died, anyone may adopt it
+ *   CONTINUED | distance << 8 | slot + 1   a later unit, so many after its first
+ *
+ * A block is taken from its last unit to its first and given back from the first on, so a first
+ * unit always has its block behind it; later units that a dead slot left without one are freed.
+ *
+ * Beside the state, `frees` counts the cells that others freed in the block, so that its owner
+ * knows when a new sweep is worth while, and `first incarnation` is where the incarnations of
+ * the next cells start when the memory has changed its class: higher than any it has had.
+ */
+
+import { MAX_BLOCK_UNITS, MIN_BLOCK_CELLS, UNIT_BYTES } from "../runtime/limits.ts";
+import type { Address } from "./address.ts";
+import { addressOf, NO_ADDRESS, regionIdOf, wordOf } from "./address.ts";
+import { ORPHANINGS } from "./control.ts";
+import { ALLOCATED, INCARNATION, INCARNATION_STEP } from "./object.ts";
+import type { StoreMemory } from "./region.ts";
+import { CELL_BYTES } from "./size-classes.ts";
+
+const STATE = 0;
+const FREES = 1;
+const FIRST_INCARNATION = 2;
+
+const FREE = 0;
+const ORPHAN = 0;
+const CONTINUED = 1 << 24;
+const UNIT_WORDS = UNIT_BYTES / 4;
+
+/** Units of a block, by class: the smallest power of two that holds enough cells. */
+const SPAN: readonly number[] = CELL_BYTES.map((bytes) => {
+  let units = 1;
+  while (units < MAX_BLOCK_UNITS && units * UNIT_BYTES < MIN_BLOCK_CELLS * bytes) units *= 2;
+  return units;
+});
+
+/** Cells of a block, by class. */
+export const BLOCK_CELLS: readonly number[] = CELL_BYTES.map((bytes, sizeClass) =>
+  Math.floor((SPAN[sizeClass] * UNIT_BYTES) / bytes),
+);
+
+function stateOf(sizeClass: number, owner: number): number {
+  return ((sizeClass + 1) << 8) | owner;
+}
+
+/** A block is named by its first unit; units are numbered through all regions. */
+export class BlockTable {
+  readonly memory: StoreMemory;
+  /** Where the search for free units goes on. */
+  #cursor = 0;
+  /** The count of orphanings up to which there was no orphan of a class. */
+  readonly #noOrphans = new Map<number, number>();
+
+  constructor(memory: StoreMemory) {
+    this.memory = memory;
+  }
+
+  /** Units of the regions that exist so far. */
+  get count(): number {
+    return this.#regionCount() * this.memory.control.unitsPerRegion;
+  }
+
+  get limit(): number {
+    return this.memory.control.geometry.regions * this.memory.control.unitsPerRegion;
+  }
+
+  blockOf(address: Address): number {
+    const { unitsPerRegion } = this.memory.control;
+    const inRegion = Math.floor(wordOf(address) / UNIT_WORDS);
+    const unit = regionIdOf(address) * unitsPerRegion + inRegion;
+    if (unit < 0 || inRegion >= unitsPerRegion || unit >= this.limit) return -1;
+    const state = this.#load(unit, STATE);
+    return (state & CONTINUED) === 0 ? unit : unit - ((state >>> 8) & 0xff);
+  }
+
+  firstWordOf(block: number): number {
+    return (block % this.memory.control.unitsPerRegion) * UNIT_WORDS;
+  }
+
+  regionIdOf(block: number): number {
+    return Math.floor(block / this.memory.control.unitsPerRegion);
+  }
+
+  cellAt(block: number, index: number, sizeClass: number): Address {
+    const word = this.firstWordOf(block) + (index * CELL_BYTES[sizeClass]) / 4;
+    return addressOf(this.regionIdOf(block), word);
+  }
+
+  /** The class of the block's cells, or -1 if no block begins there. */
+  classOf(block: number): number {
+    const state = this.#load(block, STATE);
+    return (state & CONTINUED) === 0 ? (state >>> 8) - 1 : -1;
+  }
+
+  isOwnedBy(block: number, slot: number): boolean {
+    const state = this.#load(block, STATE);
+    return (state & CONTINUED) === 0 && (state & 0xff) === slot + 1;
+  }
+
+  /** The address of the cell that `address` lies in, or NO_ADDRESS if it is in no block. */
+  cellOf(address: Address): Address {
+    const block = this.blockOf(address);
+    const sizeClass = block < 0 ? -1 : this.classOf(block);
+    if (sizeClass < 0) return NO_ADDRESS;
+    const words = CELL_BYTES[sizeClass] / 4;
+    const index = Math.floor((wordOf(address) - this.firstWordOf(block)) / words);
+    return index < BLOCK_CELLS[sizeClass] ? this.cellAt(block, index, sizeClass) : NO_ADDRESS;
+  }
+
+  frees(block: number): number {
+    return this.#load(block, FREES);
+  }
+
+  countFree(block: number): void {
+    Atomics.add(this.memory.control.i32, this.memory.control.unitAt(block) + FREES, 1);
+  }
+
+  /** An orphan of the class first, then free units anywhere; -1 if there are none. */
+  take(sizeClass: number, slot: number): number {
+    const orphan = this.#adoptOrphan(sizeClass, slot);
+    if (orphan >= 0) return orphan;
+    const count = this.count;
+    const block = this.#takeFree(sizeClass, slot, this.#cursor, count);
+    if (block >= 0) this.#cursor = block;
+    return block;
+  }
+
+  /** Free units of one region; -1 if it has none. */
+  takeIn(regionId: number, sizeClass: number, slot: number): number {
+    const { unitsPerRegion } = this.memory.control;
+    return this.#takeFree(sizeClass, slot, regionId * unitsPerRegion, unitsPerRegion);
+  }
+
+  /** The region to create next, or -1 if the store has all that it may have. */
+  nextRegion(): number {
+    const next = this.#regionCount();
+    return next < this.memory.control.geometry.regions ? next : -1;
+  }
+
+  /** The blocks of an executor that left or died are anyone's. */
+  orphan(slot: number): void {
+    let left = 0;
+    for (let unit = 0; unit < this.count; unit++) {
+      const state = this.#load(unit, STATE);
+      if ((state & 0xff) !== slot + 1) continue;
+      if ((state & CONTINUED) === 0) {
+        this.#change(unit, state, state & ~0xff);
+        left++;
+      } else if (!this.#hasFirst(unit, state)) {
+        this.#change(unit, state, FREE);
+      }
+    }
+    if (left > 0) Atomics.add(this.memory.control.i32, ORPHANINGS, 1);
+  }
+
+  /** Takes an orphan, whatever its class, to see whether it can be given back. */
+  adopt(block: number, slot: number): boolean {
+    const state = this.#load(block, STATE);
+    if (state === FREE || (state & CONTINUED) !== 0 || (state & 0xff) !== ORPHAN) return false;
+    return this.#change(block, state, state | (slot + 1));
+  }
+
+  /** Highest incarnation word of a block whose cells are all free; undefined if one is in use. */
+  highestIfEmpty(block: number): number | undefined {
+    const sizeClass = this.classOf(block);
+    const { i32 } = this.memory.region(this.regionIdOf(block));
+    const words = CELL_BYTES[sizeClass] / 4;
+    const first = this.firstWordOf(block);
+    let highest = 0;
+    for (let index = 0; index < BLOCK_CELLS[sizeClass]; index++) {
+      const word = i32[first + index * words + INCARNATION];
+      if ((word & ALLOCATED) !== 0) return undefined;
+      if (word >>> 0 > highest) highest = word >>> 0;
+    }
+    return highest;
+  }
+
+  /**
+   * Gives an empty block back to be used for any class. The caller owns it and has waited until
+   * no transaction can still hold an address inside it.
+   */
+  release(block: number, highestIncarnation: number): void {
+    const { control } = this.memory;
+    const span = SPAN[this.classOf(block)];
+    const region = this.memory.region(this.regionIdOf(block));
+    const first = this.firstWordOf(block);
+    region.i32.fill(0, first, first + span * UNIT_WORDS);
+    const next = highestIncarnation - (highestIncarnation % INCARNATION_STEP) + INCARNATION_STEP;
+    for (let unit = block; unit < block + span; unit++) {
+      control.i32[control.unitAt(unit) + FIRST_INCARNATION] = next | 0;
+    }
+    for (let unit = block; unit < block + span; unit++) {
+      Atomics.store(control.i32, control.unitAt(unit) + STATE, FREE);
+    }
+  }
+
+  freeUnits(): number {
+    let free = 0;
+    for (let unit = 0; unit < this.count; unit++) {
+      if (this.#load(unit, STATE) === FREE) free++;
+    }
+    return free;
+  }
+
+  /** Searching for orphans costs a walk over all units, so only after somebody has left some. */
+  #adoptOrphan(sizeClass: number, slot: number): number {
+    const orphanings = Atomics.load(this.memory.control.i32, ORPHANINGS);
+    if (this.#noOrphans.get(sizeClass) === orphanings || orphanings === 0) return -1;
+    for (let unit = 0; unit < this.count; unit++) {
+      if (this.#load(unit, STATE) !== stateOf(sizeClass, ORPHAN)) continue;
+      if (this.adopt(unit, slot)) return unit;
+    }
+    this.#noOrphans.set(sizeClass, orphanings);
+    return -1;
+  }
+
+  #takeFree(sizeClass: number, slot: number, start: number, length: number): number {
+    const span = SPAN[sizeClass];
+    const count = this.count;
+    const aligned = start - (start % span);
+    for (let step = 0; step < length; step += span) {
+      const block = (aligned + step) % count;
+      if (this.#load(block, STATE) === FREE && this.#claim(block, span, sizeClass, slot)) {
+        return block;
+      }
+    }
+    return -1;
+  }
+
+  #claim(block: number, span: number, sizeClass: number, slot: number): boolean {
+    for (let distance = span - 1; distance > 0; distance--) {
+      const state = CONTINUED | (distance << 8) | (slot + 1);
+      if (this.#change(block + distance, FREE, state)) continue;
+      this.#unclaim(block, distance + 1, span);
+      return false;
+    }
+    // The cells get their first incarnation before anyone can see them as cells of this class.
+    this.#format(block, span, sizeClass);
+    if (this.#change(block, FREE, stateOf(sizeClass, slot + 1))) return true;
+    this.#unclaim(block, 1, span);
+    return false;
+  }
+
+  #unclaim(block: number, from: number, to: number): void {
+    const { control } = this.memory;
+    for (let distance = from; distance < to; distance++) {
+      Atomics.store(control.i32, control.unitAt(block + distance) + STATE, FREE);
+    }
+  }
+
+  #hasFirst(unit: number, state: number): boolean {
+    const distance = (state >>> 8) & 0xff;
+    const sizeClass = this.classOf(unit - distance);
+    return sizeClass >= 0 && SPAN[sizeClass] > distance;
+  }
+
+  #format(block: number, span: number, sizeClass: number): void {
+    const { control } = this.memory;
+    let start = 0;
+    for (let unit = block; unit < block + span; unit++) {
+      start = Math.max(start, control.i32[control.unitAt(unit) + FIRST_INCARNATION] >>> 0);
+    }
+    if (start === 0) return;
+    const { i32 } = this.memory.region(this.regionIdOf(block));
+    const words = CELL_BYTES[sizeClass] / 4;
+    const first = this.firstWordOf(block);
+    for (let index = 0; index < BLOCK_CELLS[sizeClass]; index++) {
+      i32[first + index * words + INCARNATION] = start;
+    }
+  }
+
+  #regionCount(): number {
+    const { regions } = this.memory.control.geometry;
+    let count = 0;
+    while (count < regions && this.memory.isReady(count)) count++;
+    return count;
+  }
+
+  #load(unit: number, word: number): number {
+    const { control } = this.memory;
+    return Atomics.load(control.i32, control.unitAt(unit) + word);
+  }
+
+  #change(unit: number, from: number, to: number): boolean {
+    const { control } = this.memory;
+    const at = control.unitAt(unit) + STATE;
+    return Atomics.compareExchange(control.i32, at, from, to) === from;
+  }
+}

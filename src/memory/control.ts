@@ -1,0 +1,143 @@
+/**
+ * The control segment: what every executor must agree on before it can touch a region.
+ *
+ *   words 0–31       geometry, fixed when the store is created
+ *   words 32–33      the epoch, 64 bits, on a cache line of its own (engine/epoch.ts)
+ *   words 64–65      catalogue: region id + 1 and word of its root object
+ *   word 96          counts the executors that left blocks behind
+ *   word 1024…       one slot of 64 words per executor (engine/slot.ts)
+ *   then             one state word per region: absent, being created by a slot, or ready
+ *   then             one state word per slot: whether its journal exists
+ *   then             four words per unit: state, frees, first incarnation, unused (blocks.ts)
+ *
+ * `READY` is written last, so a store whose creator died is recognised and made anew.
+ */
+
+import { SituError } from "../runtime/errors.ts";
+import { UNIT_BYTES } from "../runtime/limits.ts";
+import { Views } from "./views.ts";
+
+const MAGIC = 0x55544953; // "SITU", read in little-endian order
+/** Changes with any change to a layout in shared memory: headers, slots, journals, buckets. */
+export const LAYOUT_VERSION = 1;
+const BYTE_ORDER = 0x01020304;
+const READY = 1;
+
+const WORD_MAGIC = 0;
+const WORD_LAYOUT = 1;
+const WORD_BYTE_ORDER = 2;
+const WORD_STATE = 3;
+const WORD_SLOTS = 4;
+const WORD_JOURNAL_BYTES = 5;
+const WORD_REGION_BYTES = 6;
+const WORD_REGIONS = 7;
+
+export const EPOCH_LOW = 32;
+export const EPOCH_HIGH = 33;
+export const CATALOGUE_REGION = 64;
+export const CATALOGUE_WORD = 65;
+export const ORPHANINGS = 96;
+const SLOTS_AT = 1024;
+export const SLOT_WORDS = 64;
+export const UNIT_ENTRY_WORDS = 4;
+
+export interface Geometry {
+  readonly slots: number;
+  readonly journalBytes: number;
+  readonly regionBytes: number;
+  /** The most regions the store may have. */
+  readonly regions: number;
+}
+
+export function controlBytes(geometry: Geometry): number {
+  const units = geometry.regions * (geometry.regionBytes / UNIT_BYTES);
+  const words =
+    SLOTS_AT + geometry.slots * (SLOT_WORDS + 1) + geometry.regions + units * UNIT_ENTRY_WORDS;
+  return Math.ceil((words * 4) / 4096) * 4096;
+}
+
+/** The first words are enough to know the geometry, and with it the length of the whole. */
+export const CONTROL_PREFIX_BYTES = 4096;
+
+export class Control extends Views {
+  readonly geometry: Geometry;
+  readonly unitsPerRegion: number;
+  readonly #regionsAt: number;
+  readonly #journalsAt: number;
+  readonly #unitsAt: number;
+
+  constructor(buffer: ArrayBufferLike, geometry: Geometry) {
+    super(buffer);
+    this.geometry = geometry;
+    this.unitsPerRegion = geometry.regionBytes / UNIT_BYTES;
+    this.#regionsAt = SLOTS_AT + geometry.slots * SLOT_WORDS;
+    this.#journalsAt = this.#regionsAt + geometry.regions;
+    this.#unitsAt = this.#journalsAt + geometry.slots;
+  }
+
+  slotAt(slot: number): number {
+    return SLOTS_AT + slot * SLOT_WORDS;
+  }
+
+  regionStateAt(regionId: number): number {
+    return this.#regionsAt + regionId;
+  }
+
+  journalStateAt(slot: number): number {
+    return this.#journalsAt + slot;
+  }
+
+  /** Units are numbered through all regions. */
+  unitAt(unit: number): number {
+    return this.#unitsAt + unit * UNIT_ENTRY_WORDS;
+  }
+
+  format(): void {
+    const { i32, geometry } = this;
+    i32[WORD_MAGIC] = MAGIC;
+    i32[WORD_LAYOUT] = LAYOUT_VERSION;
+    i32[WORD_BYTE_ORDER] = BYTE_ORDER;
+    i32[WORD_SLOTS] = geometry.slots;
+    i32[WORD_JOURNAL_BYTES] = geometry.journalBytes;
+    i32[WORD_REGION_BYTES] = geometry.regionBytes;
+    i32[WORD_REGIONS] = geometry.regions;
+    // Epoch 0 is never used, so that 0 in a version means "never written".
+    Atomics.store(i32, EPOCH_LOW, 1);
+  }
+
+  publish(): void {
+    Atomics.store(this.i32, WORD_STATE, READY);
+  }
+}
+
+/** Whether the creator of this control segment got to the end. */
+export function isComplete(prefix: Int32Array): boolean {
+  return Atomics.load(prefix, WORD_STATE) === READY;
+}
+
+/** Reads the geometry, or refuses a store that this version does not understand. */
+export function readGeometry(prefix: Int32Array, place: string): Geometry {
+  if (prefix[WORD_MAGIC] !== MAGIC) {
+    throw new SituError("SITU_CORRUPT", `${place} is not a Situ store: its first word is wrong`);
+  }
+  if (prefix[WORD_BYTE_ORDER] !== BYTE_ORDER) {
+    throw new SituError(
+      "SITU_LAYOUT",
+      `${place} was written in another byte order ` +
+        `(0x${(prefix[WORD_BYTE_ORDER] >>> 0).toString(16)}, here 0x${BYTE_ORDER.toString(16)})`,
+    );
+  }
+  if (prefix[WORD_LAYOUT] !== LAYOUT_VERSION) {
+    throw new SituError(
+      "SITU_LAYOUT",
+      `${place} has layout version ${prefix[WORD_LAYOUT]}, this Situ reads version ` +
+        `${LAYOUT_VERSION}: open it with the Situ that wrote it, or destroy() it`,
+    );
+  }
+  return {
+    slots: prefix[WORD_SLOTS],
+    journalBytes: prefix[WORD_JOURNAL_BYTES],
+    regionBytes: prefix[WORD_REGION_BYTES],
+    regions: prefix[WORD_REGIONS],
+  };
+}

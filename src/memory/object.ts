@@ -1,0 +1,68 @@
+/**
+ * Everything in a store is an object: a header of four words, then data.
+ *
+ *   word 0  lock         0, or owner's slot + 1 in the upper bits and a mode in the lowest two
+ *   word 1  version      TID, upper 32 bits (engine/tid.ts)
+ *   word 2  version      TID, lower 32 bits
+ *   word 3  incarnation  counts the times this cell was freed; below it two bits: ARRAY, ALLOCATED
+ *   word 4… data
+ *
+ * Two lock modes, as in FaRM §3.4. PREPARED: readers may still read the old value. INSTALLING:
+ * they may not, data and version are changing.
+ *
+ * A consistent read is a seqlock: look at lock and version, read the data, look again. The lock
+ * word is only ever touched by `Atomics`, data and version only by plain accesses. On x64 loads
+ * are not reordered with loads, so an atomic load is enough for the second look. On arm64 it takes
+ * a read-modify-write of the lock word: its store half cannot move above the data loads, and its
+ * load half is adjacent to it.
+ */
+
+export const HEADER_WORDS = 4;
+export const HEADER_BYTES = 4 * HEADER_WORDS;
+
+export const LOCK = 0;
+export const VERSION_HIGH = 1;
+export const VERSION_LOW = 2;
+export const INCARNATION = 3;
+
+export const PREPARED = 1;
+export const INSTALLING = 2;
+const MODE_MASK = 3;
+
+/** The lowest bits of the incarnation word. An array's cell holds objects with headers of their own. */
+export const ALLOCATED = 1;
+export const ARRAY = 2;
+export const INCARNATION_STEP = 4;
+
+/** What the incarnation word of an object becomes when the object is freed. */
+export function freedWord(incarnationWord: number): number {
+  return ((incarnationWord & ~ALLOCATED) + INCARNATION_STEP) | 0;
+}
+
+export function lockWord(slot: number, mode: number): number {
+  return ((slot + 1) << 2) | mode;
+}
+
+export function lockOwner(lock: number): number {
+  return (lock >>> 2) - 1;
+}
+
+export function lockMode(lock: number): number {
+  return lock & MODE_MASK;
+}
+
+const NEEDS_FENCE = process.arch !== "x64" && process.arch !== "ia32";
+
+/** The lock word after the data reads that came before, on every architecture. */
+export function lockAfterReads(i32: Int32Array, at: number): number {
+  return NEEDS_FENCE ? Atomics.add(i32, at + LOCK, 0) : Atomics.load(i32, at + LOCK);
+}
+
+/** The second look of a consistent read: is the object still at the version seen before? */
+export function unchanged(i32: Int32Array, at: number, high: number, low: number): boolean {
+  return (
+    (lockAfterReads(i32, at) & MODE_MASK) !== INSTALLING &&
+    i32[at + VERSION_LOW] === low &&
+    i32[at + VERSION_HIGH] === high
+  );
+}

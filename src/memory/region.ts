@@ -1,0 +1,117 @@
+import { SituError } from "../runtime/errors.ts";
+import type { Address } from "./address.ts";
+import { regionIdOf } from "./address.ts";
+import { Control } from "./control.ts";
+import type { Segment, Segments } from "./segments.ts";
+import { Views } from "./views.ts";
+
+/** A region of shared memory: the unit of mapping. Its blocks are described in the control. */
+export class Region extends Views {
+  readonly id: number;
+
+  constructor(id: number, buffer: ArrayBufferLike) {
+    super(buffer);
+    this.id = id;
+  }
+}
+
+const ABSENT = 0;
+const READY = 1;
+/** Any larger state word is 1 + the number of the slot that is creating the region. */
+const CREATING = 2;
+
+export const regionName = (id: number): string => `region-${id}`;
+export const journalName = (slot: number): string => `journal-${slot}`;
+export const CONTROL_NAME = "control";
+
+/** The memory of one store as one executor sees it: control, and regions mapped when needed. */
+export class StoreMemory {
+  readonly control: Control;
+  readonly segments: Segments;
+  /** By region id; a hole is a region not mapped here yet. */
+  readonly regions: (Region | undefined)[] = [];
+  readonly #held: Segment[] = [];
+  readonly #views: Views[] = [];
+
+  constructor(segments: Segments, control: Segment, geometry: Control["geometry"]) {
+    this.segments = segments;
+    this.control = new Control(control.buffer, geometry);
+    this.#held.push(control);
+    this.#views.push(this.control);
+  }
+
+  region(id: number): Region {
+    return this.regions[id] ?? this.#attach(id);
+  }
+
+  regionOf(address: Address): Region {
+    return this.region(regionIdOf(address));
+  }
+
+  isReady(id: number): boolean {
+    return Atomics.load(this.control.i32, this.control.regionStateAt(id)) === READY;
+  }
+
+  /**
+   * Creates the next region for `slot`, or says who else is at it. The state word names the
+   * creator, so that its recovery can hand the work to another.
+   */
+  createRegion(id: number, slot: number): "created" | "exists" | "busy" {
+    const at = this.control.regionStateAt(id);
+    const state = Atomics.compareExchange(this.control.i32, at, ABSENT, CREATING + slot);
+    if (state !== ABSENT) return state === READY ? "exists" : "busy";
+    try {
+      this.#hold(id, this.segments.create(regionName(id), this.control.geometry.regionBytes));
+    } catch (error) {
+      Atomics.store(this.control.i32, at, ABSENT);
+      throw error;
+    }
+    Atomics.store(this.control.i32, at, READY);
+    return "created";
+  }
+
+  /** A dead slot's half-created region is nobody's again. */
+  abandonRegions(slot: number): void {
+    for (let id = 0; id < this.control.geometry.regions; id++) {
+      const at = this.control.regionStateAt(id);
+      Atomics.compareExchange(this.control.i32, at, CREATING + slot, ABSENT);
+    }
+  }
+
+  /** The journal of a slot; made by the first who asks, which is the first who claims the slot. */
+  attachJournal(slot: number): Views {
+    const bytes = this.control.geometry.journalBytes;
+    const at = this.control.journalStateAt(slot);
+    const name = journalName(slot);
+    const made = Atomics.load(this.control.i32, at) === READY;
+    const segment = made ? this.segments.attach(name, bytes) : this.segments.create(name, bytes);
+    Atomics.store(this.control.i32, at, READY);
+    const views = new Views(segment.buffer);
+    this.#held.push(segment);
+    this.#views.push(views);
+    return views;
+  }
+
+  close(): void {
+    for (const views of this.#views) views.clear();
+    for (const segment of this.#held) segment.release();
+    this.#views.length = 0;
+    this.#held.length = 0;
+  }
+
+  #attach(id: number): Region {
+    if (id >= this.control.geometry.regions || !this.isReady(id)) {
+      throw new SituError("SITU_FREED", `no region ${id} in this store: the pointer is stale`);
+    }
+    return this.#hold(id, this.segments.attach(regionName(id), this.control.geometry.regionBytes));
+  }
+
+  #hold(id: number, segment: Segment): Region {
+    const region = new Region(id, segment.buffer);
+    this.#held.push(segment);
+    this.#views.push(region);
+    while (this.regions.length < id) this.regions.push(undefined);
+    this.regions[id] = region;
+    return region;
+  }
+}

@@ -1,0 +1,23 @@
+/**
+ * A segment is a named piece of shared memory: the control segment, a region, a journal. This is
+ * the seam between Situ and the system it runs on, with two implementations behind one contract:
+ *
+ *   mapped-segments.ts   files that any process of the machine maps
+ *   thread-segments.ts   SharedArrayBuffers that the threads of one process share
+ *
+ * `create` gives zeroed memory that is really there (or fails with SITU_NO_MEMORY), and makes a
+ * half-created segment of a dead creator whole again. `attach` maps what another one created and
+ * refuses a segment of the wrong length.
+ */
+export interface Segment {
+  readonly buffer: ArrayBufferLike;
+  /** The buffer must not be touched after this. */
+  release(): void;
+}
+
+export interface Segments {
+  /** Where the segments lie, for messages. */
+  readonly place: string;
+  create(name: string, bytes: number): Segment;
+  attach(name: string, bytes: number): Segment;
+}

@@ -1,0 +1,282 @@
+/**
+ * The slab allocators of one executor (FaRM §3.3): private, so that allocating touches no shared
+ * word. Whether a cell is taken is written in the cell's own header by the commit that allocates
+ * or frees it, nowhere else. So there is no allocator state to lose: a dead executor's cells that
+ * never committed are simply still free, and whoever owns the block next finds them by sweeping
+ * over the headers.
+ *
+ * `#known` holds the cells that are free in memory but spoken for here: handed to a transaction
+ * that has not ended, or waiting in a free list. A sweep passes over them.
+ *
+ * A freed array needs care: its elements had headers in the middle of the cell, and a transaction
+ * that read one may still try to lock it. Such a cell rests until every transaction that was
+ * running when it was found has ended; the same holds for a block that changes its class.
+ */
+
+import { MAX_FREE_CELLS } from "../runtime/limits.ts";
+import type { Address } from "./address.ts";
+import { NO_ADDRESS, regionIdOf } from "./address.ts";
+import { BLOCK_CELLS, BlockTable } from "./blocks.ts";
+import { ALLOCATED, ARRAY, INCARNATION } from "./object.ts";
+import type { StoreMemory } from "./region.ts";
+import { CELL_BYTES } from "./size-classes.ts";
+
+/** What the slabs ask of the engine above: has everybody moved on since then? */
+export interface SlabHost {
+  /** An epoch such that transactions which start from now on announce a later one. */
+  mark(): number;
+  /** Whether no transaction that announced `epoch` or an earlier one is still running. */
+  isPast(epoch: number): boolean;
+  /** Another executor is creating a region: waits a little, and sees to it if that one died. */
+  waitForCreator(regionId: number): void;
+}
+
+interface OwnedBlock {
+  readonly block: number;
+  /** Next cell to look at. */
+  cursor: number;
+  /** The block's count of frees by others when the sweep began. */
+  freesSeen: number;
+}
+
+interface Slab {
+  readonly blocks: OwnedBlock[];
+  readonly freeCells: Address[];
+  readonly resting: { readonly cell: Address; readonly since: number }[];
+}
+
+export class Slabs {
+  readonly blocks: BlockTable;
+  readonly #memory: StoreMemory;
+  readonly #slot: number;
+  readonly #host: SlabHost;
+  readonly #slabs: (Slab | undefined)[] = [];
+  readonly #known = new Set<Address>();
+
+  constructor(memory: StoreMemory, slot: number, host: SlabHost) {
+    this.#memory = memory;
+    this.#slot = slot;
+    this.#host = host;
+    this.blocks = new BlockTable(memory);
+  }
+
+  /**
+   * A free cell of the class, or NO_ADDRESS if the store has none left: in the block of `near`,
+   * else in its region, else anywhere. It is reserved until `committed` or `returned`.
+   */
+  allocate(sizeClass: number, near: Address): Address {
+    const slab = this.#slab(sizeClass);
+    const cell =
+      near === NO_ADDRESS ? this.#anywhere(slab, sizeClass) : this.#near(slab, sizeClass, near);
+    if (cell !== NO_ADDRESS) this.#known.add(cell);
+    return cell;
+  }
+
+  /** The transaction committed: the header says now that the cell is taken. */
+  committed(cell: Address): void {
+    this.#known.delete(cell);
+  }
+
+  /** The transaction did not commit: the cell is as free as it was. */
+  returned(cell: Address): void {
+    this.#slab(this.blocks.classOf(this.blocks.blockOf(cell))).freeCells.push(cell);
+  }
+
+  /** A commit of this executor freed the cell. */
+  freed(cell: Address, wasArray: boolean): void {
+    const block = this.blocks.blockOf(cell);
+    const slab = this.#slabs[this.blocks.classOf(block)];
+    const mine = slab !== undefined && this.blocks.isOwnedBy(block, this.#slot);
+    if (!mine || wasArray || slab.freeCells.length >= MAX_FREE_CELLS) {
+      this.blocks.countFree(block);
+      return;
+    }
+    this.#known.add(cell);
+    slab.freeCells.push(cell);
+  }
+
+  /**
+   * Gives every wholly empty block of this executor, and every empty orphan, back for other
+   * classes. Returns how many could be given back now.
+   */
+  releaseEmptyBlocks(): number {
+    const candidates: { block: number; highest: number }[] = [];
+    for (let block = 0; block < this.blocks.count; block++) {
+      const mine = this.blocks.isOwnedBy(block, this.#slot) || this.blocks.adopt(block, this.#slot);
+      if (!mine || this.#isReserved(block)) continue;
+      const highest = this.blocks.highestIfEmpty(block);
+      if (highest !== undefined) candidates.push({ block, highest });
+      else this.#own(this.blocks.classOf(block), block);
+    }
+    if (candidates.length === 0) return 0;
+    const since = this.#host.mark();
+    const past = this.#host.isPast(since);
+    for (const { block, highest } of candidates) {
+      if (past) {
+        this.#forget(block);
+        this.blocks.release(block, highest);
+      } else {
+        this.#own(this.blocks.classOf(block), block);
+      }
+    }
+    return past ? candidates.length : 0;
+  }
+
+  close(): void {
+    this.blocks.orphan(this.#slot);
+    this.#slabs.length = 0;
+    this.#known.clear();
+  }
+
+  #anywhere(slab: Slab, sizeClass: number): Address {
+    const listed = slab.freeCells.pop();
+    if (listed !== undefined) return listed;
+    for (let index = slab.blocks.length - 1; index >= 0; index--) {
+      const cell = this.#sweep(slab, slab.blocks[index], sizeClass);
+      if (cell !== NO_ADDRESS) return cell;
+    }
+    const rested = this.#rested(slab);
+    if (rested !== NO_ADDRESS) return rested;
+    return this.#fromNewBlock(slab, sizeClass);
+  }
+
+  #near(slab: Slab, sizeClass: number, near: Address): Address {
+    const block = this.blocks.blockOf(near);
+    const regionId = regionIdOf(near);
+    const sameBlock = slab.blocks.find((owned) => owned.block === block);
+    if (sameBlock !== undefined) {
+      const cell = this.#listedOrSwept(
+        slab,
+        sameBlock,
+        sizeClass,
+        (at) => this.blocks.blockOf(at) === block,
+      );
+      if (cell !== NO_ADDRESS) return cell;
+    }
+    for (const owned of slab.blocks) {
+      if (this.blocks.regionIdOf(owned.block) !== regionId) continue;
+      const cell = this.#listedOrSwept(slab, owned, sizeClass, (at) => regionIdOf(at) === regionId);
+      if (cell !== NO_ADDRESS) return cell;
+    }
+    const fresh = this.blocks.takeIn(regionId, sizeClass, this.#slot);
+    if (fresh >= 0) return this.#sweep(slab, this.#own(sizeClass, fresh), sizeClass);
+    return this.#anywhere(slab, sizeClass);
+  }
+
+  #listedOrSwept(
+    slab: Slab,
+    owned: OwnedBlock,
+    sizeClass: number,
+    fits: (at: Address) => boolean,
+  ): Address {
+    // The newest free cells are the likeliest to be close; a longer search costs more than it gains.
+    for (let back = 1; back <= 8 && back <= slab.freeCells.length; back++) {
+      const index = slab.freeCells.length - back;
+      const cell = slab.freeCells[index];
+      if (fits(cell)) {
+        slab.freeCells.splice(index, 1);
+        return cell;
+      }
+    }
+    return this.#sweep(slab, owned, sizeClass);
+  }
+
+  /** The next free cell of one block; a second pass over it only if others have freed in it. */
+  #sweep(slab: Slab, owned: OwnedBlock, sizeClass: number): Address {
+    const region = this.#memory.region(this.blocks.regionIdOf(owned.block));
+    const words = CELL_BYTES[sizeClass] / 4;
+    const cells = BLOCK_CELLS[sizeClass];
+    const first = this.blocks.firstWordOf(owned.block);
+    for (let pass = 0; pass < 2; pass++) {
+      for (; owned.cursor < cells; owned.cursor++) {
+        const state = region.i32[first + owned.cursor * words + INCARNATION];
+        if ((state & ALLOCATED) !== 0) continue;
+        const cell = this.blocks.cellAt(owned.block, owned.cursor, sizeClass);
+        if (this.#known.has(cell)) continue;
+        if ((state & ARRAY) !== 0) {
+          this.#known.add(cell);
+          slab.resting.push({ cell, since: this.#host.mark() });
+          continue;
+        }
+        owned.cursor++;
+        return cell;
+      }
+      const frees = this.blocks.frees(owned.block);
+      if (frees === owned.freesSeen) return NO_ADDRESS;
+      owned.freesSeen = frees;
+      owned.cursor = 0;
+    }
+    return NO_ADDRESS;
+  }
+
+  #rested(slab: Slab): Address {
+    const oldest = slab.resting[0];
+    if (oldest === undefined || !this.#host.isPast(oldest.since)) return NO_ADDRESS;
+    slab.resting.shift();
+    return oldest.cell;
+  }
+
+  #fromNewBlock(slab: Slab, sizeClass: number): Address {
+    for (;;) {
+      const block = this.blocks.take(sizeClass, this.#slot);
+      if (block >= 0) {
+        const owned = this.#own(sizeClass, block);
+        const cell = this.#sweep(slab, owned, sizeClass);
+        // An orphan may turn out to be full; it is ours now and will be swept again after frees.
+        if (cell !== NO_ADDRESS) return cell;
+        continue;
+      }
+      const regionId = this.blocks.nextRegion();
+      if (regionId < 0) return NO_ADDRESS;
+      if (this.#memory.createRegion(regionId, this.#slot) === "busy") {
+        this.#host.waitForCreator(regionId);
+      }
+    }
+  }
+
+  #own(sizeClass: number, block: number): OwnedBlock {
+    const slab = this.#slab(sizeClass);
+    const known = slab.blocks.find((owned) => owned.block === block);
+    if (known !== undefined) return known;
+    const owned = { block, cursor: 0, freesSeen: this.blocks.frees(block) };
+    slab.blocks.push(owned);
+    return owned;
+  }
+
+  #forget(block: number): void {
+    const slab = this.#slabs[this.blocks.classOf(block)];
+    if (slab === undefined) return;
+    const inBlock = (cell: Address): boolean => this.blocks.blockOf(cell) === block;
+    const keep = <T>(list: T[], drop: (item: T) => boolean): void => {
+      const kept = list.filter((item) => !drop(item));
+      list.length = 0;
+      list.push(...kept);
+    };
+    keep(slab.blocks, (owned) => owned.block === block);
+    keep(slab.freeCells, inBlock);
+    keep(slab.resting, (resting) => inBlock(resting.cell));
+    for (const cell of this.#known) if (inBlock(cell)) this.#known.delete(cell);
+  }
+
+  /** Whether a transaction that has not ended holds a cell of the block. */
+  #isReserved(block: number): boolean {
+    const slab = this.#slabs[this.blocks.classOf(block)];
+    if (slab === undefined) return false;
+    const waiting = new Set(slab.freeCells);
+    for (const resting of slab.resting) waiting.add(resting.cell);
+    for (const cell of this.#known) {
+      if (this.blocks.blockOf(cell) === block && !waiting.has(cell)) return true;
+    }
+    return false;
+  }
+
+  #slab(sizeClass: number): Slab {
+    let slab = this.#slabs[sizeClass];
+    if (slab === undefined) {
+      slab = { blocks: [], freeCells: [], resting: [] };
+      while (this.#slabs.length <= sizeClass) this.#slabs.push(undefined);
+      this.#slabs[sizeClass] = slab;
+    }
+    return slab;
+  }
+}

@@ -1,0 +1,26 @@
+/**
+ * Time for deadlines and back-off. Monotonic: a jump of the wall clock changes no deadline. The
+ * only file that looks at a clock or sleeps, so that a simulation can take its place.
+ */
+
+export function nowMs(): number {
+  return performance.now();
+}
+
+/** Wall-clock time, for what people read: when a store was created, when a slot was claimed. */
+export function wallClockMs(): number {
+  return Date.now();
+}
+
+const pillow = new Int32Array(new SharedArrayBuffer(4));
+
+/** Sleeps this thread, event loop and all; only for short waits inside synchronous calls. */
+export function sleepSync(ms: number): void {
+  Atomics.wait(pillow, 0, 0, ms);
+}
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}

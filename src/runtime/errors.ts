@@ -1,0 +1,75 @@
+/**
+ * Operating errors: each has a stable `code` that a caller can react to, says what to do, and says
+ * whether the same call may succeed later. A broken invariant is not one of these: see assert.ts.
+ */
+
+export type SituErrorCode =
+  | "SITU_ABORTED"
+  | "SITU_ASYNC_BODY"
+  | "SITU_CLOSED"
+  | "SITU_CONFIG"
+  | "SITU_CONFLICT"
+  | "SITU_CORRUPT"
+  | "SITU_EXISTS"
+  | "SITU_FREED"
+  | "SITU_FULL"
+  | "SITU_IN_USE"
+  | "SITU_LAYOUT"
+  | "SITU_MISSING"
+  | "SITU_NESTED"
+  | "SITU_NO_MEMORY"
+  | "SITU_PERMISSION"
+  | "SITU_SCHEMA"
+  | "SITU_TIMEOUT"
+  | "SITU_TOO_LARGE"
+  | "SITU_TYPE"
+  | "SITU_UNKNOWN_TABLE"
+  | "SITU_UNSUPPORTED";
+
+const RETRYABLE: ReadonlySet<SituErrorCode> = new Set(["SITU_CONFLICT", "SITU_TIMEOUT"]);
+
+export class SituError extends Error {
+  override readonly name: string = "SituError";
+  readonly code: SituErrorCode;
+  readonly retryable: boolean;
+
+  constructor(code: SituErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.code = code;
+    this.retryable = RETRYABLE.has(code);
+  }
+}
+
+/** A key that a conflict was about, as the caller wrote it. */
+export interface ConflictKey {
+  readonly table: string;
+  readonly key: unknown;
+}
+
+/** The transaction was retried as often as it may be and met another each time. */
+export class ConflictError extends SituError {
+  override readonly name = "ConflictError";
+  readonly keys: readonly ConflictKey[];
+
+  constructor(message: string, keys: readonly ConflictKey[]) {
+    super("SITU_CONFLICT", message);
+    this.keys = keys;
+  }
+}
+
+/** Who holds what a timed-out caller waited for. */
+export interface Holder {
+  readonly pid: number;
+  readonly threadId: number;
+  readonly slot: number;
+}
+
+export class TimeoutError extends SituError {
+  override readonly name = "TimeoutError";
+  readonly holder: Holder | undefined;
+
+  constructor(message: string, holder?: Holder) {
+    super("SITU_TIMEOUT", message);
+    this.holder = holder;
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * Which shard is responsible for a hash. The truth is in the shard heads: from the first shard,
+ * follow for each bit of the hash that is set the shard that was split off at that depth. This
+ * caches the answers, as a table over the low bits, for one executor. A cached answer may be old;
+ * the bucket it leads to says so, for its depth is then another one.
+ */
+
+import type { Transaction } from "../../engine/transaction.ts";
+import { HEADER_WORDS } from "../../memory/object.ts";
+import type { Region, StoreMemory } from "../../memory/region.ts";
+import { MAX_SHARD_DEPTH } from "../../runtime/limits.ts";
+import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS } from "./layout.ts";
+
+/** Answers are cached for up to 2^20 shards; a larger table walks the last bits each time. */
+const MAX_CACHED_DEPTH = 20;
+
+export class Directory {
+  readonly #memory: StoreMemory;
+  readonly #rootRegionId: number;
+  readonly #rootWord: number;
+  mask = 0;
+  regions: (Region | undefined)[] = [undefined];
+  bases = new Int32Array(1);
+  depths = new Uint8Array(1);
+  /** What `recall` or `locate` found. */
+  region: Region | undefined;
+  base = 0;
+  depth = 0;
+  headRegion: Region | undefined;
+  headWord = 0;
+
+  constructor(memory: StoreMemory, rootRegionId: number, rootWord: number) {
+    this.#memory = memory;
+    this.#rootRegionId = rootRegionId;
+    this.#rootWord = rootWord;
+  }
+
+  /** The cached answer; false if there is none. */
+  recall(hash: number): boolean {
+    const place = hash & this.mask;
+    const region = this.regions[place];
+    if (region === undefined) return false;
+    this.region = region;
+    this.base = this.bases[place];
+    this.depth = this.depths[place];
+    return true;
+  }
+
+  /** Finds the shard as this transaction sees it, and remembers it if everybody sees it so. */
+  locate(tx: Transaction, hash: number): void {
+    let region = this.#memory.region(this.#rootRegionId);
+    let word = this.#rootWord;
+    let from = 0;
+    let shared = true;
+    for (;;) {
+      const entry = tx.open(region, word);
+      const { i32 } = tx.views;
+      const at = tx.at;
+      const depth = i32[at + HEAD_DEPTH];
+      let bit = from;
+      while (bit < depth && bit < MAX_SHARD_DEPTH && ((hash >>> bit) & 1) === 0) bit++;
+      const last = bit >= depth;
+      const found = last ? at + HEAD_BUCKETS : at + HEAD_SIBLINGS + 2 * bit;
+      const nextRegion = i32[found] - 1;
+      const nextWord = i32[found + 1];
+      if (!tx.settle(entry)) continue;
+      if (at !== word + HEADER_WORDS || tx.views !== region) shared = false;
+      if (last) {
+        this.region = this.#memory.region(nextRegion);
+        this.base = nextWord;
+        this.depth = depth;
+        this.headRegion = region;
+        this.headWord = word;
+        if (shared) this.#remember(hash);
+        return;
+      }
+      region = this.#memory.region(nextRegion);
+      word = nextWord;
+      from = bit + 1;
+    }
+  }
+
+  #remember(hash: number): void {
+    if (this.depth > MAX_CACHED_DEPTH) return;
+    while (this.mask + 1 < 2 ** this.depth) this.#double();
+    const step = 2 ** this.depth;
+    for (let place = hash & (step - 1); place <= this.mask; place += step) {
+      this.regions[place] = this.region;
+      this.bases[place] = this.base;
+      this.depths[place] = this.depth;
+    }
+  }
+
+  #double(): void {
+    const size = this.mask + 1;
+    for (let place = 0; place < size; place++) this.regions.push(this.regions[place]);
+    const bases = new Int32Array(2 * size);
+    bases.set(this.bases);
+    bases.set(this.bases, size);
+    this.bases = bases;
+    const depths = new Uint8Array(2 * size);
+    depths.set(this.depths);
+    depths.set(this.depths, size);
+    this.depths = depths;
+    this.mask = 2 * size - 1;
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * Rows that do not fit a slot are objects of their own, found by a fat pointer. Data words:
+ *
+ *   0   words of the row
+ *   1   chunks: 0 if the row follows, else so many fat pointers follow to objects with its parts
+ *   2…  the row, or the pointers (region id + 1, word, incarnation word)
+ *
+ * Only a row larger than the largest object is cut into chunks.
+ */
+
+import { copyWords } from "../../engine/journal.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import { dataCapacity } from "../../engine/transaction.ts";
+import type { Address } from "../../memory/address.ts";
+import { HEADER_BYTES, HEADER_WORDS } from "../../memory/object.ts";
+import { Views } from "../../memory/views.ts";
+import { MAX_CELL_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
+
+export const ROW_WORDS = 0;
+export const ROW_CHUNKS = 1;
+export const ROW_DATA = 2;
+const CHUNK_POINTER_WORDS = 3;
+const CHUNK_WORDS = (MAX_CELL_BYTES - HEADER_BYTES) / 4;
+const MAX_SINGLE_WORDS = CHUNK_WORDS - ROW_DATA;
+
+/** Where a row that was cut is put together for its reader. */
+const whole = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
+
+/** Opened by `openRow`: where the row can be read. */
+export class RowPlace {
+  views: Views = whole;
+  at = 0;
+  words = 0;
+}
+
+function objectWords(rowWords: number): number {
+  return rowWords <= MAX_SINGLE_WORDS
+    ? ROW_DATA + rowWords
+    : ROW_DATA + CHUNK_POINTER_WORDS * Math.ceil(rowWords / CHUNK_WORDS);
+}
+
+/** Allocates a row object, fills it from `source`, and returns its entry. */
+export function createRow(
+  tx: Transaction,
+  source: Int32Array,
+  words: number,
+  near: Address,
+): number {
+  // All that the cell holds, so that a longer row of the same class can replace this one in place.
+  const entry = tx.allocate(dataCapacity(objectWords(words) * 4), near);
+  fillRow(tx, entry, source, words, near);
+  return entry;
+}
+
+function fillRow(
+  tx: Transaction,
+  entry: number,
+  source: Int32Array,
+  words: number,
+  near: Address,
+): void {
+  const { set } = tx;
+  const { i32 } = set.arena;
+  const at = set.buffer[entry];
+  i32[at + ROW_WORDS] = words;
+  if (words <= MAX_SINGLE_WORDS) {
+    i32[at + ROW_CHUNKS] = 0;
+    copyWords(source, 0, i32, at + ROW_DATA, words);
+    set.markDirty(entry, 0, ROW_DATA + words);
+    return;
+  }
+  const chunks = Math.ceil(words / CHUNK_WORDS);
+  i32[at + ROW_CHUNKS] = chunks;
+  set.markDirty(entry, 0, objectWords(words));
+  for (let index = 0; index < chunks; index++) {
+    const part = Math.min(CHUNK_WORDS, words - index * CHUNK_WORDS);
+    const chunk = tx.allocate(part * 4, near);
+    const pointer = set.buffer[entry] + ROW_DATA + CHUNK_POINTER_WORDS * index;
+    const arena = set.arena.i32;
+    copyWords(source, index * CHUNK_WORDS, arena, set.buffer[chunk], part);
+    arena[pointer] = set.regionId[chunk] + 1;
+    arena[pointer + 1] = set.word[chunk];
+    arena[pointer + 2] = set.incarnation[chunk];
+  }
+}
+
+/**
+ * Replaces the row in its object, if it stays in one piece and in its size class; else false, and
+ * the caller makes a new object.
+ */
+export function replaceRow(
+  tx: Transaction,
+  entry: number,
+  source: Int32Array,
+  words: number,
+): boolean {
+  const before = headOf(tx, entry);
+  const fits =
+    before.chunks === 0 &&
+    words <= MAX_SINGLE_WORDS &&
+    dataCapacity(objectWords(words) * 4) === dataCapacity(objectWords(before.words) * 4);
+  if (!fits) return false;
+  const capacity = dataCapacity(objectWords(words) * 4) / 4;
+  tx.writable(entry, capacity);
+  fillRow(tx, entry, source, words, tx.addressOf(entry));
+  return true;
+}
+
+/** Frees the row object and the chunks it has. */
+export function freeRow(tx: Transaction, entry: number): void {
+  const { chunks, pointers } = headOf(tx, entry);
+  for (let index = 0; index < chunks; index++) {
+    const at = index * CHUNK_POINTER_WORDS;
+    const region = tx.executor.memory.region(pointers[at] - 1);
+    const chunk = tx.open(region, pointers[at + 1]);
+    if (tx.incarnationOf(chunk) !== pointers[at + 2]) tx.conflict(entry);
+    tx.free(chunk);
+  }
+  tx.free(entry);
+}
+
+/** Size and chunk pointers of a row object that the transaction depends on. */
+function headOf(
+  tx: Transaction,
+  entry: number,
+): { words: number; chunks: number; pointers: Int32Array } {
+  const { set } = tx;
+  tx.open(set.regions[entry]!, set.word[entry]);
+  const { i32 } = tx.views;
+  const words = i32[tx.at + ROW_WORDS];
+  const chunks = boundedChunks(i32[tx.at + ROW_CHUNKS]);
+  const first = tx.at + ROW_DATA;
+  const pointers = i32.slice(first, first + chunks * CHUNK_POINTER_WORDS);
+  if (!tx.settle(entry)) tx.conflict(entry);
+  return { words, chunks, pointers };
+}
+
+/**
+ * Says where the row of an opened object can be read, putting a cut row together. False if what
+ * lies there makes no sense: the object is changing, the caller's `settle` will tell.
+ */
+export function placeRow(tx: Transaction, entry: number, place: RowPlace): boolean {
+  const { i32 } = tx.views;
+  const words = i32[tx.at + ROW_WORDS];
+  const chunks = i32[tx.at + ROW_CHUNKS];
+  if (words < 0 || words * 4 > MAX_ROW_BYTES) return false;
+  if (chunks === 0) {
+    if (tx.at + ROW_DATA + words > i32.length) return false;
+    place.views = tx.views;
+    place.at = tx.at + ROW_DATA;
+    place.words = words;
+    return true;
+  }
+  const head = headOf(tx, entry);
+  place.views = whole;
+  place.at = 0;
+  place.words = head.words;
+  for (let index = 0, to = 0; index < head.chunks; index++) {
+    const at = index * CHUNK_POINTER_WORDS;
+    const region = tx.executor.memory.region(head.pointers[at] - 1);
+    const part = Math.min(CHUNK_WORDS, head.words - to);
+    const chunk = tx.open(region, head.pointers[at + 1]);
+    copyWords(tx.views.i32, tx.at, whole.i32, to, part);
+    if (tx.incarnationOf(chunk) !== head.pointers[at + 2] || !tx.settle(chunk)) return false;
+    tx.depend(chunk);
+    to += part;
+  }
+  return true;
+}
+
+/** Lock-free variant for rows in one piece; -1 if the row is cut or makes no sense. */
+export function wordsOfSingleRow(i32: Int32Array, word: number): number {
+  const at = word + HEADER_WORDS;
+  const words = i32[at + ROW_WORDS];
+  const single = i32[at + ROW_CHUNKS] === 0 && words >= 0 && words <= MAX_SINGLE_WORDS;
+  return single && at + ROW_DATA + words <= i32.length ? words : -1;
+}
+
+function boundedChunks(chunks: number): number {
+  const most = Math.ceil(MAX_ROW_BYTES / 4 / CHUNK_WORDS);
+  return chunks >= 0 && chunks <= most ? chunks : 0;
+}

@@ -1,0 +1,46 @@
+/**
+ * What every store offers to the database above: rows by key, inside a transaction or lock-free.
+ * And what it asks for: a codec that knows the schema. Stores move words; only a codec knows what
+ * they mean.
+ */
+
+import type { Transaction } from "../engine/transaction.ts";
+import type { Views } from "../memory/views.ts";
+
+export interface RowCodec<Row, Key> {
+  /** Words of every row if all have the same size, else 0. Always even. */
+  readonly fixedWords: number;
+  /** Where `encode` leaves a row. */
+  readonly scratch: Views;
+  /** Prepares a key for `matches` and returns its hash, which is never 0. Checks its type. */
+  stageKey(key: Key): number;
+  /** The same for the key inside a row. */
+  stageKeyOf(row: Row): number;
+  /** Whether the row at word `at` has the staged key. Bounded, whatever lies there. */
+  matches(views: Views, at: number): boolean;
+  /** Writes a row to the scratch area and returns its words, an even number. Checks all types. */
+  encode(row: Row): number;
+  /** Reads the row at word `at`; `words` is its size. Total: garbage in, some row out. */
+  decode(views: Views, at: number, words: number): Row;
+  /** Applies some fields to a row of fixed size, in place. Checks their types. */
+  patch(views: Views, at: number, changes: Partial<Row>): void;
+  /** A row with some fields changed, none of them part of the key; `encode` checks their types. */
+  merge(row: Row, changes: Partial<Row>): Row;
+}
+
+export interface Store<Row, Key> {
+  /** Lock-free: one consistent read, linearizable, waits for no transaction but an installing one. */
+  get(key: Key): Row | undefined;
+  read(tx: Transaction, key: Key): Row | undefined;
+  has(tx: Transaction, key: Key): boolean;
+  /** Adds the row; false if its key is present, and then nothing is changed. */
+  insert(tx: Transaction, row: Row): boolean;
+  /** Adds the row or replaces the one with its key. */
+  put(tx: Transaction, row: Row): void;
+  /** Changes fields of a row; false if there is none. */
+  update(tx: Transaction, key: Key, changes: Partial<Row>): boolean;
+  /** Removes a row; false if there is none. */
+  remove(tx: Transaction, key: Key): boolean;
+  /** Work that a committed transaction left for later, such as growing. */
+  maintain(): void;
+}
