@@ -55,12 +55,12 @@ export function processFigure({ one, two }: Scaling): Figure {
   );
 }
 
-export function countedFigures(): Figure[] {
+export async function countedFigures(): Promise<Figure[]> {
   const { averagePercent, worstPercent } = fragmentation();
   const figure = (name: keyof typeof bars, value: number, unit: string): Figure =>
     counted(name, bars[name], value, unit);
   return [
-    figure("hopscotch-reads", readsPerLookup(occupancy), "reads per lookup"),
+    figure("hopscotch-reads", await readsPerLookup(occupancy), "reads per lookup"),
     figure("fragmentation-average", averagePercent, "percent"),
     figure("fragmentation-worst", worstPercent, "percent"),
   ];

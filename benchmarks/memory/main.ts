@@ -25,7 +25,7 @@ async function main(): Promise<void> {
   const progress = createProgress();
 
   progress.show("counting");
-  const counted = countedFigures();
+  const counted = await countedFigures();
   const keys = { single: randomKeys(rows, seed), pairs: randomPairs(rows, seed, 1) };
   progress.show("loading situ");
   const place = { path: temporaryFolder(tmpdir()), memoryDir: temporaryFolder(memoryFolder) };

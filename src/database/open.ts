@@ -1,57 +1,22 @@
-/** Creating, joining and destroying stores: from a path to a database. */
+/** Opening and destroying stores: where a user starts. */
 
-import { mkdirSync, rmSync, statfsSync } from "node:fs";
-import { isMainThread } from "node:worker_threads";
-import { Executor } from "../engine/executor.ts";
-import { DescriptorLeases } from "../engine/leases/descriptor.ts";
-import { FileLockLeases } from "../engine/leases/file-lock.ts";
-import {
-  CONTROL_PREFIX_BYTES,
-  controlBytes,
-  type Geometry,
-  isComplete,
-  readGeometry,
-} from "../memory/control.ts";
-import { MappedSegments } from "../memory/mapped-segments.ts";
-import { CONTROL_NAME, journalName, regionName, StoreMemory } from "../memory/region.ts";
-import type { Segments } from "../memory/segments.ts";
-import {
-  type SegmentBuffers,
-  shareBuffers,
-  sharedBuffers,
-  ThreadSegments,
-  unshareBuffers,
-} from "../memory/thread-segments.ts";
-import { SituError } from "../runtime/errors.ts";
-import {
-  JOURNAL_BYTES,
-  MAX_SLOTS,
-  MAX_THREAD_SLOTS,
-  REGION_BYTES,
-  THREAD_JOURNAL_BYTES,
-} from "../runtime/limits.ts";
+import { unshareBuffers } from "../memory/thread-segments.ts";
+import { attach, refuseIfInUse } from "./attach.ts";
 import { createCatalogue } from "./catalogue.ts";
 import { Database } from "./database.ts";
-import { type OpenOptions, type Settings, settingsOf } from "./options.ts";
-import {
-  explained,
-  type Identity,
-  makeFolder,
-  memoryFolder,
-  readIdentity,
-  removeStore,
-  withOpenLock,
-  writeIdentity,
-} from "./store-files.ts";
-
-const LEASES_NAME = "leases";
+import { type OpenOptions, settingsOf } from "./options.ts";
+import { readIdentity, removeStore, withOpenLock } from "./store-files.ts";
 
 /** Opens the store of a folder, creating it if it is not there. */
 export async function open(options: OpenOptions): Promise<Database> {
   const settings = settingsOf(options);
-  if (settings.sharing === "threads") return openThreads(settings);
-  makeFolder(settings.path);
-  return withOpenLock(settings.path, () => openProcesses(settings));
+  return attach(settings, ({ executor, fresh }) => {
+    if (fresh) {
+      createCatalogue(executor);
+      executor.memory.control.publish();
+    }
+    return new Database(settings.path, executor, settings.tables, settings.timeoutMs);
+  });
 }
 
 /** Removes a store that nobody has open, memory and all. */
@@ -65,176 +30,4 @@ export async function destroy(path: string): Promise<void> {
     refuseIfInUse(folder, identity);
     removeStore(folder, identity);
   });
-}
-
-function openProcesses(settings: Settings): Database {
-  const identity = readIdentity(settings.path) ?? writeIdentity(settings.path, settings.memoryDir);
-  if (settings.memoryDirGiven && identity.memoryDir !== settings.memoryDir) {
-    throw new SituError(
-      "SITU_CONFIG",
-      `the store at ${settings.path} has its memory in ${identity.memoryDir}, not in ` +
-        `${settings.memoryDir}: leave memoryDir out, or destroy the store`,
-    );
-  }
-  const folder = memoryFolder(identity);
-  const segments = new MappedSegments(folder);
-  const found = explained(folder, () => findControl(segments));
-  const memory = explained(folder, () => found ?? createMemory(segments, settings, identity));
-  return start(memory, new FileLockLeases(folder), settings, found === undefined);
-}
-
-/** Joins memory that is complete; undefined if there is none, or its creator died over it. */
-function findControl(segments: MappedSegments): StoreMemory | undefined {
-  if (!segments.has(CONTROL_NAME)) return undefined;
-  const bytes = segments.bytesOf(CONTROL_NAME);
-  if (bytes < CONTROL_PREFIX_BYTES) {
-    throw new SituError("SITU_CORRUPT", `${segments.place}/control has only ${bytes} bytes`);
-  }
-  const control = segments.attach(CONTROL_NAME, bytes);
-  const prefix = new Int32Array(control.buffer, 0, CONTROL_PREFIX_BYTES / 4);
-  try {
-    if (!isComplete(prefix)) return undefined;
-    const geometry = readGeometry(prefix, segments.place);
-    if (controlBytes(geometry) !== bytes) {
-      throw new SituError(
-        "SITU_CORRUPT",
-        `${segments.place}/control has ${bytes} bytes and should have ${controlBytes(geometry)}`,
-      );
-    }
-    checkRegions(new StoreMemory(segments, control, geometry), segments);
-    return new StoreMemory(segments, control, geometry);
-  } catch (error) {
-    control.release();
-    throw error;
-  }
-}
-
-/** A truncated region is found here, and not as a bus error in the middle of a transaction. */
-function checkRegions(memory: StoreMemory, segments: MappedSegments): void {
-  const { regions, regionBytes } = memory.control.geometry;
-  for (let id = 0; id < regions && memory.isReady(id); id++) {
-    const name = regionName(id);
-    const bytes = segments.has(name) ? segments.bytesOf(name) : 0;
-    if (bytes === regionBytes) continue;
-    throw new SituError(
-      "SITU_CORRUPT",
-      `${segments.place}/${name} has ${bytes} bytes and should have ${regionBytes}: ` +
-        `it was truncated or removed while the store was not open`,
-    );
-  }
-}
-
-function createMemory(
-  segments: MappedSegments,
-  settings: Settings,
-  identity: Identity,
-): StoreMemory {
-  refuseIfTooLarge(settings, identity);
-  rmSync(segments.place, { recursive: true, force: true });
-  mkdirSync(segments.place, { recursive: true, mode: 0o700 });
-  const geometry = geometryOf(settings, MAX_SLOTS, JOURNAL_BYTES);
-  return createControl(segments, geometry);
-}
-
-function refuseIfTooLarge({ memoryBytes }: Settings, { memoryDir }: Identity): void {
-  const { bavail, bsize } = statfsSync(memoryDir);
-  if (bavail * bsize >= memoryBytes) return;
-  throw new SituError(
-    "SITU_NO_MEMORY",
-    `memoryBytes is ${memoryBytes} and ${memoryDir} has ${bavail * bsize} bytes free: ` +
-      `make it larger (mount -o remount,size=…), or choose another memoryDir or fewer memoryBytes`,
-  );
-}
-
-function geometryOf({ memoryBytes }: Settings, slots: number, journalBytes: number): Geometry {
-  const regionBytes = Math.min(REGION_BYTES, memoryBytes);
-  return { slots, journalBytes, regionBytes, regions: Math.ceil(memoryBytes / regionBytes) };
-}
-
-function createControl(segments: Segments, geometry: Geometry): StoreMemory {
-  const control = segments.create(CONTROL_NAME, controlBytes(geometry));
-  const memory = new StoreMemory(segments, control, geometry);
-  memory.control.format();
-  return memory;
-}
-
-async function openThreads(settings: Settings): Promise<Database> {
-  let buffers = sharedBuffers(settings.path);
-  const fresh = buffers === undefined;
-  if (buffers === undefined) {
-    if (!isMainThread) {
-      throw new SituError(
-        "SITU_UNSUPPORTED",
-        `no thread shares ${settings.path}: where processes cannot share memory, open the store ` +
-          `in the main thread before starting workers`,
-      );
-    }
-    const geometry = geometryOf(settings, MAX_THREAD_SLOTS, THREAD_JOURNAL_BYTES);
-    buffers = shareBuffers(settings.path, threadSizes(geometry));
-  }
-  const segments = new ThreadSegments(buffers);
-  const memory = fresh
-    ? createControl(segments, geometryOf(settings, MAX_THREAD_SLOTS, THREAD_JOURNAL_BYTES))
-    : joinThreads(segments, buffers);
-  const leases = new DescriptorLeases(buffers.get(LEASES_NAME)!);
-  return start(memory, leases, settings, fresh);
-}
-
-function joinThreads(segments: ThreadSegments, buffers: SegmentBuffers): StoreMemory {
-  const control = buffers.get(CONTROL_NAME)!;
-  const geometry = readGeometry(new Int32Array(control), segments.place);
-  return new StoreMemory(segments, { buffer: control, release: () => {} }, geometry);
-}
-
-function threadSizes(geometry: Geometry): Map<string, number> {
-  const sizes = new Map([
-    [CONTROL_NAME, controlBytes(geometry)],
-    [LEASES_NAME, geometry.slots * 8],
-  ]);
-  for (let id = 0; id < geometry.regions; id++) sizes.set(regionName(id), geometry.regionBytes);
-  for (let slot = 0; slot < geometry.slots; slot++) {
-    sizes.set(journalName(slot), geometry.journalBytes);
-  }
-  return sizes;
-}
-
-function start(
-  memory: StoreMemory,
-  leases: FileLockLeases | DescriptorLeases,
-  settings: Settings,
-  fresh: boolean,
-): Database {
-  const executor = explained(settings.path, () => Executor.open(memory, leases));
-  try {
-    executor.sweep();
-    if (fresh) {
-      createCatalogue(executor);
-      memory.control.publish();
-    }
-    return new Database(settings.path, executor, settings.tables, settings.timeoutMs);
-  } catch (error) {
-    executor.close();
-    throw error;
-  }
-}
-
-function refuseIfInUse(path: string, identity: Identity): void {
-  const segments = new MappedSegments(memoryFolder(identity));
-  const leases = new FileLockLeases(memoryFolder(identity));
-  let memory: StoreMemory | undefined;
-  try {
-    memory = findControl(segments);
-    if (memory === undefined) return;
-    const executor = Executor.open(memory, leases);
-    executor.sweep();
-    const others = executor.holders().filter(({ slot }) => slot !== executor.slot);
-    executor.close();
-    if (others.length === 0) return;
-    const pids = [...new Set(others.map(({ pid }) => pid))].join(", ");
-    throw new SituError("SITU_IN_USE", `the store at ${path} is open in process ${pids}`);
-  } catch (error) {
-    // A store that is damaged or of another layout can be destroyed all the same.
-    if (error instanceof SituError && error.code !== "SITU_IN_USE") return;
-    throw error;
-  }
 }

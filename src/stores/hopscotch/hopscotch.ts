@@ -19,7 +19,12 @@ import {
   VERSION_LOW,
 } from "../../memory/object.ts";
 import type { Region } from "../../memory/region.ts";
-import { BUCKET_SLOTS, OVERFLOW_SLOTS, SPLIT_CHAIN_BLOCKS } from "../../runtime/limits.ts";
+import {
+  BUCKET_SLOTS,
+  OVERFLOW_SLOTS,
+  SPLIT_CHAIN_BLOCKS,
+  SPLIT_OCCUPANCY,
+} from "../../runtime/limits.ts";
 import type { RowCodec, Store } from "../store.ts";
 import { Directory } from "./directory.ts";
 import {
@@ -58,14 +63,19 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
   readonly #stride: number;
   readonly #slotWords: number;
 
-  constructor(executor: Executor, codec: RowCodec<Row, Key>, root: Address) {
+  constructor(
+    executor: Executor,
+    codec: RowCodec<Row, Key>,
+    root: Address,
+    splitOccupancy: number = SPLIT_OCCUPANCY,
+  ) {
     this.#executor = executor;
     this.#codec = codec;
     this.#geometry = new Geometry(codec.fixedWords);
     this.#directory = new Directory(executor.memory, regionIdOf(root), wordOf(root));
     this.#search = new Search(this.#directory, this.#geometry, codec);
     this.#placement = new Placement(this.#geometry);
-    this.#splitter = new Splitter(this.#geometry, this.#directory, this.#placement);
+    this.#splitter = new Splitter(this.#geometry, this.#directory, this.#placement, splitOccupancy);
     this.#reader = new Transaction(executor);
     this.#inline = this.#geometry.inline;
     this.#stride = this.#geometry.stride;

@@ -16,7 +16,6 @@ import {
   MAX_SHARD_DEPTH,
   OVERFLOW_SLOTS,
   SHARD_BUCKETS,
-  SPLIT_OCCUPANCY,
 } from "../../runtime/limits.ts";
 import type { Directory } from "./directory.ts";
 import {
@@ -64,13 +63,20 @@ export class Splitter {
   readonly #geometry: Geometry;
   readonly #directory: Directory;
   readonly #placement: Placement;
+  readonly #splitOccupancy: number;
   /** Hashes whose shard had to chain: a look at its occupancy is due. */
   readonly #pending = new Set<number>();
   #tx: Transaction | undefined;
   /** Tags and slots of the pairs that are being dealt out. */
   #pairs = new Int32Array(0);
 
-  constructor(geometry: Geometry, directory: Directory, placement: Placement) {
+  constructor(
+    geometry: Geometry,
+    directory: Directory,
+    placement: Placement,
+    splitOccupancy: number,
+  ) {
+    this.#splitOccupancy = splitOccupancy;
     this.#geometry = geometry;
     this.#directory = directory;
     this.#placement = placement;
@@ -88,7 +94,7 @@ export class Splitter {
     for (const hash of hashes) {
       tryRun(executor, this.#tx, SPLIT_ATTEMPTS, (tx) => {
         this.#directory.locate(tx, hash);
-        if (this.#occupancy(tx) >= SPLIT_OCCUPANCY) this.#split(tx);
+        if (this.#occupancy(tx) >= this.#splitOccupancy) this.#split(tx);
       });
     }
   }
@@ -96,7 +102,7 @@ export class Splitter {
   /** Splits the shard of a hash as part of the transaction that fills it. */
   splitWithin(tx: Transaction, hash: number): void {
     this.#directory.locate(tx, hash);
-    if (this.#occupancy(tx) >= SPLIT_OCCUPANCY / 2) this.#split(tx);
+    if (this.#occupancy(tx) >= this.#splitOccupancy / 2) this.#split(tx);
   }
 
   #bucketEntry(tx: Transaction, shard: Shard, bucket: number): number {
