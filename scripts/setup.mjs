@@ -24,3 +24,4 @@ if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(locked).mti
   run("npm", ["ci", "--no-fund", "--no-audit"]);
 }
 run(process.execPath, [join(root, "node_modules", "typescript", "bin", "tsc"), "-p", root]);
+run(process.execPath, [join(root, "scripts", "bundle.mjs")]);

@@ -1,5 +1,5 @@
 // Situ's side: a store in a temporary folder, its memory where lmdb's lies as well.
-import { f64, i64, open, table, u32 } from "../../src/index.ts";
+import { f64, i64, open, table, u32 } from "situ";
 import { keyMask } from "../harness/random.ts";
 import type { SyncContestant } from "../harness/rounds.ts";
 import { sink } from "../harness/sink.ts";

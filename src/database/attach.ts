@@ -3,7 +3,7 @@
  * there is memory to join is found out, under the lock of the store's folder.
  */
 
-import { mkdirSync, rmSync, statfsSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, statfsSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
 import { Executor } from "../engine/executor.ts";
 import { DescriptorLeases } from "../engine/leases/descriptor.ts";
@@ -27,10 +27,12 @@ import {
 import { SituError } from "../runtime/errors.ts";
 import {
   JOURNAL_BYTES,
+  MAX_BLOCK_UNITS,
   MAX_SLOTS,
   MAX_THREAD_SLOTS,
   REGION_BYTES,
   THREAD_JOURNAL_BYTES,
+  UNIT_BYTES,
 } from "../runtime/limits.ts";
 import type { Settings } from "./options.ts";
 import {
@@ -74,7 +76,13 @@ function attached(
   leases: FileLockLeases | DescriptorLeases,
   fresh: boolean,
 ): Attached {
-  return { executor: explained("the slots", () => Executor.open(memory, leases)), fresh };
+  try {
+    return { executor: explained("the slots", () => Executor.open(memory, leases)), fresh };
+  } catch (error) {
+    leases.close();
+    memory.close();
+    throw error;
+  }
 }
 
 function joinProcesses(settings: Settings): Attached {
@@ -103,7 +111,10 @@ function findControl(segments: MappedSegments): StoreMemory | undefined {
   const control = segments.attach(CONTROL_NAME, bytes);
   const prefix = new Int32Array(control.buffer, 0, CONTROL_PREFIX_BYTES / 4);
   try {
-    if (!isComplete(prefix)) return undefined;
+    if (!isComplete(prefix)) {
+      control.release();
+      return undefined;
+    }
     const geometry = readGeometry(prefix, segments.place);
     if (controlBytes(geometry) !== bytes) {
       throw new SituError(
@@ -111,8 +122,9 @@ function findControl(segments: MappedSegments): StoreMemory | undefined {
         `${segments.place}/control has ${bytes} bytes and should have ${controlBytes(geometry)}`,
       );
     }
-    checkRegions(new StoreMemory(segments, control, geometry), segments);
-    return new StoreMemory(segments, control, geometry);
+    const memory = new StoreMemory(segments, control, geometry);
+    checkRegions(memory, segments);
+    return memory;
   } catch (error) {
     control.release();
     throw error;
@@ -147,6 +159,9 @@ function createMemory(
 }
 
 function refuseIfTooLarge({ memoryBytes }: Settings, { memoryDir }: Identity): void {
+  if (!existsSync(memoryDir)) {
+    throw new SituError("SITU_CONFIG", `memoryDir ${memoryDir} does not exist`);
+  }
   const { bavail, bsize } = statfsSync(memoryDir);
   if (bavail * bsize >= memoryBytes) return;
   throw new SituError(
@@ -157,8 +172,11 @@ function refuseIfTooLarge({ memoryBytes }: Settings, { memoryDir }: Identity): v
 }
 
 function geometryOf({ memoryBytes }: Settings, slots: number, journalBytes: number): Geometry {
-  const regionBytes = Math.min(REGION_BYTES, memoryBytes);
-  return { slots, journalBytes, regionBytes, regions: Math.ceil(memoryBytes / regionBytes) };
+  const regions = Math.ceil(memoryBytes / REGION_BYTES);
+  // Equal regions that together have what was asked for, rounded down to whole blocks.
+  const grain = UNIT_BYTES * MAX_BLOCK_UNITS;
+  const regionBytes = Math.floor(memoryBytes / regions / grain) * grain;
+  return { slots, journalBytes, regionBytes, regions };
 }
 
 function createControl(segments: Segments, geometry: Geometry): StoreMemory {
@@ -224,7 +242,7 @@ export function refuseIfInUse(path: string, identity: Identity): void {
     throw new SituError("SITU_IN_USE", `the store at ${path} is open in process ${pids}`);
   } catch (error) {
     // A store that is damaged or of another layout can be destroyed all the same.
-    if (error instanceof SituError && error.code !== "SITU_IN_USE") return;
-    throw error;
+    const code = error instanceof SituError ? error.code : undefined;
+    if (code !== "SITU_CORRUPT" && code !== "SITU_LAYOUT") throw error;
   }
 }

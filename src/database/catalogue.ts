@@ -35,7 +35,7 @@ export function createCatalogue(executor: Executor): void {
     DEFAULT_TIMEOUT_MS,
     () => {
       const entry = tx.allocate(ROOT_WORDS * 4);
-      return [tx.set.regionId[entry], tx.set.word[entry]] as const;
+      return [tx.set.regionIdOf(entry), tx.set.wordOf(entry)] as const;
     },
     undefined,
   );
@@ -139,14 +139,14 @@ function addEntry(
   }
   const { set } = tx;
   const entry = tx.allocate(ENTRY_SCHEMA * 4 + text.length);
-  const at = set.buffer[entry];
+  const at = set.bufferOf(entry);
   set.arena.i32[at] = rootRegionId + 1;
   set.arena.i32[at + 1] = rootWord;
   set.arena.i32[at + 2] = text.length;
   set.arena.u8.set(text, (at + ENTRY_SCHEMA) * 4);
   const rootAt = tx.writable(catalogue, ROOT_WORDS);
   set.arena.i32[rootAt] = index + 1;
-  set.arena.i32[rootAt + ROOT_TABLES + 2 * index] = set.regionId[entry] + 1;
-  set.arena.i32[rootAt + ROOT_TABLES + 2 * index + 1] = set.word[entry];
+  set.arena.i32[rootAt + ROOT_TABLES + 2 * index] = set.regionIdOf(entry) + 1;
+  set.arena.i32[rootAt + ROOT_TABLES + 2 * index + 1] = set.wordOf(entry);
   set.markDirty(catalogue, 0, ROOT_TABLES + 2 * index + 2);
 }

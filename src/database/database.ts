@@ -12,10 +12,10 @@ import { MAX_TIMEOUT_MS, SWEEP_MS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
 import { openTable, readCatalogue } from "./catalogue.ts";
-import { AsyncRunner, insideTransaction } from "./run-async.ts";
+import { AsyncRunner, isInsideTransaction } from "./run-async.ts";
 import type { StoredSchema } from "./schema.ts";
 import type { Table } from "./table.ts";
-import { type Stores, Transaction } from "./transaction.ts";
+import { ENDED, type Stores, Transaction } from "./transaction.ts";
 
 /** Under this part of free blocks, the background gives empty ones back for other sizes. */
 const LOW_MEMORY = 0.1;
@@ -59,12 +59,16 @@ export class Database implements Stores {
   readonly #running = new Set<Promise<unknown>>();
   #insideSync = false;
   #closed = false;
+  #closing: Promise<void> | undefined;
+  /** Whether looking for the context of a body is worth while: it costs more than a get. */
+  #asyncSeen = false;
 
   /** Use `open`. */
   constructor(path: string, executor: Executor, tables: readonly Table[], timeoutMs: number) {
     this.path = path;
     this.#executor = executor;
     this.#timeoutMs = timeoutMs;
+    executor.timeoutMs = timeoutMs;
     for (const table of tables) this.#openTable(table);
     this.#engineTx = new EngineTransaction(executor);
     this.#tx = new Transaction(this, this.#engineTx);
@@ -74,6 +78,7 @@ export class Database implements Stores {
 
   /** A row by its key: lock-free, never blocks a writer. */
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined {
+    this.#check();
     return this.storeOf(table).get(key);
   }
 
@@ -89,22 +94,18 @@ export class Database implements Stores {
    */
   transactSync<T>(body: (tx: Transaction) => T, options?: TransactSyncOptions): T {
     this.#check();
-    if (this.#insideSync || (this.#asyncSeen && insideTransaction.getStore() === this)) {
-      throw nested();
-    }
+    if (this.#insideSync || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
     const timeoutMs = options === undefined ? this.#timeoutMs : this.#timeoutOf(options);
     this.#insideSync = true;
     this.#tx.begin(timeoutMs);
     try {
       return runSync(this.#executor, this.#engineTx, timeoutMs, body, this.#tx);
     } finally {
-      this.#tx.end(ended);
+      this.#tx.end(ENDED);
       this.#insideSync = false;
       this.#maintain();
     }
   }
-
-  #asyncSeen = false;
 
   /** The same for a body that awaits; other transactions of this thread may run in between. */
   async transact<T>(
@@ -113,7 +114,7 @@ export class Database implements Stores {
   ): Promise<Awaited<T>> {
     this.#check();
     this.#asyncSeen = true;
-    if (this.#insideSync || insideTransaction.getStore() === this) throw nested();
+    if (this.#insideSync || isInsideTransaction(this)) throw nested();
     const timeoutMs = this.#timeoutOf(options);
     const running = this.#async.run<T>(body, { timeoutMs, signal: options.signal });
     this.#running.add(running);
@@ -145,8 +146,12 @@ export class Database implements Stores {
 
   /** Leaves the store, after the transactions that run; the store itself stays. */
   async close(): Promise<void> {
-    if (this.#insideSync) throw nested();
-    if (this.#closed) return;
+    if (this.#insideSync || isInsideTransaction(this)) throw nested();
+    this.#closing ??= this.#close();
+    await this.#closing;
+  }
+
+  async #close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweeper);
     await Promise.allSettled(this.#running);
@@ -159,7 +164,6 @@ export class Database implements Stores {
 
   /** For transactions: the store behind a table. */
   storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
-    if (this.#closed) this.#check();
     const store = this.#stores[table?.ordinal];
     if (store === undefined) throw unknownTable(table);
     return store as Store<Row, Key>;
@@ -196,8 +200,6 @@ export class Database implements Stores {
     if (free < blocks.limit * LOW_MEMORY) this.#executor.slabs.releaseEmptyBlocks();
   }
 }
-
-const ended = new SituError("SITU_CLOSED", "this transaction has ended: its body has returned");
 
 function nested(): SituError {
   return new SituError(

@@ -1,5 +1,6 @@
 /** Opening and destroying stores: where a user starts. */
 
+import { existsSync } from "node:fs";
 import { unshareBuffers } from "../memory/thread-segments.ts";
 import { attach, refuseIfInUse } from "./attach.ts";
 import { createCatalogue } from "./catalogue.ts";
@@ -23,7 +24,7 @@ export async function open(options: OpenOptions): Promise<Database> {
 export async function destroy(path: string): Promise<void> {
   const { path: folder } = settingsOf({ path, sharing: "threads" });
   unshareBuffers(folder);
-  if (readIdentity(folder) === undefined) return;
+  if (!existsSync(folder)) return;
   await withOpenLock(folder, () => {
     const identity = readIdentity(folder);
     if (identity === undefined) return;

@@ -7,22 +7,32 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Executor } from "../engine/executor.ts";
 import { gaveUp, isCallersOwn, storeFull } from "../engine/run.ts";
-import { EXHAUSTED, isSignal } from "../engine/signals.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { lockOwner } from "../memory/object.ts";
 import { nowMs, sleep } from "../runtime/clock.ts";
 import { SituError, TimeoutError } from "../runtime/errors.ts";
 import { MAX_ATTEMPTS } from "../runtime/limits.ts";
 import { AsyncTransaction } from "./async-transaction.ts";
-import { type Stores, Transaction } from "./transaction.ts";
+import { ENDED, type Stores, Transaction } from "./transaction.ts";
 
 /** From this attempt on, a lock that is still there is asked for its owner. */
 const SUSPECT_ATTEMPT = 2;
 const MAX_PAUSE_MS = 20;
 const MAX_POOLED = 64;
 
-/** The database whose transaction the running code belongs to. */
-export const insideTransaction = new AsyncLocalStorage<unknown>();
+/** The transaction whose body the running code belongs to, or did before it ended. */
+interface Context {
+  readonly stores: Stores;
+  running: boolean;
+}
+
+const context = new AsyncLocalStorage<Context>();
+
+/** Whether the caller runs inside a body of this database's that has not ended. */
+export function isInsideTransaction(stores: Stores): boolean {
+  const found = context.getStore();
+  return found?.stores === stores && found.running;
+}
 
 export interface AsyncLimits {
   readonly timeoutMs: number;
@@ -46,15 +56,14 @@ export class AsyncRunner {
     const executor = this.#executor;
     const expiry = new Expiry(limits);
     const tx = this.#pool.pop() ?? new EngineTransaction(executor);
-    const surface = new Transaction(this.#stores, tx);
-    surface.begin(limits.timeoutMs);
+    tx.timeoutMs = limits.timeoutMs;
     executor.enter();
-    let why = new SituError("SITU_CLOSED", "this transaction has ended: its body has returned");
     try {
       for (let attempt = 1; ; attempt++) {
-        const outcome = await this.#attempt(body, tx, surface, expiry);
+        const outcome = await this.#attempt(body, tx, limits.timeoutMs, expiry);
         if (outcome.done) return outcome.result;
-        if (outcome.exhausted && !this.#reclaim(tx)) throw storeFull(executor, tx);
+        if (tx.fatal !== undefined) throw tx.fatal.error;
+        if (tx.exhausted && !this.#reclaim(tx)) throw storeFull(executor, tx);
         expiry.check();
         if (attempt >= MAX_ATTEMPTS) throw gaveUp(executor, tx, limits.timeoutMs);
         if (attempt >= SUSPECT_ATTEMPT && tx.metLock !== 0) {
@@ -64,13 +73,8 @@ export class AsyncRunner {
         await sleep(executor.random.below(Math.min(2 ** attempt / 2, MAX_PAUSE_MS)));
         if (expiry.isOver()) throw gaveUp(executor, tx, limits.timeoutMs);
       }
-    } catch (error) {
-      if (error instanceof SituError) why = error;
-      throw error;
     } finally {
       expiry.stop();
-      // The body may still be running, if it was given up: it must not touch the next one's sets.
-      surface.end(why);
       tx.clear();
       tx.trace = undefined;
       if (this.#pool.length < MAX_POOLED) this.#pool.push(tx);
@@ -81,25 +85,34 @@ export class AsyncRunner {
   async #attempt<T>(
     body: (tx: AsyncTransaction) => T | PromiseLike<T>,
     tx: EngineTransaction,
-    surface: Transaction,
+    timeoutMs: number,
     expiry: Expiry,
-  ): Promise<{ done: true; result: T } | { done: false; exhausted: boolean }> {
+  ): Promise<{ done: true; result: T } | { done: false }> {
     tx.clear();
+    const surface = new Transaction(this.#stores, tx);
+    surface.begin(timeoutMs);
     const handle = new AsyncTransaction(surface);
+    const inside = { stores: this.#stores, running: true };
+    let why = ENDED;
     try {
-      const running = insideTransaction.run(this.#stores, async () => body(handle));
+      const running = context.run(inside, async () => body(handle));
       const result = await expiry.race(running);
       handle.flush();
       const unseen = handle.unseenFailure();
       if (unseen !== undefined) throw unseen.error;
       if (!tx.doomed && this.#executor.commit(tx)) return { done: true, result };
-      return { done: false, exhausted: false };
     } catch (error) {
-      if (expiry.isCause(error)) throw error;
-      if (error === EXHAUSTED) return { done: false, exhausted: true };
-      if (!isSignal(error) && isCallersOwn(this.#executor, tx, error)) throw error;
-      return { done: false, exhausted: false };
+      if (expiry.isCause(error)) {
+        why = error as SituError;
+        throw error;
+      }
+      if (isCallersOwn(this.#executor, tx, error)) throw error;
+    } finally {
+      // Parts of the body may still run: they must not touch what the next attempt does.
+      surface.end(why);
+      inside.running = false;
     }
+    return { done: false };
   }
 
   #reclaim(tx: EngineTransaction): boolean {

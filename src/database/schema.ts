@@ -26,14 +26,14 @@ export function schemaOf(table: Table): StoredSchema {
 export function differences(stored: StoredSchema, wanted: StoredSchema): string[] {
   const lines: string[] = [];
   for (const [name, kind] of Object.entries(stored.fields)) {
-    const other = wanted.fields[name];
+    const other = Object.hasOwn(wanted.fields, name) ? wanted.fields[name] : undefined;
     if (other === undefined) lines.push(`- ${name}: ${kind} (only in the store)`);
     else if (other !== kind) lines.push(`~ ${name}: ${kind} in the store, ${other} here`);
   }
   for (const [name, kind] of Object.entries(wanted.fields)) {
-    if (stored.fields[name] === undefined) lines.push(`+ ${name}: ${kind} (only here)`);
+    if (!Object.hasOwn(stored.fields, name)) lines.push(`+ ${name}: ${kind} (only here)`);
   }
-  if (stored.key.join() !== wanted.key.join()) {
+  if (JSON.stringify(stored.key) !== JSON.stringify(wanted.key)) {
     lines.push(`~ key: ${stored.key.join(", ")} in the store, ${wanted.key.join(", ")} here`);
   }
   return lines;

@@ -83,7 +83,11 @@ export function readIdentity(path: string): Identity | undefined {
   } catch {
     // Reported below: whatever is wrong with it, it is not what Situ wrote.
   }
-  throw new SituError("SITU_CORRUPT", `${file} is damaged: restore it, or destroy the store`);
+  throw new SituError(
+    "SITU_CORRUPT",
+    `${file} is damaged and no longer says where the store's memory is: restore the file, or remove ` +
+      `it to start an empty store`,
+  );
 }
 
 export function writeIdentity(path: string, memoryDir: string): Identity {

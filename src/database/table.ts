@@ -4,8 +4,7 @@ import { SituError } from "../runtime/errors.ts";
 import { MAX_FIELDS, MAX_NAME_BYTES } from "../runtime/limits.ts";
 import type { Field, FieldKind } from "./fields.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: the value type of a field is inferred, never used
-export type Fields = Readonly<Record<string, Field<any>>>;
+export type Fields = Readonly<Record<string, Field<unknown>>>;
 
 export type ValueOf<F> = F extends Field<infer T> ? T : never;
 export type RowOf<F extends Fields> = { -readonly [Name in keyof F]: ValueOf<F[Name]> };

@@ -7,6 +7,7 @@ import {
   readInTransaction,
   writeInTransaction,
 } from "../engine/objects.ts";
+import { CONFLICT } from "../engine/signals.ts";
 import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import type { Pointer } from "../memory/pointer.ts";
 import { nowMs } from "../runtime/clock.ts";
@@ -16,6 +17,12 @@ import type { Table } from "./table.ts";
 
 /** How often a body's operations look at the clock. */
 const CLOCK_MASK = 0xff;
+
+/** For operations that come after their transaction. */
+export const ENDED = new SituError(
+  "SITU_CLOSED",
+  "this transaction has ended: its body has returned, or is being run again",
+);
 
 /** What a transaction needs of its database. */
 export interface Stores {
@@ -148,8 +155,8 @@ export class Transaction {
 
   #check(): void {
     if (this.#ended !== undefined) throw this.#ended;
-    // A body that swallowed the signal of a conflict must not go on with what it dreamt up.
-    if (this.#tx.doomed) this.#tx.conflict(this.#tx.metEntry);
+    // A body that swallowed a signal or an error must not go on with what is not there.
+    if (this.#tx.doomed) throw this.#tx.fatal?.error ?? CONFLICT;
     if ((++this.#operations & CLOCK_MASK) === 0) this.#checkDeadline();
   }
 
@@ -157,10 +164,11 @@ export class Transaction {
     const now = nowMs();
     if (this.#deadlineMs === 0) this.#deadlineMs = now + this.#timeoutMs;
     if (now < this.#deadlineMs) return;
-    this.#ended = new TimeoutError(
-      `the body of the transaction ran for more than ${this.#timeoutMs} ms; nothing was committed`,
+    this.#tx.failHalfWay(
+      new TimeoutError(
+        `the body of the transaction ran for more than ${this.#timeoutMs} ms; nothing was committed`,
+      ),
     );
-    throw this.#ended;
   }
 
   #trace(table: Table, key: unknown, from: number, row?: unknown): void {

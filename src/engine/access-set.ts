@@ -1,8 +1,11 @@
 /**
- * The read and write set of a transaction in one: every object that it has touched, once. Columns
- * are typed arrays that are kept from one transaction to the next, so a transaction allocates
- * nothing. The objects it writes are copied into a private arena, changed there, and installed
- * from there; what it reads of its own writes it reads there.
+ * The read and write set of a transaction in one: every object that it has touched, once. An entry
+ * is sixteen words of one typed array (measured against one array per column: the commit's loops
+ * then load one base pointer instead of nine), kept from one transaction to the next, so a
+ * transaction allocates nothing. An entry is named by the index of its first word.
+ *
+ * The objects that a transaction writes are copied into a private arena, changed there, and
+ * installed from there; what it reads of its own writes it reads there.
  */
 
 import type { Region } from "../memory/region.ts";
@@ -10,7 +13,25 @@ import { Views } from "../memory/views.ts";
 import { SituError } from "../runtime/errors.ts";
 import { KEPT_ARENA_BYTES, MAX_ACCESSES, MAX_ARENA_BYTES } from "../runtime/limits.ts";
 
-/** The transaction depends on the version it saw: validate it. */
+export const ENTRY_WORDS = 16;
+const ENTRY_SHIFT = 4;
+
+/** The words of an entry. */
+export const REGION_ID = 0;
+export const WORD = 1;
+export const VERSION_HIGH = 2;
+export const VERSION_LOW = 3;
+/** The incarnation word: as it was read, or as the commit shall leave it. */
+export const INCARNATION = 4;
+export const KIND = 5;
+/** Where the object's data lies in the arena, in words; -1 while it is only read. */
+export const BUFFER = 6;
+export const DATA_WORDS = 7;
+export const DIRTY_FROM = 8;
+export const DIRTY_TO = 9;
+const PLACE = 10;
+
+/** Kinds. The transaction depends on the version it saw: validate it. */
 export const READ = 1;
 /** The transaction changes the object: lock it, journal it, install it. */
 export const WRITE = 2;
@@ -20,117 +41,163 @@ export const NEW = 4;
 export const FREE = 8;
 /** A cell of the allocator, as opposed to an element of an array, which has no cell of its own. */
 export const CELL = 16;
+/** Only the dirty words of the object are in the arena; `Transaction` brings the rest if needed. */
+export const WINDOW = 32;
 
 const FIRST_CAPACITY = 64;
 const FIRST_ARENA_BYTES = 64 * 1024;
+/** The arena starts here, so that a window's object begins at a positive place, see `window`. */
+const MAX_WINDOW_START = 512;
 
 export class AccessSet {
-  count = 0;
-  capacity = FIRST_CAPACITY;
-  regions: (Region | undefined)[] = new Array<undefined>(FIRST_CAPACITY).fill(undefined);
-  regionId = new Int32Array(FIRST_CAPACITY);
-  word = new Int32Array(FIRST_CAPACITY);
-  versionHigh = new Int32Array(FIRST_CAPACITY);
-  versionLow = new Int32Array(FIRST_CAPACITY);
-  /** The incarnation word: as it was read, or as the commit shall leave it. */
-  incarnation = new Int32Array(FIRST_CAPACITY);
-  kind = new Uint8Array(FIRST_CAPACITY);
-  /** Where the object's data lies in the arena, in words; -1 while it is only read. */
-  buffer = new Int32Array(FIRST_CAPACITY);
-  dataWords = new Int32Array(FIRST_CAPACITY);
-  dirtyFrom = new Int32Array(FIRST_CAPACITY);
-  dirtyTo = new Int32Array(FIRST_CAPACITY);
+  /** The entries. Replaced when the set grows: read it anew after an `add`. */
+  words = new Int32Array(FIRST_CAPACITY * ENTRY_WORDS);
+  /** Where the last entry ends. */
+  end = 0;
+  /** How many entries are written. */
+  writes = 0;
   readonly arena = new Views(new ArrayBuffer(FIRST_ARENA_BYTES));
-  #arenaTop = 0;
+  readonly #regions: (Region | undefined)[] = new Array<undefined>(FIRST_CAPACITY).fill(undefined);
+  #arenaTop = MAX_WINDOW_START;
   /** Open addressing from (region, word) to entry + 1; each entry remembers its place. */
   #index = new Int32Array(4 * FIRST_CAPACITY);
-  #place = new Int32Array(FIRST_CAPACITY);
+
+  get count(): number {
+    return this.end >> ENTRY_SHIFT;
+  }
 
   clear(): void {
-    for (let entry = 0; entry < this.count; entry++) {
-      this.#index[this.#place[entry]] = 0;
-      this.regions[entry] = undefined;
-    }
-    this.count = 0;
-    this.#arenaTop = 0;
+    const { words } = this;
+    const index = this.#index;
+    for (let entry = 0; entry < this.end; entry += ENTRY_WORDS) index[words[entry + PLACE]] = 0;
+    this.end = 0;
+    this.writes = 0;
+    this.#arenaTop = MAX_WINDOW_START;
     if (this.arena.i32.length * 4 > KEPT_ARENA_BYTES) {
       this.arena.reset(new ArrayBuffer(FIRST_ARENA_BYTES));
     }
   }
 
+  /** Entries keep their region until another takes their place; mapped regions stay anyway. */
+  regionOf(entry: number): Region {
+    return this.#regions[entry >> ENTRY_SHIFT]!;
+  }
+
+  regionIdOf(entry: number): number {
+    return this.words[entry + REGION_ID];
+  }
+
+  wordOf(entry: number): number {
+    return this.words[entry + WORD];
+  }
+
+  incarnationOf(entry: number): number {
+    return this.words[entry + INCARNATION];
+  }
+
+  bufferOf(entry: number): number {
+    return this.words[entry + BUFFER];
+  }
+
+  kindOf(entry: number): number {
+    return this.words[entry + KIND];
+  }
+
   find(regionId: number, word: number): number {
-    const mask = this.#index.length - 1;
+    const index = this.#index;
+    const { words } = this;
+    const mask = index.length - 1;
     for (let place = hash(regionId, word) & mask; ; place = (place + 1) & mask) {
-      const entry = this.#index[place] - 1;
+      const entry = index[place] - 1;
       if (entry < 0) return -1;
-      if (this.word[entry] === word && this.regionId[entry] === regionId) return entry;
+      if (words[entry + WORD] === word && words[entry + REGION_ID] === regionId) return entry;
     }
   }
 
   /** Adds an object that `find` did not find. */
   add(region: Region, word: number): number {
-    const entry = this.count;
-    if (entry === this.capacity) this.#grow();
-    this.count = entry + 1;
-    this.regions[entry] = region;
-    this.regionId[entry] = region.id;
-    this.word[entry] = word;
-    this.kind[entry] = 0;
-    this.buffer[entry] = -1;
+    const entry = this.end;
+    if (entry === this.words.length) this.#grow();
+    this.end = entry + ENTRY_WORDS;
+    this.#regions[entry >> ENTRY_SHIFT] = region;
+    const { words } = this;
+    words[entry + REGION_ID] = region.id;
+    words[entry + WORD] = word;
+    words[entry + KIND] = 0;
+    words[entry + BUFFER] = -1;
     this.#insert(entry);
     return entry;
   }
 
   /** Space for the data of an object, at an even word, as 64-bit fields need. */
-  reserve(entry: number, words: number): number {
-    const at = this.#arenaTop;
-    this.#arenaTop = at + ((words + 1) & ~1);
-    if (this.#arenaTop > this.arena.i32.length) this.#growArena();
-    this.buffer[entry] = at;
-    this.dataWords[entry] = words;
-    this.dirtyFrom[entry] = words;
-    this.dirtyTo[entry] = 0;
+  reserve(entry: number, dataWords: number): number {
+    const at = this.#reserve(dataWords);
+    const { words } = this;
+    words[entry + BUFFER] = at;
+    words[entry + DATA_WORDS] = dataWords;
+    words[entry + DIRTY_FROM] = dataWords;
+    words[entry + DIRTY_TO] = 0;
+    return at;
+  }
+
+  /**
+   * Space for some data words of an object only. The object's place in the arena is where it
+   * would begin if all of it were there, so a word of the window is found as always.
+   */
+  window(entry: number, from: number, to: number, dataWords: number): number {
+    const at = this.#reserve(to - from) - from;
+    const { words } = this;
+    words[entry + BUFFER] = at;
+    words[entry + DATA_WORDS] = dataWords;
+    words[entry + DIRTY_FROM] = from;
+    words[entry + DIRTY_TO] = to;
+    words[entry + KIND] |= WINDOW;
     return at;
   }
 
   markDirty(entry: number, from: number, to: number): void {
-    if (from < this.dirtyFrom[entry]) this.dirtyFrom[entry] = from;
-    if (to > this.dirtyTo[entry]) this.dirtyTo[entry] = to;
+    const { words } = this;
+    if (from < words[entry + DIRTY_FROM]) words[entry + DIRTY_FROM] = from;
+    if (to > words[entry + DIRTY_TO]) words[entry + DIRTY_TO] = to;
+  }
+
+  /** Adds to the kind of an entry; counts it when it becomes one that is written. */
+  mark(entry: number, kind: number): void {
+    const before = this.words[entry + KIND];
+    if ((kind & ~before & WRITE) !== 0) this.writes++;
+    this.words[entry + KIND] = before | kind;
+  }
+
+  #reserve(words: number): number {
+    const at = this.#arenaTop;
+    this.#arenaTop = at + ((words + 1) & ~1);
+    if (this.#arenaTop > this.arena.i32.length) this.#growArena();
+    return at;
   }
 
   #insert(entry: number): void {
-    const mask = this.#index.length - 1;
-    let place = hash(this.regionId[entry], this.word[entry]) & mask;
-    while (this.#index[place] !== 0) place = (place + 1) & mask;
-    this.#index[place] = entry + 1;
-    this.#place[entry] = place;
+    const index = this.#index;
+    const mask = index.length - 1;
+    let place = hash(this.words[entry + REGION_ID], this.words[entry + WORD]) & mask;
+    while (index[place] !== 0) place = (place + 1) & mask;
+    index[place] = entry + 1;
+    this.words[entry + PLACE] = place;
   }
 
   #grow(): void {
-    const capacity = 2 * this.capacity;
+    const capacity = 2 * this.count;
     if (capacity > MAX_ACCESSES) {
       throw new SituError(
         "SITU_TOO_LARGE",
-        `the transaction touches more than ${this.capacity} objects: split it into smaller ones`,
+        `the transaction touches more than ${this.count} objects: split it into smaller ones`,
       );
     }
-    this.capacity = capacity;
-    this.regionId = longer(this.regionId, capacity);
-    this.word = longer(this.word, capacity);
-    this.versionHigh = longer(this.versionHigh, capacity);
-    this.versionLow = longer(this.versionLow, capacity);
-    this.incarnation = longer(this.incarnation, capacity);
-    this.buffer = longer(this.buffer, capacity);
-    this.dataWords = longer(this.dataWords, capacity);
-    this.dirtyFrom = longer(this.dirtyFrom, capacity);
-    this.dirtyTo = longer(this.dirtyTo, capacity);
-    this.#place = longer(this.#place, capacity);
-    const kind = new Uint8Array(capacity);
-    kind.set(this.kind);
-    this.kind = kind;
-    while (this.regions.length < capacity) this.regions.push(undefined);
+    const words = new Int32Array(capacity * ENTRY_WORDS);
+    words.set(this.words);
+    this.words = words;
+    while (this.#regions.length < capacity) this.#regions.push(undefined);
     this.#index = new Int32Array(4 * capacity);
-    for (let entry = 0; entry < this.count; entry++) this.#insert(entry);
+    for (let entry = 0; entry < this.end; entry += ENTRY_WORDS) this.#insert(entry);
   }
 
   #growArena(): void {
@@ -151,10 +218,4 @@ export class AccessSet {
 function hash(regionId: number, word: number): number {
   const mixed = Math.imul(word ^ Math.imul(regionId, 0x85ebca6b), 0x9e3779b1);
   return mixed ^ (mixed >>> 15);
-}
-
-function longer(column: Int32Array, capacity: number): Int32Array<ArrayBuffer> {
-  const grown = new Int32Array(capacity);
-  grown.set(column);
-  return grown;
 }

@@ -25,21 +25,37 @@
 
 import {
   ARRAY,
+  INCARNATION as HEADER_INCARNATION,
+  VERSION_HIGH as HEADER_VERSION_HIGH,
+  VERSION_LOW as HEADER_VERSION_LOW,
   HEADER_WORDS,
-  INCARNATION,
   INSTALLING,
   LOCK,
   lockWord,
   PREPARED,
+} from "../memory/object.ts";
+import { loadAcquire, storeRelease } from "../memory/ordering.ts";
+import { assert } from "../runtime/assert.ts";
+import {
+  type AccessSet,
+  BUFFER,
+  CELL,
+  DIRTY_FROM,
+  DIRTY_TO,
+  ENTRY_WORDS,
+  FREE,
+  INCARNATION,
+  KIND,
+  NEW,
+  READ,
+  REGION_ID,
   VERSION_HIGH,
   VERSION_LOW,
-} from "../memory/object.ts";
-import { assert } from "../runtime/assert.ts";
-import type { AccessSet } from "./access-set.ts";
-import { CELL, FREE, NEW, READ, WRITE } from "./access-set.ts";
+  WORD,
+  WRITE,
+} from "./access-set.ts";
 import type { Executor } from "./executor.ts";
 import { copyWords } from "./journal.ts";
-
 import {
   ALLOCATIONS,
   announcement,
@@ -69,6 +85,8 @@ export class Committer {
   /** The last TID of this slot, so that its next one is later. */
   #lastHigh = 0;
   #lastLow = 0;
+  /** The high word that belongs to the announced epoch. */
+  #epochHigh = 0;
 
   constructor(executor: Executor) {
     this.#executor = executor;
@@ -82,33 +100,34 @@ export class Committer {
   /** Makes the transaction true, or says false: somebody was in the way, see `tx.metLock`. */
   commit(tx: Transaction): boolean {
     const { set } = tx;
-    const writes = this.#writeSet(set);
-    if (writes === 0) return this.#commitReadOnly(tx);
+    if (set.writes === 0) return this.#commitReadOnly(tx);
+    const writes = this.#sortWrites(set);
 
     const executor = this.#executor;
     executor.journal.write(set, this.#order, writes);
-    Atomics.store(this.#control, this.#statusAt, INTENT);
+    storeRelease(this.#control, this.#statusAt, INTENT);
 
     if (!this.#lock(tx, writes)) return false;
     for (;;) {
       const epochLow = this.#announce();
-      const epochHigh = executor.epochs.high();
+      const epochHigh = this.#epochHigh;
       if (set.count > writes && !this.#validate(tx)) {
         this.#unlock(set, writes);
         return false;
       }
       if (this.#chooseTid(set, epochHigh, epochLow)) {
         executor.journal.writeTid(this.#lastHigh, this.#lastLow);
-        Atomics.store(this.#control, this.#statusAt, announcement(epochLow, COMMITTED));
+        storeRelease(this.#control, this.#statusAt, announcement(epochLow, COMMITTED));
+        tx.committed = true;
         break;
       }
       executor.epochs.advance();
     }
     this.#install(set, writes);
-    Atomics.store(this.#control, this.#statusAt, IDLE);
+    storeRelease(this.#control, this.#statusAt, IDLE);
 
     executor.counters[executor.counterBase + COMMITS]++;
-    if (tx.allocated) this.#settleCells(tx);
+    if (tx.allocated) this.settleCells(tx);
     return true;
   }
 
@@ -119,30 +138,32 @@ export class Committer {
 
   /** One object's consistent read needs no validation: it was true when it was read. */
   #commitReadOnly(tx: Transaction): boolean {
-    const { set } = tx;
+    const { words, end } = tx.set;
     let reads = 0;
-    for (let entry = 0; entry < set.count; entry++) reads += set.kind[entry] & READ;
+    for (let entry = 0; entry < end; entry += ENTRY_WORDS) reads += words[entry + KIND] & READ;
     if (reads > 1 && !this.#validate(tx)) return false;
     this.#executor.counters[this.#executor.counterBase + READ_ONLY_COMMITS]++;
     return true;
   }
 
   /** The entries that are written, in address order. */
-  #writeSet(set: AccessSet): number {
-    if (this.#order.length < set.count) this.#order = new Int32Array(set.capacity);
+  #sortWrites(set: AccessSet): number {
+    const { words, end } = set;
+    if (this.#order.length < set.writes) this.#order = new Int32Array(2 * set.writes);
     const order = this.#order;
     let writes = 0;
-    for (let entry = 0; entry < set.count; entry++) {
-      if ((set.kind[entry] & WRITE) !== 0) order[writes++] = entry;
+    for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
+      if ((words[entry + KIND] & WRITE) !== 0) order[writes++] = entry;
     }
+    assert(writes === set.writes, "the writes of a set are counted");
     if (writes > INSERTION_SORT_LIMIT) {
-      order.subarray(0, writes).sort((a, b) => (isBelow(set, a, b) ? -1 : 1));
+      order.subarray(0, writes).sort((a, b) => (isBelow(words, a, b) ? -1 : 1));
       return writes;
     }
     for (let i = 1; i < writes; i++) {
       const entry = order[i];
       let j = i - 1;
-      for (; j >= 0 && isBelow(set, entry, order[j]); j--) order[j + 1] = order[j];
+      for (; j >= 0 && isBelow(words, entry, order[j]); j--) order[j + 1] = order[j];
       order[j + 1] = entry;
     }
     return writes;
@@ -150,11 +171,12 @@ export class Committer {
 
   #lock(tx: Transaction, writes: number): boolean {
     const { set } = tx;
+    const { words } = set;
     const order = this.#order;
     for (let i = 0; i < writes; i++) {
       const entry = order[i];
-      const { i32 } = set.regions[entry]!;
-      const word = set.word[entry];
+      const { i32 } = set.regionOf(entry);
+      const word = words[entry + WORD];
       const lock = Atomics.compareExchange(i32, word + LOCK, 0, this.#prepared);
       if (lock !== 0) {
         tx.metLock = lock;
@@ -163,8 +185,8 @@ export class Committer {
         return false;
       }
       if (
-        i32[word + VERSION_LOW] !== set.versionLow[entry] ||
-        i32[word + VERSION_HIGH] !== set.versionHigh[entry]
+        i32[word + HEADER_VERSION_LOW] !== words[entry + VERSION_LOW] ||
+        i32[word + HEADER_VERSION_HIGH] !== words[entry + VERSION_HIGH]
       ) {
         tx.metEntry = entry;
         this.#unlock(set, i + 1);
@@ -173,7 +195,7 @@ export class Committer {
     }
     for (let i = 0; i < writes; i++) {
       const entry = order[i];
-      Atomics.store(set.regions[entry]!.i32, set.word[entry] + LOCK, this.#installing);
+      storeRelease(set.regionOf(entry).i32, words[entry + WORD] + LOCK, this.#installing);
     }
     return true;
   }
@@ -181,15 +203,18 @@ export class Committer {
   #unlock(set: AccessSet, count: number): void {
     for (let i = 0; i < count; i++) {
       const entry = this.#order[i];
-      Atomics.store(set.regions[entry]!.i32, set.word[entry] + LOCK, 0);
+      storeRelease(set.regionOf(entry).i32, set.wordOf(entry) + LOCK, 0);
     }
-    Atomics.store(this.#control, this.#statusAt, IDLE);
+    storeRelease(this.#control, this.#statusAt, IDLE);
   }
 
   #announce(): number {
     const { epochs } = this.#executor;
     for (let low = epochs.low(); ; ) {
+      // The one store that everybody must see before the next load: the locks' too, with it.
       Atomics.store(this.#control, this.#statusAt, announcement(low, COMMITTING));
+      // Between two equal low words, so that both words are of one epoch.
+      this.#epochHigh = epochs.high();
       const again = epochs.low();
       if (again === low) return low;
       low = again;
@@ -198,15 +223,16 @@ export class Committer {
 
   #validate(tx: Transaction): boolean {
     const { set } = tx;
-    for (let entry = 0; entry < set.count; entry++) {
-      if ((set.kind[entry] & (READ | WRITE)) !== READ) continue;
-      const { i32 } = set.regions[entry]!;
-      const word = set.word[entry];
-      const lock = Atomics.load(i32, word + LOCK);
+    const { words, end } = set;
+    for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
+      if ((words[entry + KIND] & (READ | WRITE)) !== READ) continue;
+      const { i32 } = set.regionOf(entry);
+      const word = words[entry + WORD];
+      const lock = loadAcquire(i32, word + LOCK);
       if (
         lock !== 0 ||
-        i32[word + VERSION_LOW] !== set.versionLow[entry] ||
-        i32[word + VERSION_HIGH] !== set.versionHigh[entry]
+        i32[word + HEADER_VERSION_LOW] !== words[entry + VERSION_LOW] ||
+        i32[word + HEADER_VERSION_HIGH] !== words[entry + VERSION_HIGH]
       ) {
         tx.metLock = lock;
         tx.metEntry = entry;
@@ -218,13 +244,14 @@ export class Committer {
 
   /** False if the sequence of this epoch has run out. */
   #chooseTid(set: AccessSet, epochHigh: number, epochLow: number): boolean {
+    const { words, end } = set;
     let high = this.#lastHigh;
     let low = this.#lastLow;
-    for (let entry = 0; entry < set.count; entry++) {
-      if ((set.kind[entry] & READ) === 0) continue;
-      if (isLater(set.versionHigh[entry], set.versionLow[entry], high, low)) {
-        high = set.versionHigh[entry];
-        low = set.versionLow[entry];
+    for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
+      if ((words[entry + KIND] & READ) === 0) continue;
+      if (isLater(words[entry + VERSION_HIGH], words[entry + VERSION_LOW], high, low)) {
+        high = words[entry + VERSION_HIGH];
+        low = words[entry + VERSION_LOW];
       }
     }
     const ownHigh = tidHigh(epochHigh, epochLow);
@@ -242,28 +269,31 @@ export class Committer {
 
   #install(set: AccessSet, writes: number): void {
     const arena = set.arena.i32;
+    const { words } = set;
     for (let i = 0; i < writes; i++) {
       const entry = this.#order[i];
-      const { i32 } = set.regions[entry]!;
-      const word = set.word[entry];
-      const from = set.dirtyFrom[entry];
-      const words = set.dirtyTo[entry] - from;
-      if (words > 0) {
-        copyWords(arena, set.buffer[entry] + from, i32, word + HEADER_WORDS + from, words);
-      }
-      i32[word + INCARNATION] = set.incarnation[entry];
-      i32[word + VERSION_HIGH] = this.#lastHigh;
-      i32[word + VERSION_LOW] = this.#lastLow;
-      Atomics.store(i32, word + LOCK, 0);
+      const { i32 } = set.regionOf(entry);
+      const word = words[entry + WORD];
+      const from = words[entry + DIRTY_FROM];
+      const changed = words[entry + DIRTY_TO] - from;
+      const target = word + HEADER_WORDS + from;
+      if (changed > 0) copyWords(arena, words[entry + BUFFER] + from, i32, target, changed);
+      i32[word + HEADER_INCARNATION] = words[entry + INCARNATION];
+      i32[word + HEADER_VERSION_HIGH] = this.#lastHigh;
+      i32[word + HEADER_VERSION_LOW] = this.#lastLow;
+      storeRelease(i32, word + LOCK, 0);
     }
   }
 
-  /** Tells the allocator what has become of the cells. */
-  #settleCells(tx: Transaction): void {
-    const { set } = tx;
+  /** Tells the allocator what has become of the cells of a committed transaction. */
+  settleCells(tx: Transaction): void {
+    if (!tx.allocated) return;
+    // First, so that nothing that is thrown below makes `clear` return cells that are in use.
+    tx.allocated = false;
+    const { words, end } = tx.set;
     const { slabs, counters, counterBase } = this.#executor;
-    for (let entry = 0; entry < set.count; entry++) {
-      const kind = set.kind[entry];
+    for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
+      const kind = words[entry + KIND];
       if ((kind & CELL) === 0) continue;
       const address = tx.addressOf(entry);
       if ((kind & NEW) !== 0) {
@@ -271,15 +301,14 @@ export class Committer {
         counters[counterBase + ALLOCATIONS]++;
       }
       if ((kind & FREE) !== 0) {
-        slabs.freed(address, (set.incarnation[entry] & ARRAY) !== 0);
+        slabs.freed(address, (words[entry + INCARNATION] & ARRAY) !== 0);
         counters[counterBase + FREES]++;
       }
     }
-    tx.allocated = false;
   }
 }
 
-function isBelow(set: AccessSet, a: number, b: number): boolean {
-  const byRegion = set.regionId[a] - set.regionId[b];
-  return byRegion !== 0 ? byRegion < 0 : set.word[a] < set.word[b];
+function isBelow(words: Int32Array, a: number, b: number): boolean {
+  const byRegion = words[a + REGION_ID] - words[b + REGION_ID];
+  return byRegion !== 0 ? byRegion < 0 : words[a + WORD] < words[b + WORD];
 }

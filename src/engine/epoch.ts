@@ -6,6 +6,7 @@
 
 import type { Control } from "../memory/control.ts";
 import { EPOCH_HIGH, EPOCH_LOW } from "../memory/control.ts";
+import { loadAcquire } from "../memory/ordering.ts";
 import { TimeoutError } from "../runtime/errors.ts";
 import { MAX_EPOCH_LAG } from "../runtime/limits.ts";
 import { ACTIVE, epochsBehind, holderOf, IDLE, isClaimed, phaseOf, STATUS } from "./slot.ts";
@@ -23,11 +24,11 @@ export class Epochs {
 
   /** The low 32 bits: enough to announce, and to see that nothing has changed. */
   low(): number {
-    return Atomics.load(this.#control.i32, EPOCH_LOW);
+    return loadAcquire(this.#control.i32, EPOCH_LOW);
   }
 
   high(): number {
-    return Atomics.load(this.#control.i32, EPOCH_HIGH);
+    return loadAcquire(this.#control.i32, EPOCH_HIGH);
   }
 
   current(): number {

@@ -5,6 +5,7 @@
 
 import { threadId } from "node:worker_threads";
 import { INSTALLING, LOCK, lockMode, lockOwner } from "../memory/object.ts";
+import { storeRelease } from "../memory/ordering.ts";
 import type { Region, StoreMemory } from "../memory/region.ts";
 import { type SlabHost, Slabs } from "../memory/slabs.ts";
 import { assert } from "../runtime/assert.ts";
@@ -43,6 +44,8 @@ export class Executor implements SlabHost {
   readonly backoff: Backoff;
   readonly committer: Committer;
   readonly random = new Random();
+  /** How long reads outside of transactions wait for others. */
+  timeoutMs = DEFAULT_TIMEOUT_MS;
   /** The counters of this slot: `counters[counterBase + COMMITS]++`. */
   readonly counters: Float64Array;
   readonly counterBase: number;
@@ -74,10 +77,16 @@ export class Executor implements SlabHost {
         if (isClaimed(control, slot) !== claimed || !leases.tryAcquire(slot)) continue;
         settle(memory, slot);
         claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs());
-        const executor = new Executor(memory, leases, slot);
-        // The slot's earlier TIDs lie in earlier epochs, so no TID comes twice.
-        executor.epochs.advance();
-        return executor;
+        try {
+          const executor = new Executor(memory, leases, slot);
+          // The slot's earlier TIDs lie in earlier epochs, so no TID comes twice.
+          executor.epochs.advance();
+          return executor;
+        } catch (error) {
+          unclaim(control, slot);
+          leases.release(slot);
+          throw error;
+        }
       }
     }
     throw new SituError(
@@ -99,7 +108,7 @@ export class Executor implements SlabHost {
   }
 
   leave(): void {
-    if (--this.#running === 0) Atomics.store(this.memory.control.i32, this.#activeAt, 0);
+    if (--this.#running === 0) storeRelease(this.memory.control.i32, this.#activeAt, 0);
   }
 
   /**
@@ -107,38 +116,44 @@ export class Executor implements SlabHost {
    * is settled as if its owner had died, so that no lock is left behind.
    */
   commit(tx: Transaction): boolean {
-    let committed: boolean;
     try {
-      committed = this.committer.commit(tx);
+      if (this.committer.commit(tx)) return true;
     } catch (error) {
-      if (settleSlot(this.memory, this.slot, () => this.journal) !== "rolled forward") throw error;
-      committed = true;
+      settleSlot(this.memory, this.slot, () => this.journal);
+      if (!tx.committed) throw error;
+      this.committer.settleCells(tx);
+      return true;
     }
-    if (!committed) this.counters[this.counterBase + CONFLICTS]++;
-    return committed;
+    this.counters[this.counterBase + CONFLICTS]++;
+    return false;
   }
 
-  /** Waits until the object's data may be read. */
-  awaitReadable(region: Region, word: number): void {
+  /** Waits until the object's data may be read, for so long at most. */
+  awaitReadable(region: Region, word: number, timeoutMs = this.timeoutMs): void {
     this.counters[this.counterBase + LOCK_WAITS]++;
     for (let round = 0; round < 64; round++) {
       if (lockMode(Atomics.load(region.i32, word + LOCK)) !== INSTALLING) return;
     }
-    // A wait inside a transaction must not spend the patience of its retries.
-    const patience = new Backoff((dead) => this.recoverIfDead(dead), this.random);
-    patience.begin(DEFAULT_TIMEOUT_MS);
+    const patience = this.newPatience(timeoutMs);
     for (;;) {
       const lock = Atomics.load(region.i32, word + LOCK);
       if (lockMode(lock) !== INSTALLING) return;
       if (patience.meet(lock)) continue;
       const holder = this.holder(lockOwner(lock));
       throw new TimeoutError(
-        `gave up after ${DEFAULT_TIMEOUT_MS} ms: process ${holder.pid} (thread ` +
+        `gave up after ${timeoutMs} ms: process ${holder.pid} (thread ` +
           `${holder.threadId}, slot ${holder.slot}) is installing a commit and does not move; ` +
           `is it stopped?`,
         holder,
       );
     }
+  }
+
+  /** For a wait inside a transaction, which must not spend the patience of its retries. */
+  newPatience(timeoutMs: number): Backoff {
+    const patience = new Backoff((dead) => this.recoverIfDead(dead), this.random);
+    patience.begin(timeoutMs);
+    return patience;
   }
 
   holder(slot: number): Holder {
@@ -191,7 +206,8 @@ export class Executor implements SlabHost {
 
   waitForCreator(regionId: number): void {
     const deadlineMs = nowMs() + DEFAULT_TIMEOUT_MS;
-    while (!this.memory.isReady(regionId) && this.sweep() === 0) {
+    while (this.memory.isBeingCreated(regionId)) {
+      this.sweep();
       if (nowMs() > deadlineMs) {
         throw new TimeoutError(`another process has been creating region ${regionId} for too long`);
       }
@@ -207,6 +223,7 @@ export class Executor implements SlabHost {
 
   close(): void {
     assert(this.#running === 0, "no transaction runs when the executor closes");
+    Atomics.store(this.memory.control.i32, this.#activeAt, 0);
     this.slabs.close();
     unclaim(this.memory.control, this.slot);
     this.#leases.release(this.slot);

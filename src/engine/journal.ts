@@ -15,14 +15,21 @@
 
 import type { Views } from "../memory/views.ts";
 import { SituError } from "../runtime/errors.ts";
-import type { AccessSet } from "./access-set.ts";
-import { WRITE } from "./access-set.ts";
+import {
+  type AccessSet,
+  BUFFER,
+  DIRTY_FROM,
+  DIRTY_TO,
+  INCARNATION,
+  REGION_ID,
+  WORD,
+} from "./access-set.ts";
 
 const ENTRIES = 1;
 const TID_HIGH = 2;
 const TID_LOW = 3;
 const RECORD_WORDS = 4;
-export const ENTRY_WORDS = 5;
+export const RECORD_ENTRY_WORDS = 5;
 
 /** From here on a native copy beats a loop over words. */
 const LONG_COPY_WORDS = 96;
@@ -54,31 +61,23 @@ export class Journal {
   write(set: AccessSet, order: Int32Array, count: number): void {
     const { i32 } = this.views;
     const arena = set.arena.i32;
-    let length = RECORD_WORDS;
-    for (let i = 0; i < count; i++) length += ENTRY_WORDS + changedWords(set, order[i]);
-    if (length > this.#capacity) {
-      throw new SituError(
-        "SITU_TOO_LARGE",
-        `the transaction writes ${length * 4} bytes and the journal holds ` +
-          `${this.#capacity * 4}: write less in one transaction`,
-      );
-    }
+    const { words } = set;
     let at = RECORD_WORDS;
     for (let i = 0; i < count; i++) {
       const entry = order[i];
-      const words = changedWords(set, entry);
-      i32[at] = set.regionId[entry];
-      i32[at + 1] = set.word[entry];
-      i32[at + 2] = set.incarnation[entry];
-      i32[at + 3] = set.dirtyFrom[entry];
-      i32[at + 4] = words;
-      at += ENTRY_WORDS;
-      if (words > 0) {
-        copyWords(arena, set.buffer[entry] + set.dirtyFrom[entry], i32, at, words);
-        at += words;
-      }
+      const from = words[entry + DIRTY_FROM];
+      const changed = Math.max(words[entry + DIRTY_TO] - from, 0);
+      if (at + RECORD_ENTRY_WORDS + changed > this.#capacity) throw tooLarge(this.#capacity);
+      i32[at] = words[entry + REGION_ID];
+      i32[at + 1] = words[entry + WORD];
+      i32[at + 2] = words[entry + INCARNATION];
+      i32[at + 3] = from;
+      i32[at + 4] = changed;
+      at += RECORD_ENTRY_WORDS;
+      copyWords(arena, words[entry + BUFFER] + from, i32, at, changed);
+      at += changed;
     }
-    i32[0] = length;
+    i32[0] = at;
     i32[ENTRIES] = count;
   }
 
@@ -103,10 +102,14 @@ export class Journal {
   readonly first = RECORD_WORDS;
 
   next(at: number): number {
-    return at + ENTRY_WORDS + this.views.i32[at + 4];
+    return at + RECORD_ENTRY_WORDS + this.views.i32[at + 4];
   }
 }
 
-function changedWords(set: AccessSet, entry: number): number {
-  return (set.kind[entry] & WRITE) === 0 ? 0 : set.dirtyTo[entry] - set.dirtyFrom[entry];
+function tooLarge(capacity: number): SituError {
+  return new SituError(
+    "SITU_TOO_LARGE",
+    `the transaction writes more than the ${capacity * 4} bytes that a journal holds: ` +
+      `write less in one transaction`,
+  );
 }

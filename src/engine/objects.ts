@@ -18,6 +18,7 @@ import {
   VERSION_HIGH,
   VERSION_LOW,
 } from "../memory/object.ts";
+import { loadAcquire } from "../memory/ordering.ts";
 import { Pointer, wordsFor } from "../memory/pointer.ts";
 import { sizeClassOf } from "../memory/size-classes.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -33,6 +34,12 @@ function checkPointer(pointer: Pointer): void {
   if (!(pointer instanceof Pointer)) {
     throw new SituError("SITU_TYPE", `expected a Pointer, got ${typeof pointer}`);
   }
+}
+
+function refuseArray(pointer: Pointer): void {
+  checkPointer(pointer);
+  if (pointer.count === 0) return;
+  throw new SituError("SITU_TYPE", `${pointer} is an array: use .at(i) for one of its elements`);
 }
 
 function checkSize(size: number): void {
@@ -63,14 +70,13 @@ function isPlausible(executor: Executor, pointer: Pointer): boolean {
 
 /** Lock-free: one consistent read of the object. */
 export function readObject(executor: Executor, pointer: Pointer): Uint8Array {
-  checkPointer(pointer);
-  if (pointer.count > 0) throw new SituError("SITU_TYPE", `${pointer} is an array: read .at(i)`);
+  refuseArray(pointer);
   const word = wordOf(pointer.address);
   for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
     if (!isPlausible(executor, pointer)) freed(pointer);
     const region = executor.memory.regionOf(pointer.address);
     const { i32 } = region;
-    if (lockMode(Atomics.load(i32, word + LOCK)) === INSTALLING) {
+    if (lockMode(loadAcquire(i32, word + LOCK)) === INSTALLING) {
       executor.awaitReadable(region, word);
     }
     const high = i32[word + VERSION_HIGH];
@@ -101,11 +107,12 @@ function openObject(tx: Transaction, pointer: Pointer): number {
 /** An array element that this transaction allocated is not in the allocator's tables yet. */
 function unseen(tx: Transaction, pointer: Pointer): ReturnType<typeof tx.executor.memory.region> {
   const entry = tx.set.find(regionIdOf(pointer.address), wordOf(pointer.address));
-  if (entry < 0 || tx.set.buffer[entry] < 0) freed(pointer);
-  return tx.set.regions[entry]!;
+  if (entry < 0 || tx.set.bufferOf(entry) < 0) freed(pointer);
+  return tx.set.regionOf(entry);
 }
 
 export function readInTransaction(tx: Transaction, pointer: Pointer): Uint8Array {
+  refuseArray(pointer);
   const entry = openObject(tx, pointer);
   const start = tx.at * 4;
   const data = tx.views.u8.slice(start, start + pointer.size);
@@ -115,6 +122,7 @@ export function readInTransaction(tx: Transaction, pointer: Pointer): Uint8Array
 
 /** Replaces the first `data.length` bytes of the object. */
 export function writeInTransaction(tx: Transaction, pointer: Pointer, data: Uint8Array): void {
+  refuseArray(pointer);
   const entry = openObject(tx, pointer);
   if (!(data instanceof Uint8Array)) {
     throw new SituError("SITU_TYPE", "the data of an object is a Uint8Array");
@@ -129,7 +137,7 @@ export function writeInTransaction(tx: Transaction, pointer: Pointer, data: Uint
 
 export function allocateObject(tx: Transaction, size: number, near: Pointer | undefined): Pointer {
   checkSize(size);
-  const entry = tx.allocate(size, hint(near));
+  const entry = whole(tx, () => tx.allocate(size, hint(near)));
   return new Pointer(tx.addressOf(entry), size, tx.incarnationOf(entry));
 }
 
@@ -143,18 +151,27 @@ export function allocateArray(
   if (!Number.isInteger(count) || count < 1) {
     throw new SituError("SITU_TYPE", `an array has one element or more, not ${count}`);
   }
-  const first = tx.allocateArray(count, size, hint(near));
+  const first = whole(tx, () => tx.allocateArray(count, size, hint(near)));
   const { set } = tx;
-  const cell = addressOf(set.regionId[first], set.word[first] - HEADER_WORDS);
+  const cell = addressOf(set.regionIdOf(first), set.wordOf(first) - HEADER_WORDS);
   const incarnation = tx.incarnationOf(first) | ARRAY;
   return new Pointer(cell, size, incarnation, count);
 }
 
 export function freeInTransaction(tx: Transaction, pointer: Pointer): void {
   const entry = openObject(tx, pointer);
-  if (pointer.count > 0) tx.freeArray(entry, pointer.count, pointer.size);
+  if (pointer.count > 0) whole(tx, () => tx.freeArray(entry, pointer.count, pointer.size));
   else if (tx.executor.slabs.blocks.cellOf(pointer.address) === pointer.address) tx.free(entry);
   else throw new SituError("SITU_TYPE", `${pointer} is an element: free its array as a whole`);
+}
+
+/** All of it, or the end of the transaction. */
+function whole<T>(tx: Transaction, change: () => T): T {
+  try {
+    return change();
+  } catch (error) {
+    return tx.failHalfWay(error);
+  }
 }
 
 function hint(near: Pointer | undefined): Address {

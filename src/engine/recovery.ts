@@ -23,7 +23,7 @@ import {
   VERSION_LOW,
 } from "../memory/object.ts";
 import type { StoreMemory } from "../memory/region.ts";
-import { copyWords, ENTRY_WORDS, type Journal } from "./journal.ts";
+import { copyWords, type Journal, RECORD_ENTRY_WORDS } from "./journal.ts";
 import { ACTIVE, COMMITTED, IDLE, phaseOf, STATUS } from "./slot.ts";
 
 export type Settled = "rolled forward" | "rolled back" | "nothing to do";
@@ -62,7 +62,7 @@ function rollForward(memory: StoreMemory, slot: number, journal: Journal): void 
     const word = record[at + 1];
     if (!isLockedBy(i32, word, slot)) continue;
     const target = word + HEADER_WORDS + record[at + 3];
-    copyWords(record, at + ENTRY_WORDS, i32, target, record[at + 4]);
+    copyWords(record, at + RECORD_ENTRY_WORDS, i32, target, record[at + 4]);
     i32[word + INCARNATION] = record[at + 2];
     i32[word + VERSION_HIGH] = journal.tidHigh;
     i32[word + VERSION_LOW] = journal.tidLow;

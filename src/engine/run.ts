@@ -6,9 +6,9 @@
 
 import { lockOwner } from "../memory/object.ts";
 import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
-import { DEFAULT_TIMEOUT_MS, MAX_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
+import { MAX_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
+import type { Backoff } from "./backoff.ts";
 import type { Executor } from "./executor.ts";
-import { EXHAUSTED } from "./signals.ts";
 import { CONFLICTS } from "./slot.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -23,22 +23,22 @@ export function runSync<A, T>(
   body: (argument: A) => T,
   argument: A,
 ): T {
+  tx.timeoutMs = timeoutMs;
   executor.enter();
   try {
     let reclaims = 0;
     for (let attempt = 1; ; attempt++) {
       tx.clear();
-      let exhausted = false;
       try {
         const result = body(argument);
-        if (isThenable(result)) throw asyncBody();
+        if (isThenable(result)) throw asyncBody(result);
         if (!tx.doomed && executor.commit(tx)) return result;
       } catch (error) {
-        exhausted = error === EXHAUSTED;
-        if (!exhausted && isCallersOwn(executor, tx, error)) throw error;
+        if (isCallersOwn(executor, tx, error)) throw error;
       }
+      if (tx.fatal !== undefined) throw tx.fatal.error;
       if (attempt === 1) executor.backoff.begin(timeoutMs);
-      if (exhausted) {
+      if (tx.exhausted) {
         tx.clear();
         executor.leave();
         try {
@@ -112,9 +112,11 @@ export function runReadOnly<A, T>(
   body: (tx: Transaction, argument: A) => T,
   argument: A,
 ): T {
+  let patience: Backoff | undefined;
+  tx.timeoutMs = executor.timeoutMs;
   executor.enter();
   try {
-    for (let attempt = 1; ; attempt++) {
+    for (;;) {
       tx.clear();
       try {
         const result = body(tx, argument);
@@ -122,8 +124,9 @@ export function runReadOnly<A, T>(
       } catch (error) {
         if (isCallersOwn(executor, tx, error)) throw error;
       }
-      if (attempt === 1) executor.backoff.begin(DEFAULT_TIMEOUT_MS);
-      if (!executor.backoff.meet(tx.metLock)) throw gaveUp(executor, tx, DEFAULT_TIMEOUT_MS);
+      // A patience of its own: it may run inside a transaction that is counting its attempts.
+      patience ??= executor.newPatience(executor.timeoutMs);
+      if (!patience.meet(tx.metLock)) throw gaveUp(executor, tx, executor.timeoutMs);
     }
   } finally {
     tx.clear();
@@ -146,9 +149,9 @@ export function tryRun(
         body(tx);
         if (executor.commit(tx)) return true;
       } catch (error) {
-        if (error === EXHAUSTED) return false;
         if (isCallersOwn(executor, tx, error)) throw error;
       }
+      if (tx.exhausted || tx.fatal !== undefined) return false;
     }
     return false;
   } finally {
@@ -157,7 +160,7 @@ export function tryRun(
   }
 }
 
-function isThenable(value: unknown): boolean {
+function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
     typeof value === "object" &&
     value !== null &&
@@ -165,7 +168,9 @@ function isThenable(value: unknown): boolean {
   );
 }
 
-function asyncBody(): SituError {
+function asyncBody(result: PromiseLike<unknown>): SituError {
+  // The body goes on without its transaction, and what it runs into is not news.
+  Promise.resolve(result).catch(() => {});
   return new SituError(
     "SITU_ASYNC_BODY",
     "the body of transactSync returned a promise; nothing was committed. Use transact for " +

@@ -15,31 +15,52 @@
  */
 
 import type { Address } from "../memory/address.ts";
-import { addressOf, NO_ADDRESS, wordOf } from "../memory/address.ts";
+import { addressOf, NO_ADDRESS, regionIdOf, wordOf } from "../memory/address.ts";
 import {
   ALLOCATED,
   ARRAY,
   freedWord,
   HEADER_BYTES,
+  INCARNATION as HEADER_INCARNATION,
+  VERSION_HIGH as HEADER_VERSION_HIGH,
+  VERSION_LOW as HEADER_VERSION_LOW,
   HEADER_WORDS,
-  INCARNATION,
   INSTALLING,
   LOCK,
   lockMode,
   unchanged,
-  VERSION_HIGH,
-  VERSION_LOW,
 } from "../memory/object.ts";
+import { loadAcquire } from "../memory/ordering.ts";
 import type { Region } from "../memory/region.ts";
 import { CELL_BYTES, sizeClassOf } from "../memory/size-classes.ts";
 import type { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
 import { type ConflictKey, SituError } from "../runtime/errors.ts";
-import { MAX_CELL_BYTES } from "../runtime/limits.ts";
-import { AccessSet, CELL, FREE, NEW, READ, WRITE } from "./access-set.ts";
+import { DEFAULT_TIMEOUT_MS, MAX_CELL_BYTES } from "../runtime/limits.ts";
+import {
+  AccessSet,
+  BUFFER,
+  CELL,
+  DATA_WORDS,
+  DIRTY_FROM,
+  DIRTY_TO,
+  ENTRY_WORDS,
+  FREE,
+  INCARNATION,
+  KIND,
+  NEW,
+  READ,
+  REGION_ID,
+  VERSION_HIGH,
+  VERSION_LOW,
+  WINDOW,
+  WORD,
+  WRITE,
+} from "./access-set.ts";
 import type { Executor } from "./executor.ts";
 import { copyWords } from "./journal.ts";
-import { CONFLICT, EXHAUSTED } from "./signals.ts";
+import { CONFLICT, EXHAUSTED, isSignal } from "./signals.ts";
+import { CONFLICTS } from "./slot.ts";
 
 export class Transaction {
   readonly executor: Executor;
@@ -53,7 +74,15 @@ export class Transaction {
   metEntry = -1;
   /** A signal was thrown: the attempt cannot commit, even if the body swallowed the signal. */
   doomed = false;
+  /** No memory was left for this attempt. */
+  exhausted = false;
+  /** Past the commit point, whatever is thrown after it. */
+  committed = false;
+  /** An operation failed half-way: its error ends the transaction, even if the body swallowed it. */
+  fatal: { readonly error: unknown } | undefined;
   allocated = false;
+  /** How long this transaction waits for others. */
+  timeoutMs = DEFAULT_TIMEOUT_MS;
   /** What is being worked on, for messages. */
   subject = "an object";
   /** From the second attempt on: which keys touched which entries, for the final error. */
@@ -73,6 +102,9 @@ export class Transaction {
     this.metLock = 0;
     this.metEntry = -1;
     this.doomed = false;
+    this.exhausted = false;
+    this.committed = false;
+    this.fatal = undefined;
     this.allocated = false;
     if (this.trace !== undefined) this.trace.length = 0;
   }
@@ -81,18 +113,16 @@ export class Transaction {
   open(region: Region, word: number): number {
     const { set } = this;
     let entry = set.find(region.id, word);
-    if (entry >= 0 && set.buffer[entry] >= 0) {
-      this.views = set.arena;
-      this.at = set.buffer[entry];
-      return entry;
-    }
     if (entry < 0) {
       entry = set.add(region, word);
       this.#look(entry, region, word);
-    } else if (!unchanged(region.i32, word, set.versionHigh[entry], set.versionLow[entry])) {
-      if ((set.kind[entry] & READ) !== 0) this.conflict(entry);
-      this.#look(entry, region, word);
+    } else if (set.words[entry + BUFFER] >= 0) {
+      if ((set.words[entry + KIND] & WINDOW) !== 0) this.#widen(entry);
+      this.views = set.arena;
+      this.at = set.words[entry + BUFFER];
+      return entry;
     }
+    // An object seen before may have changed since: `settle` will find that out.
     this.views = region;
     this.at = word + HEADER_WORDS;
     return entry;
@@ -100,27 +130,24 @@ export class Transaction {
 
   /** Whether all that was read since `open` belongs to one version. */
   settle(entry: number): boolean {
-    const { set } = this;
-    if (set.buffer[entry] >= 0) return true;
-    const region = set.regions[entry]!;
-    const word = set.word[entry];
-    if (unchanged(region.i32, word, set.versionHigh[entry], set.versionLow[entry])) return true;
-    if ((set.kind[entry] & READ) !== 0) this.conflict(entry);
-    this.#look(entry, region, word);
+    const { words } = this.set;
+    if (words[entry + BUFFER] >= 0 || this.#isCurrent(entry)) return true;
+    if ((words[entry + KIND] & READ) !== 0) this.conflict(entry);
+    this.#look(entry, this.set.regionOf(entry), words[entry + WORD]);
     return false;
   }
 
   depend(entry: number): void {
-    this.set.kind[entry] |= READ;
+    this.set.words[entry + KIND] |= READ;
   }
 
   /** The incarnation word of an opened object, as of its version. */
   incarnationOf(entry: number): number {
-    return this.set.incarnation[entry];
+    return this.set.words[entry + INCARNATION];
   }
 
   addressOf(entry: number): Address {
-    return addressOf(this.set.regionId[entry], this.set.word[entry]);
+    return addressOf(this.set.words[entry + REGION_ID], this.set.words[entry + WORD]);
   }
 
   /**
@@ -129,22 +156,73 @@ export class Transaction {
    */
   writable(entry: number, words: number): number {
     const { set } = this;
-    if (set.buffer[entry] >= 0) return set.buffer[entry];
-    const region = set.regions[entry]!;
-    const from = set.word[entry];
-    const at = set.reserve(entry, words);
-    copyWords(region.i32, from + HEADER_WORDS, set.arena.i32, at, words);
-    set.kind[entry] |= READ | WRITE;
-    if (!unchanged(region.i32, from, set.versionHigh[entry], set.versionLow[entry])) {
-      this.conflict(entry);
+    if (set.words[entry + BUFFER] >= 0) {
+      if ((set.words[entry + KIND] & WINDOW) !== 0) this.#widen(entry);
+      return set.words[entry + BUFFER];
     }
+    const source = set.words[entry + WORD] + HEADER_WORDS;
+    const at = set.reserve(entry, words);
+    copyWords(set.regionOf(entry).i32, source, set.arena.i32, at, words);
+    set.mark(entry, READ | WRITE);
+    if (!this.#isCurrent(entry)) this.conflict(entry);
     return at;
+  }
+
+  /**
+   * The same for the data words [from, to) only, of an object with `words` of them: what changes
+   * one row need not copy its whole bucket. The words count as changed.
+   */
+  writableWindow(entry: number, from: number, to: number, words: number): number {
+    const { set } = this;
+    if (set.words[entry + BUFFER] >= 0) {
+      if ((set.words[entry + KIND] & WINDOW) !== 0) this.#widen(entry);
+      set.markDirty(entry, from, to);
+      return set.words[entry + BUFFER];
+    }
+    const { i32 } = set.regionOf(entry);
+    const source = set.words[entry + WORD] + HEADER_WORDS;
+    const at = set.window(entry, from, to, words);
+    const arena = set.arena.i32;
+    for (let i = from; i < to; i++) arena[at + i] = i32[source + i];
+    set.mark(entry, READ | WRITE);
+    if (!this.#isCurrent(entry)) this.conflict(entry);
+    return at;
+  }
+
+  /** Brings all of an object into the arena, around the window that has changed. */
+  #widen(entry: number): void {
+    const { set } = this;
+    const window = set.words[entry + BUFFER];
+    const from = set.words[entry + DIRTY_FROM];
+    const to = set.words[entry + DIRTY_TO];
+    const dataWords = set.words[entry + DATA_WORDS];
+    const source = set.words[entry + WORD] + HEADER_WORDS;
+    const at = set.reserve(entry, dataWords);
+    set.words[entry + KIND] &= ~WINDOW;
+    const { i32 } = set.arena;
+    copyWords(set.regionOf(entry).i32, source, i32, at, dataWords);
+    i32.copyWithin(at + from, window + from, window + to);
+    set.markDirty(entry, from, to);
+    if (!this.#isCurrent(entry)) this.conflict(entry);
+  }
+
+  /** The second look of a consistent read. */
+  #isCurrent(entry: number): boolean {
+    const { words } = this.set;
+    const { i32 } = this.set.regionOf(entry);
+    return unchanged(
+      i32,
+      words[entry + WORD],
+      words[entry + VERSION_HIGH],
+      words[entry + VERSION_LOW],
+    );
   }
 
   /** Allocates an object with `bytes` of data, zeroed. */
   allocate(bytes: number, near: Address = NO_ADDRESS): number {
+    const { set } = this;
     const entry = this.#allocateCell(bytes, near);
-    this.set.incarnation[entry] = (this.set.incarnation[entry] & ~ARRAY) | ALLOCATED;
+    set.words[entry + INCARNATION] = (set.words[entry + INCARNATION] & ~ARRAY) | ALLOCATED;
     this.#zeroed(entry, Math.ceil(bytes / 8) * 2);
     return entry;
   }
@@ -156,25 +234,25 @@ export class Transaction {
    */
   allocateArray(count: number, bytes: number, near: Address = NO_ADDRESS): number {
     const { set } = this;
-    const words = Math.ceil(bytes / 8) * 2;
-    const stride = HEADER_WORDS + words;
+    const dataWords = Math.ceil(bytes / 8) * 2;
+    const stride = HEADER_WORDS + dataWords;
     const cell = this.#allocateCell(count * stride * 4, near);
-    set.incarnation[cell] |= ALLOCATED | ARRAY;
+    set.words[cell + INCARNATION] |= ALLOCATED | ARRAY;
     this.#zeroed(cell, 0);
-    const region = set.regions[cell]!;
-    const first = set.count;
+    const region = set.regionOf(cell);
+    const first = set.end;
     for (let index = 0; index < count; index++) {
-      const word = set.word[cell] + HEADER_WORDS + index * stride;
+      const word = set.words[cell + WORD] + HEADER_WORDS + index * stride;
       // What lies there is the data of an earlier object, not a header. The cell is ours alone.
       Atomics.store(region.i32, word + LOCK, 0);
-      region.i32[word + VERSION_HIGH] = 0;
-      region.i32[word + VERSION_LOW] = 0;
+      region.i32[word + HEADER_VERSION_HIGH] = 0;
+      region.i32[word + HEADER_VERSION_LOW] = 0;
       const entry = set.add(region, word);
-      set.kind[entry] = READ | WRITE | NEW;
-      set.versionHigh[entry] = 0;
-      set.versionLow[entry] = 0;
-      set.incarnation[entry] = set.incarnation[cell] & ~ARRAY;
-      this.#zeroed(entry, words);
+      set.mark(entry, READ | WRITE | NEW);
+      set.words[entry + VERSION_HIGH] = 0;
+      set.words[entry + VERSION_LOW] = 0;
+      set.words[entry + INCARNATION] = set.words[cell + INCARNATION] & ~ARRAY;
+      this.#zeroed(entry, dataWords);
     }
     return first;
   }
@@ -182,12 +260,14 @@ export class Transaction {
   /** Frees an opened object that is a cell of its own. */
   free(entry: number): void {
     const { set } = this;
-    assert((set.incarnation[entry] & ALLOCATED) !== 0, "only an allocated object is freed");
-    if (set.buffer[entry] < 0) set.reserve(entry, 0);
-    set.dirtyFrom[entry] = 0;
-    set.dirtyTo[entry] = 0;
-    set.incarnation[entry] = freedWord(set.incarnation[entry]);
-    set.kind[entry] |= READ | WRITE | FREE | CELL;
+    const incarnation = set.words[entry + INCARNATION];
+    assert((incarnation & ALLOCATED) !== 0, "only an allocated object is freed");
+    if (set.words[entry + BUFFER] < 0) set.reserve(entry, 0);
+    set.words[entry + KIND] &= ~WINDOW;
+    set.words[entry + DIRTY_FROM] = 0;
+    set.words[entry + DIRTY_TO] = 0;
+    set.words[entry + INCARNATION] = freedWord(incarnation);
+    set.mark(entry, READ | WRITE | FREE | CELL);
     this.allocated = true;
   }
 
@@ -195,23 +275,36 @@ export class Transaction {
   freeArray(cell: number, count: number, bytes: number): void {
     const { set } = this;
     const stride = HEADER_WORDS + Math.ceil(bytes / 8) * 2;
-    const region = set.regions[cell]!;
+    const region = set.regionOf(cell);
     for (let index = 0; index < count; index++) {
-      const word = set.word[cell] + HEADER_WORDS + index * stride;
+      const word = set.words[cell + WORD] + HEADER_WORDS + index * stride;
       const element = this.open(region, word);
       this.free(element);
-      set.kind[element] &= ~CELL;
+      set.words[element + KIND] &= ~CELL;
     }
     this.free(cell);
   }
 
   /** Ends this attempt: somebody changed or holds what it needs. */
   conflict(entry: number): never {
-    const region = this.set.regions[entry];
     this.metEntry = entry;
-    this.metLock = region === undefined ? 0 : Atomics.load(region.i32, this.set.word[entry] + LOCK);
+    this.metLock =
+      entry < 0 ? 0 : Atomics.load(this.set.regionOf(entry).i32, this.set.wordOf(entry) + LOCK);
     this.doomed = true;
+    this.executor.counters[this.executor.counterBase + CONFLICTS]++;
     throw CONFLICT;
+  }
+
+  /**
+   * For an operation that changes several objects: what it throws, other than a signal, leaves
+   * the write set half done, and must end the transaction.
+   */
+  failHalfWay(error: unknown): never {
+    if (!isSignal(error)) {
+      this.doomed = true;
+      this.fatal ??= { error };
+    }
+    throw error;
   }
 
   /** The keys that the last conflict was about, as far as they were traced. */
@@ -222,14 +315,16 @@ export class Transaction {
       .map(({ table, key }) => ({ table, key }));
   }
 
+  /** The first look at an object: its version and incarnation. */
   #look(entry: number, region: Region, word: number): void {
     const { i32 } = region;
-    if (lockMode(Atomics.load(i32, word + LOCK)) === INSTALLING) {
-      this.executor.awaitReadable(region, word);
+    if (lockMode(loadAcquire(i32, word + LOCK)) === INSTALLING) {
+      this.executor.awaitReadable(region, word, this.timeoutMs);
     }
-    this.set.versionHigh[entry] = i32[word + VERSION_HIGH];
-    this.set.versionLow[entry] = i32[word + VERSION_LOW];
-    this.set.incarnation[entry] = i32[word + INCARNATION];
+    const { words } = this.set;
+    words[entry + VERSION_HIGH] = i32[word + HEADER_VERSION_HIGH];
+    words[entry + VERSION_LOW] = i32[word + HEADER_VERSION_LOW];
+    words[entry + INCARNATION] = i32[word + HEADER_INCARNATION];
   }
 
   #allocateCell(dataBytes: number, near: Address): number {
@@ -242,39 +337,47 @@ export class Transaction {
       );
     }
     const { executor, set } = this;
-    const address = executor.slabs.allocate(sizeClass, near);
+    const address = this.#unseenCell(sizeClass, near);
     if (address === NO_ADDRESS) {
       this.doomed = true;
+      this.exhausted = true;
       throw EXHAUSTED;
     }
     this.allocated = true;
     const region = executor.memory.regionOf(address);
     const word = wordOf(address);
-    const stale = set.find(region.id, word);
-    if (stale >= 0) {
-      // This transaction has seen the cell's former object, which was freed since.
-      executor.slabs.returned(address);
-      this.conflict(stale);
-    }
     const entry = set.add(region, word);
-    set.kind[entry] = READ | WRITE | NEW | CELL;
+    set.mark(entry, READ | WRITE | NEW | CELL);
     this.#look(entry, region, word);
     return entry;
   }
 
-  #zeroed(entry: number, words: number): void {
-    const at = this.set.reserve(entry, words);
-    this.set.arena.i32.fill(0, at, at + words);
-    this.set.markDirty(entry, 0, words);
+  /** A free cell, but not one whose former object this transaction has seen: it has an entry. */
+  #unseenCell(sizeClass: number, near: Address): Address {
+    const { slabs } = this.executor;
+    const seen: Address[] = [];
+    for (;;) {
+      const cell = slabs.allocate(sizeClass, near);
+      if (cell === NO_ADDRESS || this.set.find(regionIdOf(cell), wordOf(cell)) < 0) {
+        for (const each of seen) slabs.returned(each);
+        return cell;
+      }
+      seen.push(cell);
+    }
+  }
+
+  #zeroed(entry: number, dataWords: number): void {
+    const at = this.set.reserve(entry, dataWords);
+    this.set.arena.i32.fill(0, at, at + dataWords);
+    this.set.markDirty(entry, 0, dataWords);
   }
 
   /** The cells of an attempt that did not commit. */
   #returnCells(): void {
     const { set, executor } = this;
-    for (let entry = 0; entry < set.count; entry++) {
-      if ((set.kind[entry] & (NEW | CELL)) !== (NEW | CELL)) continue;
-      const address = this.addressOf(entry);
-      executor.slabs.returned(address);
+    for (let entry = 0; entry < set.end; entry += ENTRY_WORDS) {
+      if ((set.words[entry + KIND] & (NEW | CELL)) !== (NEW | CELL)) continue;
+      executor.slabs.returned(this.addressOf(entry));
     }
   }
 }

@@ -17,10 +17,11 @@ export function addressOf(regionId: number, word: number): Address {
 }
 
 export function regionIdOf(address: Address): number {
-  return Math.floor(address / REGION_UNIT) - 1;
+  return (Math.floor(address / REGION_UNIT) - 1) | 0;
 }
 
 /** The index of the address's 32-bit word inside its region. */
 export function wordOf(address: Address): number {
-  return (address % REGION_UNIT) / 4;
+  // As an int32: a float64 that went into a field would make every later use of it a float64.
+  return ((address % REGION_UNIT) / 4) | 0;
 }

@@ -7,7 +7,8 @@
  *   0                            free
  *   (class + 1) << 8 | slot + 1  first unit of a block; only that slot allocates from it
  *   (class + 1) << 8             an orphan: its owner left or died, anyone may adopt it
- *   CONTINUED | distance << 8 | slot + 1   a later unit, so many after its first
+ *   CONTINUED | distance << 8 | slot + 1   a later unit, so many after its first; or, with
+ *                                distance 0, the first unit of a block that is being made
  *
  * A block is taken from its last unit to its first and given back from the first on, so a first
  * unit always has its block behind it; later units that a dead slot left without one are freed.
@@ -146,18 +147,17 @@ export class BlockTable {
 
   /** The blocks of an executor that left or died are anyone's. */
   orphan(slot: number): void {
-    let left = 0;
     for (let unit = 0; unit < this.count; unit++) {
       const state = this.#load(unit, STATE);
       if ((state & 0xff) !== slot + 1) continue;
       if ((state & CONTINUED) === 0) {
         this.#change(unit, state, state & ~0xff);
-        left++;
       } else if (!this.#hasFirst(unit, state)) {
         this.#change(unit, state, FREE);
       }
     }
-    if (left > 0) Atomics.add(this.memory.control.i32, ORPHANINGS, 1);
+    // Counted even if none is left: one who died over the same task may not have got here.
+    Atomics.add(this.memory.control.i32, ORPHANINGS, 1);
   }
 
   /** Takes an orphan, whatever its class, to see whether it can be given back. */
@@ -241,11 +241,15 @@ export class BlockTable {
       this.#unclaim(block, distance + 1, span);
       return false;
     }
-    // The cells get their first incarnation before anyone can see them as cells of this class.
+    if (!this.#change(block, FREE, CONTINUED | (slot + 1))) {
+      this.#unclaim(block, 1, span);
+      return false;
+    }
+    // All units are ours now, and the cells get their first incarnation before anyone sees them.
     this.#format(block, span, sizeClass);
-    if (this.#change(block, FREE, stateOf(sizeClass, slot + 1))) return true;
-    this.#unclaim(block, 1, span);
-    return false;
+    const { control } = this.memory;
+    Atomics.store(control.i32, control.unitAt(block) + STATE, stateOf(sizeClass, slot + 1));
+    return true;
   }
 
   #unclaim(block: number, from: number, to: number): void {

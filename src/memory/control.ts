@@ -110,14 +110,20 @@ export class Control extends Views {
   }
 }
 
-/** Whether the creator of this control segment got to the end. */
+/** Whether the creator of this control segment got to the end. Zeroes mean that it did not. */
 export function isComplete(prefix: Int32Array): boolean {
-  return Atomics.load(prefix, WORD_STATE) === READY;
+  return prefix[WORD_MAGIC] !== 0 && Atomics.load(prefix, WORD_STATE) !== 0;
+}
+
+function swapped(word: number): number {
+  const bytes = new DataView(new ArrayBuffer(4));
+  bytes.setInt32(0, word, true);
+  return bytes.getInt32(0, false);
 }
 
 /** Reads the geometry, or refuses a store that this version does not understand. */
 export function readGeometry(prefix: Int32Array, place: string): Geometry {
-  if (prefix[WORD_MAGIC] !== MAGIC) {
+  if (prefix[WORD_MAGIC] !== MAGIC && prefix[WORD_MAGIC] !== swapped(MAGIC)) {
     throw new SituError("SITU_CORRUPT", `${place} is not a Situ store: its first word is wrong`);
   }
   if (prefix[WORD_BYTE_ORDER] !== BYTE_ORDER) {

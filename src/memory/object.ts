@@ -10,12 +10,15 @@
  * Two lock modes, as in FaRM §3.4. PREPARED: readers may still read the old value. INSTALLING:
  * they may not, data and version are changing.
  *
- * A consistent read is a seqlock: look at lock and version, read the data, look again. The lock
- * word is only ever touched by `Atomics`, data and version only by plain accesses. On x64 loads
- * are not reordered with loads, so an atomic load is enough for the second look. On arm64 it takes
+ * A consistent read is a seqlock: look at the version, read the data, look again, at the lock and
+ * the version. The first look need not see the lock: installing writes data, then version, then
+ * unlocks, so whoever reads the new version reads the new data after it. On x64 loads are not
+ * reordered with loads. Elsewhere the first look begins with an atomic load, and the second takes
  * a read-modify-write of the lock word: its store half cannot move above the data loads, and its
- * load half is adjacent to it.
+ * load half is adjacent to it (memory/ordering.ts).
  */
+
+import { loadAfterLoads } from "./ordering.ts";
 
 export const HEADER_WORDS = 4;
 export const HEADER_BYTES = 4 * HEADER_WORDS;
@@ -51,17 +54,10 @@ export function lockMode(lock: number): number {
   return lock & MODE_MASK;
 }
 
-const NEEDS_FENCE = process.arch !== "x64" && process.arch !== "ia32";
-
-/** The lock word after the data reads that came before, on every architecture. */
-export function lockAfterReads(i32: Int32Array, at: number): number {
-  return NEEDS_FENCE ? Atomics.add(i32, at + LOCK, 0) : Atomics.load(i32, at + LOCK);
-}
-
 /** The second look of a consistent read: is the object still at the version seen before? */
 export function unchanged(i32: Int32Array, at: number, high: number, low: number): boolean {
   return (
-    (lockAfterReads(i32, at) & MODE_MASK) !== INSTALLING &&
+    (loadAfterLoads(i32, at + LOCK) & MODE_MASK) !== INSTALLING &&
     i32[at + VERSION_LOW] === low &&
     i32[at + VERSION_HIGH] === high
   );

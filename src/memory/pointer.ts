@@ -41,6 +41,24 @@ export class Pointer {
     return new Pointer(addressOf(regionIdOf(this.address), word), this.size, incarnation);
   }
 
+  /** For a pointer inside an object: 24 bytes that `fromBytes` understands in any process. */
+  toBytes(): Uint8Array {
+    const bytes = new Uint8Array(Pointer.BYTES);
+    writePointer(new Int32Array(bytes.buffer), 0, this);
+    return bytes;
+  }
+
+  /** Reads what `toBytes` has written; null for zeroes, as in an object that was just allocated. */
+  static fromBytes(bytes: Uint8Array, offset = 0): Pointer | null {
+    if (offset < 0 || offset + Pointer.BYTES > bytes.length) {
+      throw new SituError("SITU_TYPE", `a pointer has ${Pointer.BYTES} bytes, from ${offset} on`);
+    }
+    const copy = bytes.slice(offset, offset + Pointer.BYTES);
+    return readPointer(new Int32Array(copy.buffer), 0);
+  }
+
+  static readonly BYTES = 4 * POINTER_WORDS;
+
   toString(): string {
     const shape = this.count > 0 ? `${this.count} × ${this.size}` : `${this.size}`;
     return `pointer(${regionIdOf(this.address)}:${wordOf(this.address) * 4}, ${shape} bytes)`;

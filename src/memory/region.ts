@@ -6,14 +6,7 @@ import type { Segment, Segments } from "./segments.ts";
 import { Views } from "./views.ts";
 
 /** A region of shared memory: the unit of mapping. Its blocks are described in the control. */
-export class Region extends Views {
-  readonly id: number;
-
-  constructor(id: number, buffer: ArrayBufferLike) {
-    super(buffer);
-    this.id = id;
-  }
-}
+export type Region = Views;
 
 const ABSENT = 0;
 const READY = 1;
@@ -70,6 +63,11 @@ export class StoreMemory {
     return "created";
   }
 
+  /** Whether some slot is at creating the region. */
+  isBeingCreated(id: number): boolean {
+    return Atomics.load(this.control.i32, this.control.regionStateAt(id)) >= CREATING;
+  }
+
   /** A dead slot's half-created region is nobody's again. */
   abandonRegions(slot: number): void {
     for (let id = 0; id < this.control.geometry.regions; id++) {
@@ -107,7 +105,7 @@ export class StoreMemory {
   }
 
   #hold(id: number, segment: Segment): Region {
-    const region = new Region(id, segment.buffer);
+    const region = new Views(segment.buffer, id);
     this.#held.push(segment);
     this.#views.push(region);
     while (this.regions.length < id) this.regions.push(undefined);

@@ -67,7 +67,9 @@ export class Slabs {
   allocate(sizeClass: number, near: Address): Address {
     const slab = this.#slab(sizeClass);
     const cell =
-      near === NO_ADDRESS ? this.#anywhere(slab, sizeClass) : this.#near(slab, sizeClass, near);
+      near === NO_ADDRESS || this.blocks.cellOf(near) === NO_ADDRESS
+        ? this.#anywhere(slab, sizeClass)
+        : this.#near(slab, sizeClass, near);
     if (cell !== NO_ADDRESS) this.#known.add(cell);
     return cell;
   }

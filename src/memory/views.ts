@@ -1,7 +1,7 @@
 /**
  * One buffer seen through all the typed arrays that Situ uses. A region of shared memory and the
  * private arena of a transaction are both `Views`, so code that walks an object does not care
- * where the object lies, and V8 sees one shape.
+ * where the object lies, and V8 sees one shape: there are no subclasses on the hot paths.
  *
  * After `clear()` every access reads `undefined` instead of unmapped memory: a use after close
  * is then a wrong value that the caller's checks catch, never a segmentation fault.
@@ -10,6 +10,8 @@
 const NOTHING = new ArrayBuffer(0);
 
 export class Views {
+  /** The id of the region, or -1 for private memory. */
+  readonly id: number;
   i32: Int32Array;
   u16: Uint16Array;
   u8: Uint8Array;
@@ -19,7 +21,8 @@ export class Views {
   /** For strings: Buffer's native slices and writes. */
   bytes: Buffer;
 
-  constructor(buffer: ArrayBufferLike) {
+  constructor(buffer: ArrayBufferLike, id = -1) {
+    this.id = id;
     this.i32 = new Int32Array(buffer);
     this.u16 = new Uint16Array(buffer);
     this.u8 = new Uint8Array(buffer);

@@ -1,6 +1,6 @@
 /**
  * Time for deadlines and back-off. Monotonic: a jump of the wall clock changes no deadline. The
- * only file that looks at a clock or sleeps, so that a simulation can take its place.
+ * only file that looks at a clock, so that a simulation can take its place.
  */
 
 export function nowMs(): number {

@@ -22,7 +22,12 @@ export interface RowCodec<Row, Key> {
   encode(row: Row): number;
   /** Reads the row at word `at`; `words` is its size. Total: garbage in, some row out. */
   decode(views: Views, at: number, words: number): Row;
-  /** Applies some fields to a row of fixed size, in place. Checks their types. */
+  /**
+   * Checks the types of some fields of a row of fixed size, and says which words of the row they
+   * lie in: the first in the upper half of the number, the one after the last in the lower.
+   */
+  patchRange(changes: Partial<Row>): number;
+  /** Applies fields that `patchRange` has checked, in place. */
   patch(views: Views, at: number, changes: Partial<Row>): void;
   /** A row with some fields changed, none of them part of the key; `encode` checks their types. */
   merge(row: Row, changes: Partial<Row>): Row;

@@ -12,7 +12,7 @@ import { MAX_KEY_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
 import type { RowCodec } from "../../stores/store.ts";
 import type { Field } from "../fields.ts";
 import type { Table } from "../table.ts";
-import { type FieldLayout, layoutOf, type RowLayout } from "./layout.ts";
+import { type FieldLayout, layoutOf, type RowLayout, widthOf } from "./layout.ts";
 import * as values from "./values.ts";
 
 /** One for the thread: a row is copied out of it before the next one is encoded. */
@@ -72,6 +72,15 @@ function check(table: Table, name: string, field: Field<unknown>, value: string)
     `if (${guard}${isWrong(field, value)}) ` +
     `wrongType(${where}, ${JSON.stringify(EXPECTED[field.kind])}, ${value});`
   );
+}
+
+/** A statement that refuses a text that does not fit its fixed place. */
+function lengthCheck(table: Table, { name, field }: FieldLayout, value: string): string {
+  const where = JSON.stringify(`${table.name}.${name}`);
+  if (field.kind === "str")
+    return `checkLength(textBytes(${value}, ${where}), ${field.max}, ${where});`;
+  if (field.kind === "bytes") return `checkLength(${value}.length, ${field.max}, ${where});`;
+  return "";
 }
 
 /** An expression that reads a field of the row at word `at`. */
@@ -197,6 +206,7 @@ interface Generated<Row, Key> {
   matches(views: Views, at: number): boolean;
   encode(row: Row): number;
   decode(views: Views, at: number, words: number): Row;
+  patchRange(changes: Partial<Row>): number;
   patch(views: Views, at: number, changes: Partial<Row>): void;
   merge(row: Row, changes: Partial<Row>): Row;
 }
@@ -264,24 +274,40 @@ return {
     for (const name in changes) if (keys.has(name)) keyField(${label}, name);
     return { ...row, ...changes };
   },
+  patchRange(changes) {
+    let from = ${layout.fixedBytes / 4}, to = 0;
+    for (const name in changes) {
+      const value = changes[name];
+      switch (name) {
+        ${layout.fields
+          .map((place) => {
+            const { name, field, variable, offset } = place;
+            if (table.key.includes(name)) {
+              return `case ${prop(name)}: keyField(${label}, name); break;`;
+            }
+            if (variable) return "";
+            const first = offset >> 2;
+            const last = Math.ceil((offset + widthOf(field)) / 4);
+            const tooLong = lengthCheck(table, place, "value");
+            return (
+              `case ${prop(name)}: ${check(table, name, field, "value")} ${tooLong} ` +
+              `if (${first} < from) from = ${first}; if (${last} > to) to = ${last}; break;`
+            );
+          })
+          .join("\n        ")}
+        default: unknownField(${label}, name);
+      }
+    }
+    return from < to ? (from << 16) | to : 0;
+  },
   patch(views, at, changes) {
     for (const name in changes) {
       const value = changes[name];
       switch (name) {
         ${layout.fields
-          .map(({ name, field, variable, offset }) => {
-            if (table.key.includes(name)) {
-              return `case ${prop(name)}: keyField(${label}, name); break;`;
-            }
-            if (variable) return "";
-            const place = { name, field, variable, offset };
-            return (
-              `case ${prop(name)}: ${check(table, name, field, "value")} ` +
-              `${writer(table, place, "value")} break;`
-            );
-          })
+          .filter(({ name, variable }) => !variable && !table.key.includes(name))
+          .map((place) => `case ${prop(place.name)}: ${writer(table, place, "value")} break;`)
           .join("\n        ")}
-        default: unknownField(${label}, name);
       }
     }
   },

@@ -50,7 +50,7 @@ function alignmentOf(field: Field<unknown>): number {
   }
 }
 
-function widthOf(field: Field<unknown>): number {
+export function widthOf(field: Field<unknown>): number {
   if (isVariable(field)) return 8;
   if (field.kind === "pointer") return 4 * POINTER_WORDS;
   if (field.kind === "str" || field.kind === "bytes") return 1 + field.max!;

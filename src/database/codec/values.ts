@@ -32,6 +32,17 @@ export function tooLong(where: string, bytes: number, max: number): never {
   throw new SituError("SITU_TOO_LARGE", `${where}: ${bytes} bytes, at most ${max} are allowed`);
 }
 
+/** Bytes in UTF-8. A lone surrogate has none: it would come back as another character. */
+export function textBytes(value: string, where: string): number {
+  const length = Buffer.byteLength(value);
+  if (length !== value.length && !value.isWellFormed()) wrongType(where, "well-formed text", value);
+  return length;
+}
+
+export function checkLength(bytes: number, max: number, where: string): void {
+  if (bytes > max) tooLong(where, bytes, max);
+}
+
 /** A short text or byte value in its fixed place; bounded, whatever lies there. */
 export function readInlineString(views: Views, at: number, max: number): string {
   const length = Math.min(views.u8[at], max);
@@ -62,8 +73,8 @@ export function writeInlineString(
   max: number,
   where: string,
 ): void {
-  const length = Buffer.byteLength(value);
-  if (length > max) tooLong(where, length, max);
+  const length = textBytes(value, where);
+  checkLength(length, max, where);
   views.u8.fill(0, at, at + 1 + max);
   views.u8[at] = length;
   views.bytes.write(value, at + 1, "utf8");
@@ -111,8 +122,13 @@ export function readJson(views: Views, row: number, at: number, words: number): 
 }
 
 export function jsonText(value: unknown, where: string): string {
-  const text = JSON.stringify(value);
-  return text === undefined ? wrongType(where, "a value that JSON can hold", value) : text;
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (cause) {
+    throw new SituError("SITU_TYPE", `${where}: ${(cause as Error).message}`, { cause });
+  }
+  return text ?? wrongType(where, "a value that JSON can hold", value);
 }
 
 /** Appends a value behind the fixed part; returns where the next one goes, in bytes. */
@@ -124,7 +140,7 @@ export function appendString(
   max: number | undefined,
   where: string,
 ): number {
-  const length = Buffer.byteLength(value);
+  const length = textBytes(value, where);
   if (length > (max ?? MAX_VALUE_BYTES)) tooLong(where, length, max ?? MAX_VALUE_BYTES);
   ensure(views, end + length, where);
   views.bytes.write(value, end, "utf8");
@@ -171,7 +187,7 @@ export function stageText(
   max: number,
   where: string,
 ): number {
-  const length = Buffer.byteLength(value);
+  const length = textBytes(value, where);
   if (length > max) tooLong(where, length, max);
   const words = Math.ceil(length / 4);
   if (words > 0) stage.i32[at + words] = 0;

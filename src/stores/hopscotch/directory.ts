@@ -14,14 +14,24 @@ import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS } from "./layout.ts";
 /** Answers are cached for up to 2^20 shards; a larger table walks the last bits each time. */
 const MAX_CACHED_DEPTH = 20;
 
+export function regionIdIn(shard: number): number {
+  return (shard >>> 8) - 1;
+}
+
+export function depthIn(shard: number): number {
+  return shard & 0xff;
+}
+
 export class Directory {
   readonly #memory: StoreMemory;
   readonly #rootRegionId: number;
   readonly #rootWord: number;
   mask = 0;
-  regions: (Region | undefined)[] = [undefined];
-  bases = new Int32Array(1);
-  depths = new Uint8Array(1);
+  /**
+   * The cache: for each value of the low bits two words side by side, so that a look-up touches one
+   * cache line: region id + 1 above eight bits of depth (0: not known), and the first bucket.
+   */
+  places = new Int32Array(2);
   /** What `recall` or `locate` found. */
   region: Region | undefined;
   base = 0;
@@ -37,12 +47,12 @@ export class Directory {
 
   /** The cached answer; false if there is none. */
   recall(hash: number): boolean {
-    const place = hash & this.mask;
-    const region = this.regions[place];
-    if (region === undefined) return false;
-    this.region = region;
-    this.base = this.bases[place];
-    this.depth = this.depths[place];
+    const place = 2 * (hash & this.mask);
+    const shard = this.places[place];
+    if (shard === 0) return false;
+    this.region = this.#memory.region(regionIdIn(shard));
+    this.base = this.places[place + 1];
+    this.depth = depthIn(shard);
     return true;
   }
 
@@ -84,24 +94,18 @@ export class Directory {
     if (this.depth > MAX_CACHED_DEPTH) return;
     while (this.mask + 1 < 2 ** this.depth) this.#double();
     const step = 2 ** this.depth;
+    const shard = ((this.region!.id + 1) << 8) | this.depth;
     for (let place = hash & (step - 1); place <= this.mask; place += step) {
-      this.regions[place] = this.region;
-      this.bases[place] = this.base;
-      this.depths[place] = this.depth;
+      this.places[2 * place] = shard;
+      this.places[2 * place + 1] = this.base;
     }
   }
 
   #double(): void {
-    const size = this.mask + 1;
-    for (let place = 0; place < size; place++) this.regions.push(this.regions[place]);
-    const bases = new Int32Array(2 * size);
-    bases.set(this.bases);
-    bases.set(this.bases, size);
-    this.bases = bases;
-    const depths = new Uint8Array(2 * size);
-    depths.set(this.depths);
-    depths.set(this.depths, size);
-    this.depths = depths;
-    this.mask = 2 * size - 1;
+    const before = this.places;
+    this.places = new Int32Array(2 * before.length);
+    this.places.set(before);
+    this.places.set(before, before.length);
+    this.mask = 2 * this.mask + 1;
   }
 }

@@ -13,12 +13,14 @@ import {
   HEADER_WORDS,
   INCARNATION,
   INSTALLING,
+  LOCK,
   lockMode,
   unchanged,
   VERSION_HIGH,
   VERSION_LOW,
 } from "../../memory/object.ts";
-import type { Region } from "../../memory/region.ts";
+import { loadAcquire } from "../../memory/ordering.ts";
+import type { Region, StoreMemory } from "../../memory/region.ts";
 import {
   BUCKET_SLOTS,
   OVERFLOW_SLOTS,
@@ -26,7 +28,7 @@ import {
   SPLIT_OCCUPANCY,
 } from "../../runtime/limits.ts";
 import type { RowCodec, Store } from "../store.ts";
-import { Directory } from "./directory.ts";
+import { Directory, depthIn, regionIdIn } from "./directory.ts";
 import {
   BLOCK_ROWS,
   BLOCK_TAGS,
@@ -37,6 +39,8 @@ import {
   homeOf,
   NEXT,
   OVERFLOW,
+  slotWithTag,
+  touchBucket,
 } from "./layout.ts";
 import { Placement } from "./placement.ts";
 import { createRow, freeRow, ROW_DATA, replaceRow, wordsOfSingleRow } from "./row-object.ts";
@@ -51,6 +55,7 @@ const ASK_TRANSACTION = Symbol("needs a transaction");
 
 export class Hopscotch<Row, Key> implements Store<Row, Key> {
   readonly #executor: Executor;
+  readonly #memory: StoreMemory;
   readonly #codec: RowCodec<Row, Key>;
   readonly #geometry: Geometry;
   readonly #directory: Directory;
@@ -62,6 +67,8 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
   readonly #inline: boolean;
   readonly #stride: number;
   readonly #slotWords: number;
+  /** What `touchBucket` read: kept, so that the compiler keeps the loads. */
+  touched = 0;
 
   constructor(
     executor: Executor,
@@ -70,6 +77,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     splitOccupancy: number = SPLIT_OCCUPANCY,
   ) {
     this.#executor = executor;
+    this.#memory = executor.memory;
     this.#codec = codec;
     this.#geometry = new Geometry(codec.fixedWords);
     this.#directory = new Directory(executor.memory, regionIdOf(root), wordOf(root));
@@ -87,22 +95,49 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     return createShard(tx, new Geometry(fixedWords), 0);
   }
 
+  /**
+   * The common case first, in as few instructions as possible, so that the processor can be at
+   * the next lookup while this one waits for memory: an inline row in its home bucket.
+   */
   get(key: Key): Row | undefined {
     const hash = this.#codec.stageKey(key);
     const directory = this.#directory;
+    const place = 2 * (hash & directory.mask);
+    const shard = directory.places[place];
+    if (shard === 0 || !this.#inline) return this.#getAnywhere(hash);
+    const region = this.#memory.region(regionIdIn(shard));
+    const { i32 } = region;
+    const home = directory.places[place + 1] + homeOf(hash) * this.#stride;
+    this.touched = touchBucket(i32, home, this.#stride);
+    loadAcquire(i32, home + LOCK);
+    const high = i32[home + VERSION_HIGH];
+    const low = i32[home + VERSION_LOW];
+    const tags = home + HEADER_WORDS + BUCKET_TAGS;
+    const slot = slotWithTag(i32, tags, hash);
+    if (i32[tags + slot] !== hash || i32[home + HEADER_WORDS + DEPTH] !== depthIn(shard)) {
+      return this.#getAnywhere(hash);
+    }
+    const at = home + HEADER_WORDS + BUCKET_ROWS + slot * this.#slotWords;
+    if (!this.#codec.matches(region, at)) return this.#getAnywhere(hash);
+    const row = this.#codec.decode(region, at, this.#slotWords);
+    return unchanged(i32, home, high, low) ? row : this.#getAnywhere(hash);
+  }
+
+  #getAnywhere(hash: number): Row | undefined {
+    const directory = this.#directory;
     for (;;) {
-      const place = hash & directory.mask;
-      const region = directory.regions[place];
-      if (region === undefined) return this.#getTransactionally(hash);
-      const home = directory.bases[place] + homeOf(hash) * this.#stride;
+      if (!directory.recall(hash)) return this.#getTransactionally(hash);
+      const { depth } = directory;
+      const region = directory.region!;
+      const home = directory.base + homeOf(hash) * this.#stride;
       const { i32 } = region;
-      if (lockMode(Atomics.load(i32, home)) === INSTALLING) {
+      if (lockMode(loadAcquire(i32, home)) === INSTALLING) {
         this.#executor.awaitReadable(region, home);
         continue;
       }
       const high = i32[home + VERSION_HIGH];
       const low = i32[home + VERSION_LOW];
-      if (i32[home + HEADER_WORDS + DEPTH] !== directory.depths[place]) {
+      if (i32[home + HEADER_WORDS + DEPTH] !== depth) {
         return this.#getTransactionally(hash);
       }
       const inHome = this.#lookInto(region, home, hash, high, low);
@@ -111,7 +146,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
       if (inHome !== NOT_HERE) return inHome as Row;
 
       const next = home + this.#stride;
-      if (lockMode(Atomics.load(i32, next)) === INSTALLING) {
+      if (lockMode(loadAcquire(i32, next)) === INSTALLING) {
         this.#executor.awaitReadable(region, next);
         continue;
       }
@@ -135,22 +170,31 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
   }
 
   has(tx: Transaction, key: Key): boolean {
-    return this.#search.find(tx, this.#codec.stageKey(key));
+    return this.#isThere(tx, this.#codec.stageKey(key));
   }
 
   insert(tx: Transaction, row: Row): boolean {
     const words = this.#codec.encode(row);
     const hash = this.#codec.stageKeyOf(row);
-    if (this.#search.find(tx, hash)) return false;
-    this.#add(tx, hash, words);
+    if (this.#isThere(tx, hash)) return false;
+    try {
+      this.#add(tx, hash, words);
+    } catch (error) {
+      tx.failHalfWay(error);
+    }
     return true;
   }
 
   put(tx: Transaction, row: Row): void {
     const words = this.#codec.encode(row);
     const hash = this.#codec.stageKeyOf(row);
-    if (this.#search.find(tx, hash)) this.#replace(tx, words);
-    else this.#add(tx, hash, words);
+    const found = this.#search.find(tx, hash);
+    try {
+      if (found) this.#replace(tx, words);
+      else this.#add(tx, hash, words);
+    } catch (error) {
+      tx.failHalfWay(error);
+    }
   }
 
   update(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
@@ -158,15 +202,22 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     if (!this.#search.find(tx, hash)) return false;
     if (this.#inline) {
       const { holder, slotAt } = this.#search;
-      const at = tx.writable(holder, this.#holderWords());
+      const range = this.#codec.patchRange(changes);
+      const from = slotAt + (range >>> 16);
+      const to = slotAt + (range & 0xffff);
+      const at = tx.writableWindow(holder, from, to, this.#holderWords());
       this.#codec.patch(tx.set.arena, at + slotAt, changes);
-      tx.set.markDirty(holder, slotAt, slotAt + this.#slotWords);
       return true;
     }
     const { row, rowEntry } = this.#search;
     const before = this.#codec.decode(row.views, row.at, row.words);
     if (!tx.settle(rowEntry)) tx.conflict(rowEntry);
-    this.#replace(tx, this.#codec.encode(this.#codec.merge(before, changes)));
+    const words = this.#codec.encode(this.#codec.merge(before, changes));
+    try {
+      this.#replace(tx, words);
+    } catch (error) {
+      tx.failHalfWay(error);
+    }
     return true;
   }
 
@@ -175,11 +226,15 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     const search = this.#search;
     if (!search.find(tx, hash)) return false;
     const { holder, tagAt, slotAt } = search;
-    if (!this.#inline) freeRow(tx, search.rowEntry);
-    const at = tx.writable(holder, this.#holderWords());
-    tx.set.arena.i32[at + tagAt] = 0;
-    tx.set.markDirty(holder, tagAt, tagAt + 1);
-    this.#collapse(tx, holder, tagAt, slotAt);
+    try {
+      if (!this.#inline) freeRow(tx, search.rowEntry);
+      const at = tx.writable(holder, this.#holderWords());
+      tx.set.arena.i32[at + tagAt] = 0;
+      tx.set.markDirty(holder, tagAt, tagAt + 1);
+      this.#collapse(tx, holder, tagAt, slotAt);
+    } catch (error) {
+      tx.failHalfWay(error);
+    }
     return true;
   }
 
@@ -196,6 +251,14 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     const hash = this.#codec.stageKey(key);
     this.#search.find(this.#reader, hash);
     return 1 + this.#search.chain.length;
+  }
+
+  #isThere(tx: Transaction, hash: number): boolean {
+    const search = this.#search;
+    if (!search.find(tx, hash)) return false;
+    const entry = this.#inline ? search.holder : search.rowEntry;
+    if (!tx.settle(entry)) tx.conflict(entry);
+    return true;
   }
 
   readonly #readHash = (tx: Transaction, hash: number): Row | undefined => this.#read(tx, hash);
@@ -238,7 +301,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     if (!unchanged(bucket.i32, word, high, low)) return CHANGED;
     const region = this.#executor.memory.region(regionId);
     const { i32 } = region;
-    if (lockMode(Atomics.load(i32, rowWord)) === INSTALLING) {
+    if (lockMode(loadAcquire(i32, rowWord)) === INSTALLING) {
       this.#executor.awaitReadable(region, rowWord);
     }
     const rowHigh = i32[rowWord + VERSION_HIGH];
@@ -257,7 +320,9 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
 
   #holderWords(): number {
     const { holder, chain } = this.#search;
-    return chain.includes(holder) ? this.#geometry.blockWords : this.#geometry.bucketWords;
+    return chain.length > 0 && chain.includes(holder)
+      ? this.#geometry.blockWords
+      : this.#geometry.bucketWords;
   }
 
   /** Puts the encoded row in the place of the one that was found. */
@@ -268,7 +333,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
       if (replaceRow(tx, rowEntry, source, words)) return;
       freeRow(tx, rowEntry);
     }
-    tx.writable(holder, this.#holderWords());
+    tx.writableWindow(holder, slotAt, slotAt + this.#slotWords, this.#holderWords());
     this.#fill(tx, holder, slotAt, words);
   }
 
@@ -287,15 +352,15 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     const { set } = tx;
     const source = this.#codec.scratch.i32;
     if (this.#inline) {
-      const at = set.buffer[holder] + slotAt;
+      const at = set.bufferOf(holder) + slotAt;
       for (let word = 0; word < words; word++) set.arena.i32[at + word] = source[word];
     } else {
-      const near = addressOf(set.regionId[holder], set.word[holder]);
+      const near = addressOf(set.regionIdOf(holder), set.wordOf(holder));
       const row = createRow(tx, source, words, near);
-      const at = set.buffer[holder] + slotAt;
-      set.arena.i32[at] = set.regionId[row] + 1;
-      set.arena.i32[at + 1] = set.word[row];
-      set.arena.i32[at + 2] = set.incarnation[row];
+      const at = set.bufferOf(holder) + slotAt;
+      set.arena.i32[at] = set.regionIdOf(row) + 1;
+      set.arena.i32[at + 1] = set.wordOf(row);
+      set.arena.i32[at + 2] = set.incarnationOf(row);
     }
     set.markDirty(holder, slotAt, slotAt + this.#slotWords);
   }
@@ -317,7 +382,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     while (last >= 0 && i32[from + BLOCK_TAGS + last] === 0) last--;
     const movedAt = BLOCK_ROWS + last * this.#slotWords;
     if (last >= 0 && !(first === holder && movedAt === slotAt)) {
-      const to = set.buffer[holder];
+      const to = set.bufferOf(holder);
       i32[to + tagAt] = i32[from + BLOCK_TAGS + last];
       for (let word = 0; word < this.#slotWords; word++) {
         i32[to + slotAt + word] = i32[from + movedAt + word];

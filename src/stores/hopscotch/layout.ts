@@ -55,6 +55,40 @@ export function homeOf(hash: number): number {
   return hash >>> MAX_SHARD_DEPTH;
 }
 
+/**
+ * The slot of a bucket whose tag is `hash`, some other slot if there is none or more than one.
+ * Without branches: which slot it is cannot be predicted, and a wrong guess costs more than the
+ * arithmetic.
+ */
+export function slotWithTag(i32: Int32Array, tags: number, hash: number): number {
+  const one = isZero(i32[tags + 1] ^ hash);
+  const two = isZero(i32[tags + 2] ^ hash);
+  const three = isZero(i32[tags + 3] ^ hash);
+  return (one + 2 * two + 3 * three) & (BUCKET_SLOTS - 1);
+}
+
+/** 1 for 0, and 0 for any other number. */
+function isZero(word: number): number {
+  return ((word | -word) >>> 31) ^ 1;
+}
+
+/** Words of a cache line. */
+const LINE = 16;
+
+/**
+ * Asks for all cache lines of a bucket at once. Without this the line of a row is asked for only
+ * when the tags have arrived and named it, and a lookup waits for memory twice, one after the
+ * other (docs/decisions/0005). The result means nothing.
+ */
+export function touchBucket(i32: Int32Array, word: number, stride: number): number {
+  // Unrolled: the largest bucket, with rows of 128 bytes, has nine lines; the first few suffice.
+  let touched = i32[word + LINE];
+  if (stride > 2 * LINE) touched ^= i32[word + 2 * LINE];
+  if (stride > 3 * LINE) touched ^= i32[word + 3 * LINE];
+  if (stride > 4 * LINE) touched ^= i32[word + 4 * LINE];
+  return touched;
+}
+
 /** The sizes that follow from a table's rows. */
 export class Geometry {
   /** Rows lie in their slots, not in objects of their own. */

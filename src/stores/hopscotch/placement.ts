@@ -107,8 +107,8 @@ export class Placement {
     const hash = tx.set.arena.i32[sourceAt + BUCKET_TAGS + from];
     const target = this.#bucket(tx, region, base, bucket + 1);
     this.#occupy(tx, target, emptySlot(tx, target), hash);
-    this.write(tx, tx.set.arena.i32, tx.set.buffer[source] + BUCKET_ROWS + from * slotWords);
-    tx.set.arena.i32[tx.set.buffer[source] + BUCKET_TAGS + from] = 0;
+    this.write(tx, tx.set.arena.i32, tx.set.bufferOf(source) + BUCKET_ROWS + from * slotWords);
+    tx.set.arena.i32[tx.set.bufferOf(source) + BUCKET_TAGS + from] = 0;
     tx.set.markDirty(source, BUCKET_TAGS + from, BUCKET_TAGS + from + 1);
   }
 
@@ -116,7 +116,7 @@ export class Placement {
   write(tx: Transaction, from: Int32Array, at: number): void {
     const { slotWords } = this.#geometry;
     const { set } = tx;
-    copyWords(from, at, set.arena.i32, set.buffer[this.holder] + this.slotAt, slotWords);
+    copyWords(from, at, set.arena.i32, set.bufferOf(this.holder) + this.slotAt, slotWords);
     set.markDirty(this.holder, this.slotAt, this.slotAt + slotWords);
   }
 
@@ -131,17 +131,17 @@ export class Placement {
     let slot = block < 0 ? -1 : emptyBlockSlot(tx, block);
     if (slot < 0) {
       this.chainBlocks = blocks.length + 1;
-      block = tx.allocate(blockWords * 4, addressOf(set.regionId[bucket], set.word[bucket]));
+      block = tx.allocate(blockWords * 4, addressOf(set.regionIdOf(bucket), set.wordOf(bucket)));
       slot = 0;
       const bucketAt = tx.writable(bucket, bucketWords);
       const { i32 } = set.arena;
-      const blockAt = set.buffer[block];
+      const blockAt = set.bufferOf(block);
       for (let word = 0; word < 3; word++) {
         i32[blockAt + NEXT + word] = i32[bucketAt + OVERFLOW + word];
       }
-      i32[bucketAt + OVERFLOW] = set.regionId[block] + 1;
-      i32[bucketAt + OVERFLOW + 1] = set.word[block];
-      i32[bucketAt + OVERFLOW + 2] = set.incarnation[block];
+      i32[bucketAt + OVERFLOW] = set.regionIdOf(block) + 1;
+      i32[bucketAt + OVERFLOW + 1] = set.wordOf(block);
+      i32[bucketAt + OVERFLOW + 2] = set.incarnationOf(block);
       set.markDirty(bucket, OVERFLOW, OVERFLOW + 3);
     }
     const at = tx.writable(block, blockWords);
@@ -157,7 +157,7 @@ export class Placement {
     let entry = bucket;
     let pointerAt = OVERFLOW;
     for (;;) {
-      tx.open(tx.set.regions[entry]!, tx.set.word[entry]);
+      tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
       const { i32 } = tx.views;
       const regionId = i32[tx.at + pointerAt] - 1;
       const word = i32[tx.at + pointerAt + 1];
@@ -183,7 +183,7 @@ function emptyBlockSlot(tx: Transaction, entry: number): number {
 
 /** The first slot without a pair; the transaction depends on the object already. */
 function firstEmpty(tx: Transaction, entry: number, tagsAt: number, slots: number): number {
-  tx.open(tx.set.regions[entry]!, tx.set.word[entry]);
+  tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
   const { i32 } = tx.views;
   let empty = -1;
   for (let slot = slots - 1; slot >= 0; slot--) {

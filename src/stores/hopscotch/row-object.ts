@@ -61,7 +61,7 @@ function fillRow(
 ): void {
   const { set } = tx;
   const { i32 } = set.arena;
-  const at = set.buffer[entry];
+  const at = set.bufferOf(entry);
   i32[at + ROW_WORDS] = words;
   if (words <= MAX_SINGLE_WORDS) {
     i32[at + ROW_CHUNKS] = 0;
@@ -75,12 +75,12 @@ function fillRow(
   for (let index = 0; index < chunks; index++) {
     const part = Math.min(CHUNK_WORDS, words - index * CHUNK_WORDS);
     const chunk = tx.allocate(part * 4, near);
-    const pointer = set.buffer[entry] + ROW_DATA + CHUNK_POINTER_WORDS * index;
+    const pointer = set.bufferOf(entry) + ROW_DATA + CHUNK_POINTER_WORDS * index;
     const arena = set.arena.i32;
-    copyWords(source, index * CHUNK_WORDS, arena, set.buffer[chunk], part);
-    arena[pointer] = set.regionId[chunk] + 1;
-    arena[pointer + 1] = set.word[chunk];
-    arena[pointer + 2] = set.incarnation[chunk];
+    copyWords(source, index * CHUNK_WORDS, arena, set.bufferOf(chunk), part);
+    arena[pointer] = set.regionIdOf(chunk) + 1;
+    arena[pointer + 1] = set.wordOf(chunk);
+    arena[pointer + 2] = set.incarnationOf(chunk);
   }
 }
 
@@ -125,7 +125,7 @@ function headOf(
   entry: number,
 ): { words: number; chunks: number; pointers: Int32Array } {
   const { set } = tx;
-  tx.open(set.regions[entry]!, set.word[entry]);
+  tx.open(set.regionOf(entry), set.wordOf(entry));
   const { i32 } = tx.views;
   const words = i32[tx.at + ROW_WORDS];
   const chunks = boundedChunks(i32[tx.at + ROW_CHUNKS]);

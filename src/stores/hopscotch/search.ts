@@ -8,10 +8,11 @@
  * what FaRM's joint versions do (§3.6), with the versions that the buckets have anyway.
  */
 
+import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { BUCKET_SLOTS, LOOKUP_ATTEMPTS, OVERFLOW_SLOTS } from "../../runtime/limits.ts";
 import type { RowCodec } from "../store.ts";
-import type { Directory } from "./directory.ts";
+import { type Directory, depthIn, regionIdIn } from "./directory.ts";
 import {
   BLOCK_ROWS,
   BLOCK_TAGS,
@@ -22,6 +23,8 @@ import {
   homeOf,
   NEXT,
   OVERFLOW,
+  slotWithTag,
+  touchBucket,
 } from "./layout.ts";
 import { placeRow, RowPlace } from "./row-object.ts";
 
@@ -33,12 +36,13 @@ const MOVED = -1;
 const BEGIN_AGAIN = -2;
 
 export class Search<Row, Key> {
-  readonly directory: Directory;
-  readonly #geometry: Geometry;
+  readonly #directory: Directory;
   readonly #codec: RowCodec<Row, Key>;
-  /** Entries of the two buckets of the key, and of its chain in order, as far as searched. */
+  readonly #inline: boolean;
+  readonly #slotWords: number;
+  readonly #stride: number;
+  /** Entries of the home bucket, and of its chain in order, as far as searched. */
   home = -1;
-  next = -1;
   readonly chain: number[] = [];
   /** Where the key was found: bucket or block, and where in its data the tag and the slot are. */
   holder = -1;
@@ -47,22 +51,68 @@ export class Search<Row, Key> {
   /** The entry of the row object, if rows are objects. */
   rowEntry = -1;
   readonly row = new RowPlace();
-  /** The fat pointer that was read last: to a chain block. */
+  /** What `touchBucket` read: kept, so that the compiler keeps the loads. */
+  touched = 0;
+  /** What the bucket or block scanned last says: its depth, its pointer to an overflow block. */
+  #depth = 0;
   #pointerRegion = 0;
   #pointerWord = 0;
   #pointerIncarnation = 0;
 
   constructor(directory: Directory, geometry: Geometry, codec: RowCodec<Row, Key>) {
-    this.directory = directory;
-    this.#geometry = geometry;
+    this.#directory = directory;
     this.#codec = codec;
+    this.#inline = geometry.inline;
+    this.#slotWords = geometry.slotWords;
+    this.#stride = geometry.stride;
   }
 
-  /** Searches for the staged key; on success `row` says where the row can be read. */
+  /**
+   * Searches for the staged key; on success `row` says where the row can be read. The object that
+   * it lies in is part of the read set, but must be settled after the row has been read.
+   */
   find(tx: Transaction, hash: number): boolean {
-    let known = this.directory.recall(hash);
+    if (this.chain.length > 0) this.chain.length = 0;
+    if (this.#inline && this.#findAtHome(tx, hash)) return true;
+    return this.#findAnywhere(tx, hash);
+  }
+
+  /**
+   * The common case, without detours: an inline row in its home bucket, in the shard that the
+   * cache names. Anything else, be it a change in between, is left to the search below.
+   */
+  #findAtHome(tx: Transaction, hash: number): boolean {
+    const directory = this.#directory;
+    const place = 2 * (hash & directory.mask);
+    const shard = directory.places[place];
+    if (shard === 0) return false;
+    const region = tx.executor.memory.region(regionIdIn(shard));
+    const word = directory.places[place + 1] + homeOf(hash) * this.#stride;
+    this.touched = touchBucket(region.i32, word, this.#stride);
+    const home = tx.open(region, word);
+    const { views, at } = tx;
+    const { i32 } = views;
+    const slot = slotWithTag(i32, at + BUCKET_TAGS, hash);
+    const slotAt = BUCKET_ROWS + slot * this.#slotWords;
+    if (i32[at + BUCKET_TAGS + slot] !== hash || i32[at + DEPTH] !== depthIn(shard)) {
+      return false;
+    }
+    if (!this.#codec.matches(views, at + slotAt)) return false;
+    tx.depend(home);
+    this.home = home;
+    this.holder = home;
+    this.tagAt = BUCKET_TAGS + slot;
+    this.slotAt = slotAt;
+    this.row.views = views;
+    this.row.at = at + slotAt;
+    this.row.words = this.#slotWords;
+    return true;
+  }
+
+  #findAnywhere(tx: Transaction, hash: number): boolean {
+    let known = this.#directory.recall(hash);
     for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
-      if (!known) this.directory.locate(tx, hash);
+      if (!known) this.#directory.locate(tx, hash);
       known = false;
       const verdict = this.#findInShard(tx, hash);
       if (verdict !== MOVED) return verdict === FOUND;
@@ -71,10 +121,9 @@ export class Search<Row, Key> {
   }
 
   #findInShard(tx: Transaction, hash: number): number {
-    const { region, base, depth } = this.directory;
-    const homeWord = base + homeOf(hash) * this.#geometry.stride;
+    const { region, base, depth } = this.#directory;
+    const homeWord = base + homeOf(hash) * this.#stride;
     this.chain.length = 0;
-    this.next = -1;
 
     this.home = tx.open(region!, homeWord);
     const inHome = this.#scan(
@@ -92,13 +141,12 @@ export class Search<Row, Key> {
     let blockWord = this.#pointerWord;
     let blockIncarnation = this.#pointerIncarnation;
 
-    this.next = tx.open(region!, homeWord + this.#geometry.stride);
-    if (this.#scan(tx, this.next, hash, BUCKET_TAGS, BUCKET_ROWS, BUCKET_SLOTS, OVERFLOW)) {
-      return this.#found(tx, this.next);
+    const next = tx.open(region!, homeWord + this.#stride);
+    if (this.#scan(tx, next, hash, BUCKET_TAGS, BUCKET_ROWS, BUCKET_SLOTS, OVERFLOW)) {
+      return this.#found(tx, next);
     }
     while (blockRegion !== 0) {
       const block = tx.open(tx.executor.memory.region(blockRegion - 1), blockWord);
-      if (tx.incarnationOf(block) !== blockIncarnation) return MOVED;
       if (this.chain.includes(block)) return MOVED;
       this.chain.push(block);
       const found = this.#scan(tx, block, hash, BLOCK_TAGS, BLOCK_ROWS, OVERFLOW_SLOTS, NEXT);
@@ -109,19 +157,16 @@ export class Search<Row, Key> {
       blockIncarnation = this.#pointerIncarnation;
     }
     tx.depend(this.home);
-    tx.depend(this.next);
+    tx.depend(next);
     for (let i = 0; i < this.chain.length; i++) tx.depend(this.chain[i]);
     return ABSENT;
   }
 
   #found(tx: Transaction, holder: number): number {
     this.holder = holder;
-    tx.depend(this.#geometry.inline ? holder : this.rowEntry);
+    tx.depend(this.#inline ? holder : this.rowEntry);
     return FOUND;
   }
-
-  /** The depth that the bucket scanned last carries. */
-  #depth = 0;
 
   /**
    * Looks for the staged key in one bucket or block, in one version of it. Leaves the slot, and
@@ -136,41 +181,51 @@ export class Search<Row, Key> {
     slots: number,
     pointerAt: number,
   ): boolean {
-    const { slotWords, inline } = this.#geometry;
     for (;;) {
-      const { views, at } = tx;
-      const { i32 } = views;
+      const { i32 } = tx.views;
+      const { at } = tx;
       this.#depth = i32[at + DEPTH];
       this.#pointerRegion = i32[at + pointerAt];
       this.#pointerWord = i32[at + pointerAt + 1];
       this.#pointerIncarnation = i32[at + pointerAt + 2];
-      let slot = -1;
-      if (inline) {
-        for (let s = 0; s < slots; s++) {
-          const slotAt = rowsAt + s * slotWords;
-          if (i32[at + tagsAt + s] === hash && this.#codec.matches(views, at + slotAt)) {
-            slot = s;
-            this.row.views = views;
-            this.row.at = at + slotAt;
-            this.row.words = slotWords;
-            break;
-          }
-        }
-        if (!tx.settle(entry)) continue;
-      } else {
-        slot = this.#scanPointers(tx, entry, hash, tagsAt, rowsAt, slots);
-        if (slot === BEGIN_AGAIN) {
-          tx.open(tx.set.regions[entry]!, tx.set.word[entry]);
-          continue;
-        }
+      const slot = this.#inline
+        ? this.#scanRows(tx, entry, hash, tagsAt, rowsAt, slots)
+        : this.#scanPointers(tx, entry, hash, tagsAt, rowsAt, slots);
+      if (slot === BEGIN_AGAIN) {
+        tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
+        continue;
       }
       this.tagAt = tagsAt + slot;
-      this.slotAt = rowsAt + slot * slotWords;
+      this.slotAt = rowsAt + slot * this.#slotWords;
       return slot >= 0;
     }
   }
 
-  /** The same for slots with pointers to row objects: -1 if absent. */
+  /** Slots with rows: the one with the staged key, -1 if it is absent. */
+  #scanRows(
+    tx: Transaction,
+    entry: number,
+    hash: number,
+    tagsAt: number,
+    rowsAt: number,
+    slots: number,
+  ): number {
+    const { views, at } = tx;
+    const { row } = this;
+    let found = -1;
+    for (let slot = 0; slot < slots && found < 0; slot++) {
+      if (views.i32[at + tagsAt + slot] !== hash) continue;
+      const rowAt = at + rowsAt + slot * this.#slotWords;
+      if (!this.#codec.matches(views, rowAt)) continue;
+      row.views = views;
+      row.at = rowAt;
+      row.words = this.#slotWords;
+      found = slot;
+    }
+    return tx.settle(entry) ? found : BEGIN_AGAIN;
+  }
+
+  /** Slots with pointers to row objects: the same. */
   #scanPointers(
     tx: Transaction,
     entry: number,
@@ -182,31 +237,29 @@ export class Search<Row, Key> {
     const { set } = tx;
     const { i32 } = tx.views;
     const at = tx.at;
-    const versionHigh = set.versionHigh[entry];
-    const versionLow = set.versionLow[entry];
+    const high = set.words[entry + VERSION_HIGH];
+    const low = set.words[entry + VERSION_LOW];
     const same = (): boolean =>
       tx.settle(entry) &&
-      set.versionLow[entry] === versionLow &&
-      set.versionHigh[entry] === versionHigh;
-    for (let s = 0; s < slots; s++) {
-      if (i32[at + tagsAt + s] !== hash) continue;
-      const pointer = at + rowsAt + s * this.#geometry.slotWords;
+      set.words[entry + VERSION_LOW] === low &&
+      set.words[entry + VERSION_HIGH] === high;
+    for (let slot = 0; slot < slots; slot++) {
+      if (i32[at + tagsAt + slot] !== hash) continue;
+      const pointer = at + rowsAt + slot * this.#slotWords;
       const regionId = i32[pointer] - 1;
       const word = i32[pointer + 1];
       const incarnation = i32[pointer + 2];
       if (!same()) return BEGIN_AGAIN;
       const row = tx.open(tx.executor.memory.region(regionId), word);
-      if (tx.incarnationOf(row) !== incarnation) {
-        if (same()) tx.conflict(entry);
-        return BEGIN_AGAIN;
-      }
       const matched =
         placeRow(tx, row, this.row) && this.#codec.matches(this.row.views, this.row.at);
-      // The bucket still points to it, so it was this row's object all along.
-      if (!tx.settle(row) || tx.incarnationOf(row) !== incarnation || !same()) return BEGIN_AGAIN;
+      // The bucket must still point to it: then it was this row's object all along.
+      const settled = tx.settle(row) && same();
+      if (!settled) return BEGIN_AGAIN;
+      if (tx.incarnationOf(row) !== incarnation) tx.conflict(entry);
       if (matched) {
         this.rowEntry = row;
-        return s;
+        return slot;
       }
     }
     return same() ? -1 : BEGIN_AGAIN;

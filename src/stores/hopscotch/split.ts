@@ -5,12 +5,14 @@
  * table-wide step, ever: the directory is a cache, and learns of a split from the buckets.
  */
 
+import { ENTRY_WORDS } from "../../engine/access-set.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { tryRun } from "../../engine/run.ts";
 import { SPLITS } from "../../engine/slot.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { type Address, addressOf, wordOf } from "../../memory/address.ts";
 import type { Region } from "../../memory/region.ts";
+import { SituError } from "../../runtime/errors.ts";
 import {
   BUCKET_SLOTS,
   MAX_SHARD_DEPTH,
@@ -42,15 +44,15 @@ const MAX_PENDING = 64;
 export function createShard(tx: Transaction, geometry: Geometry, depth: number): Address {
   const { set } = tx;
   const head = tx.allocate(HEAD_WORDS * 4);
-  const near = addressOf(set.regionId[head], set.word[head]);
+  const near = addressOf(set.regionIdOf(head), set.wordOf(head));
   const first = tx.allocateArray(BUCKETS, geometry.bucketWords * 4, near);
   for (let bucket = 0; bucket < BUCKETS; bucket++) {
-    set.arena.i32[set.buffer[first + bucket] + DEPTH] = depth;
+    set.arena.i32[set.bufferOf(first + bucket * ENTRY_WORDS) + DEPTH] = depth;
   }
-  const at = set.buffer[head];
+  const at = set.bufferOf(head);
   set.arena.i32[at + HEAD_DEPTH] = depth;
-  set.arena.i32[at + HEAD_BUCKETS] = set.regionId[first] + 1;
-  set.arena.i32[at + HEAD_BUCKETS + 1] = set.word[first];
+  set.arena.i32[at + HEAD_BUCKETS] = set.regionIdOf(first) + 1;
+  set.arena.i32[at + HEAD_BUCKETS + 1] = set.wordOf(first);
   return near;
 }
 
@@ -92,10 +94,15 @@ export class Splitter {
     this.#pending.clear();
     this.#tx ??= new Transaction(executor);
     for (const hash of hashes) {
-      tryRun(executor, this.#tx, SPLIT_ATTEMPTS, (tx) => {
-        this.#directory.locate(tx, hash);
-        if (this.#occupancy(tx) >= this.#splitOccupancy) this.#split(tx);
-      });
+      try {
+        tryRun(executor, this.#tx, SPLIT_ATTEMPTS, (tx) => {
+          this.#directory.locate(tx, hash);
+          if (this.#occupancy(tx) >= this.#splitOccupancy) this.#split(tx);
+        });
+      } catch (error) {
+        // No memory, or a stopped process in the way: chains serve until somebody can split.
+        if (!(error instanceof SituError)) throw error;
+      }
     }
   }
 
@@ -144,11 +151,11 @@ export class Splitter {
     const siblingEntry = this.#entryOf(tx, sibling);
     const { i32 } = set.arena;
     i32[headAt + HEAD_DEPTH] = depth + 1;
-    i32[headAt + HEAD_SIBLINGS + 2 * depth] = set.regionId[siblingEntry] + 1;
-    i32[headAt + HEAD_SIBLINGS + 2 * depth + 1] = set.word[siblingEntry];
+    i32[headAt + HEAD_SIBLINGS + 2 * depth] = set.regionIdOf(siblingEntry) + 1;
+    i32[headAt + HEAD_SIBLINGS + 2 * depth + 1] = set.wordOf(siblingEntry);
     set.markDirty(head, 0, HEAD_WORDS);
 
-    const siblingAt = set.buffer[siblingEntry];
+    const siblingAt = set.bufferOf(siblingEntry);
     const target: Shard = {
       region: executor.memory.region(i32[siblingAt + HEAD_BUCKETS] - 1),
       base: i32[siblingAt + HEAD_BUCKETS + 1],
@@ -197,7 +204,7 @@ export class Splitter {
     slots: number,
   ): number {
     const { slotWords } = this.#geometry;
-    tx.open(tx.set.regions[entry]!, tx.set.word[entry]);
+    tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
     const { i32 } = tx.views;
     let end = pairs;
     for (let slot = 0; slot < slots; slot++) {

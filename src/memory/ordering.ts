@@ -1,0 +1,31 @@
+/**
+ * Ordered access to shared words. `Atomics` gives sequential consistency on every machine, at the
+ * price of a call into a builtin (7 to 8 ns here, where a plain access takes 1 ns). Most steps of
+ * the protocols need less: that a load is not done after later ones (acquire), or a store not
+ * before earlier ones (release). On x64 the hardware gives just that to plain accesses of aligned
+ * words, and V8 neither reorders, merges nor drops accesses to typed arrays. So there these are
+ * plain, and `Atomics` elsewhere. See docs/decisions/0005 for what was measured.
+ *
+ * Where a step needs more, a store that everybody sees before the next load, or a
+ * compare-and-swap, the protocols call `Atomics` by name. So does the second look of a seqlock:
+ * a call that the compiler cannot see through stands between the two looks.
+ *
+ * SITU_ATOMICS=all uses `Atomics` for everything: the crash tests stop a process at each of them.
+ */
+
+const ORDERED = process.arch === "x64";
+const PLAIN = ORDERED && process.env.SITU_ATOMICS !== "all";
+
+export function loadAcquire(i32: Int32Array, at: number): number {
+  return PLAIN ? i32[at] : Atomics.load(i32, at);
+}
+
+export function storeRelease(i32: Int32Array, at: number, value: number): void {
+  if (PLAIN) i32[at] = value;
+  else Atomics.store(i32, at, value);
+}
+
+/** A load that comes after all earlier loads, which takes a read-modify-write where loads drift. */
+export function loadAfterLoads(i32: Int32Array, at: number): number {
+  return ORDERED ? Atomics.load(i32, at) : Atomics.add(i32, at, 0);
+}

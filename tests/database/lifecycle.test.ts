@@ -1,0 +1,271 @@
+/** Nesting, closing, and what stats tell. */
+
+import { describe, expect, it } from "vitest";
+import type { Database } from "../../src/database/database.ts";
+import { i64, u32 } from "../../src/database/fields.ts";
+import { destroy, open } from "../../src/database/open.ts";
+import { table } from "../../src/database/table.ts";
+import { Pointer } from "../../src/memory/pointer.ts";
+import { failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";
+
+const stores = temporaryStores();
+
+const Account = table("account", { id: u32(), balance: i64() }, { key: "id" });
+const put = (db: Database, id: number, balance: bigint): void =>
+  db.transactSync((tx) => tx.put(Account, { id, balance }));
+
+describe("nested transactions", () => {
+  it("transactSync in transactSync", async () => {
+    const db = await stores.open({ tables: [Account] });
+    db.transactSync((tx) => {
+      tx.put(Account, { id: 1, balance: 1n });
+      const error = failureSync("SITU_NESTED", () => put(db, 1, 2n));
+      expect(error.message).toMatch(/use its tx/);
+    });
+    expect(db.get(Account, 1)?.balance).toBe(1n);
+  });
+
+  it("transact in transactSync", async () => {
+    const db = await stores.open({ tables: [Account] });
+    let inner: Promise<unknown> | undefined;
+    db.transactSync((tx) => {
+      inner = failure("SITU_NESTED", () =>
+        db.transact((its) => its.put(Account, { id: 1, balance: 2n })),
+      );
+      tx.put(Account, { id: 1, balance: 1n });
+    });
+    await inner;
+    expect(db.get(Account, 1)?.balance).toBe(1n);
+  });
+
+  it("transactSync and transact in transact, before and after an await, and deep inside", async () => {
+    const db = await stores.open({ tables: [Account] });
+    const deep = async (work: () => unknown): Promise<void> => {
+      await sleep(1);
+      await Promise.all([failure("SITU_NESTED", work)]);
+    };
+    await db.transact(async (tx) => {
+      failureSync("SITU_NESTED", () => put(db, 1, 2n));
+      await failure("SITU_NESTED", () => db.transact(() => 1));
+      await tx.put(Account, { id: 1, balance: 1n });
+      failureSync("SITU_NESTED", () => put(db, 1, 2n));
+      await failure("SITU_NESTED", () => db.transact(() => 1));
+      await deep(() => put(db, 1, 2n));
+      await deep(() => db.transact(() => 1));
+    });
+    expect(db.get(Account, 1)?.balance).toBe(1n);
+  });
+
+  it("an uncaught one fails the outer transaction, and the database goes on", async () => {
+    const db = await stores.open({ tables: [Account] });
+    failureSync("SITU_NESTED", () =>
+      db.transactSync((tx) => {
+        tx.put(Account, { id: 1, balance: 1n });
+        put(db, 2, 2n);
+      }),
+    );
+    await failure("SITU_NESTED", () =>
+      db.transact(async (tx) => {
+        await tx.put(Account, { id: 1, balance: 1n });
+        put(db, 2, 2n);
+      }),
+    );
+    expect([db.get(Account, 1), db.get(Account, 2)]).toEqual([undefined, undefined]);
+    put(db, 1, 3n);
+    expect(db.get(Account, 1)?.balance).toBe(3n);
+  });
+
+  it("two stores are no nesting", async () => {
+    const a = await stores.open({ tables: [Account] });
+    const b = await stores.open({ tables: [Account] });
+    a.transactSync((tx) => {
+      tx.put(Account, { id: 1, balance: 1n });
+      put(b, 1, 2n);
+    });
+    await a.transact(async (tx) => {
+      await tx.put(Account, { id: 2, balance: 3n });
+      put(b, 2, 4n);
+      await b.transact((its) => its.put(Account, { id: 3, balance: 5n }));
+    });
+    expect([a.get(Account, 1)?.balance, a.get(Account, 2)?.balance]).toEqual([1n, 3n]);
+    expect([1, 2, 3].map((id) => b.get(Account, id)?.balance)).toEqual([2n, 4n, 5n]);
+  });
+
+  it("lock-free reads inside a transaction are allowed, and read beside it", async () => {
+    const db = await stores.open({ tables: [Account] });
+    put(db, 1, 1n);
+    db.transactSync((tx) => {
+      tx.update(Account, 1, { balance: 2n });
+      expect(db.get(Account, 1)?.balance).toBe(1n);
+      expect(tx.get(Account, 1)?.balance).toBe(2n);
+    });
+    expect(db.get(Account, 1)?.balance).toBe(2n);
+  });
+
+  it("what a body has started may transact once the transaction has ended", async () => {
+    const db = await stores.open({ tables: [Account] });
+    let later: Promise<unknown> | undefined;
+    await db.transact(async (tx) => {
+      await tx.put(Account, { id: 1, balance: 1n });
+      later = sleep(20).then(async () => {
+        put(db, 2, 2n);
+        await db.transact((its) => its.put(Account, { id: 3, balance: 3n }));
+      });
+    });
+    await later;
+    expect([2, 3].map((id) => db.get(Account, id)?.balance)).toEqual([2n, 3n]);
+  });
+});
+
+describe("close", () => {
+  it("every use after it fails with SITU_CLOSED", async () => {
+    const db = await stores.open({ tables: [Account] });
+    put(db, 1, 1n);
+    const pointer = db.transactSync((tx) => tx.alloc(8));
+    await db.close();
+    for (const use of [
+      () => db.get(Account, 1),
+      () => put(db, 1, 2n),
+      () => db.readObject(pointer),
+      () => db.stats(),
+      () => db.transact(() => 1),
+      () => db.transact((tx) => tx.get(Account, 1)),
+    ]) {
+      const error = await failure("SITU_CLOSED", use);
+      expect(error.message).toMatch(/open it again/);
+    }
+    await db.close();
+    const again = await stores.open({ path: db.path, tables: [Account] });
+    expect(again.get(Account, 1)?.balance).toBe(1n);
+    expect(again.readObject(pointer)).toEqual(new Uint8Array(8));
+  });
+
+  it("waits for transactions that are running, and lets them end", async () => {
+    const path = stores.folder();
+    const db = await stores.open({ path, tables: [Account] });
+    let ended = false;
+    const running = db.transact(async (tx) => {
+      await tx.put(Account, { id: 1, balance: 1n });
+      await sleep(20);
+      expect((await tx.get(Account, 1))?.balance).toBe(1n);
+      await tx.put(Account, { id: 2, balance: 2n });
+      ended = true;
+    });
+    await sleep(1);
+    const closing = db.close();
+    await failure("SITU_CLOSED", () => db.transact(() => 1));
+    const second = db.close();
+    await second;
+    expect(ended).toBe(true);
+    await Promise.all([running, closing]);
+    await destroyedLater(path, [1n, 2n]);
+  });
+
+  /** The store holds these balances; then nobody has it open any more. */
+  async function destroyedLater(path: string, balances: bigint[]): Promise<void> {
+    const db = await open({ path, tables: [Account] });
+    const found = balances.map((_, index) => db.get(Account, index + 1)?.balance);
+    await db.close();
+    expect(found).toEqual(balances);
+    await destroy(path);
+  }
+
+  it("inside a transaction is refused, and the transaction goes on", async () => {
+    const path = stores.folder();
+    const db = await stores.open({ path, tables: [Account] });
+    const inside: Promise<unknown>[] = [];
+    db.transactSync((tx) => {
+      inside.push(failure("SITU_NESTED", () => db.close()));
+      tx.put(Account, { id: 1, balance: 1n });
+    });
+    await db.transact(async (tx) => {
+      await failure("SITU_NESTED", () => db.close());
+      await tx.put(Account, { id: 2, balance: 2n });
+      await failure("SITU_NESTED", () => db.close());
+    });
+    await Promise.all(inside);
+    expect([1, 2].map((id) => db.get(Account, id)?.balance)).toEqual([1n, 2n]);
+    await db.close();
+    await destroy(path);
+  });
+
+  it("await using closes", async () => {
+    const path = stores.folder();
+    let kept: Database | undefined;
+    {
+      await using db = await open({ path, tables: [Account], memoryBytes: 16 * MIB });
+      put(db, 1, 1n);
+      kept = db;
+    }
+    failureSync("SITU_CLOSED", () => kept!.get(Account, 1));
+    await destroy(path);
+  });
+
+  it("one handle closes, the others of the same store go on", async () => {
+    const path = stores.folder();
+    const a = await stores.open({ path, tables: [Account] });
+    const b = await stores.open({ path, tables: [Account] });
+    put(a, 1, 1n);
+    await a.close();
+    expect(b.get(Account, 1)?.balance).toBe(1n);
+    for (let id = 0; id < 1_000; id++) put(b, id, BigInt(id));
+    expect(b.get(Account, 999)?.balance).toBe(999n);
+  });
+
+  it("a store outlives the handles, and a hundred of them one after the other", async () => {
+    const path = stores.folder();
+    for (let round = 0; round < 100; round++) {
+      const db = await open({ path, tables: [Account], memoryBytes: 16 * MIB });
+      expect(db.get(Account, round - 1 < 0 ? 5_000 : round - 1)?.balance).toBe(
+        round === 0 ? undefined : BigInt(round - 1),
+      );
+      put(db, round, BigInt(round));
+      expect(db.stats().executors.length).toBe(1);
+      await db.close();
+    }
+  });
+});
+
+describe("stats", () => {
+  it("tell who is there, how much memory is used, which tables there are, what happened", async () => {
+    const path = stores.folder();
+    const db = await stores.open({ path, tables: [Account], memoryBytes: 16 * MIB });
+    const before = db.stats();
+    expect(before.executors).toEqual([
+      { pid: process.pid, threadId: expect.any(Number), slot: expect.any(Number) },
+    ]);
+    expect(before.memory.limitBytes).toBe(16 * MIB);
+    expect(before.memory.reservedBytes).toBeLessThanOrEqual(16 * MIB);
+    expect(before.memory.freeBytes).toBeLessThan(before.memory.reservedBytes);
+    expect(before.tables).toEqual([
+      { name: "account", fields: { balance: "i64", id: "u32" }, key: ["id"] },
+    ]);
+    const second = await stores.open({ path, tables: [Account] });
+    put(db, 1, 1n);
+    db.transactSync((tx) => tx.get(Account, 1));
+    const pointer = db.transactSync((tx) => tx.alloc(8));
+    second.transactSync((tx) => tx.free(pointer));
+    const after = db.stats();
+    expect(after.executors.length).toBe(2);
+    expect(new Set(after.executors.map(({ slot }) => slot)).size).toBe(2);
+    expect(after.counters.commits).toBeGreaterThanOrEqual(before.counters.commits + 3);
+    expect(after.counters.readOnlyCommits).toBeGreaterThan(before.counters.readOnlyCommits);
+    expect(after.counters.frees).toBe(before.counters.frees + 1);
+    expect(after.epoch).toBeGreaterThanOrEqual(before.epoch);
+    // The counters of one who left still count.
+    await second.close();
+    expect(db.stats().counters.frees).toBe(after.counters.frees);
+    expect(pointer).toBeInstanceOf(Pointer);
+  });
+
+  it.each([8, 10, 64, 65, 100, 200])(
+    "a store of %i MiB has so much, not more",
+    async (mebibytes) => {
+      const db = await stores.open({ memoryBytes: mebibytes * MIB });
+      const limit = db.stats().memory.limitBytes / MIB;
+      expect(limit).toBeLessThanOrEqual(mebibytes);
+      // Regions are of one size, in whole mebibytes: a few may be left over.
+      expect(limit).toBeGreaterThan(mebibytes - Math.ceil(mebibytes / 64));
+    },
+  );
+});

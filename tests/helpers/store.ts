@@ -1,0 +1,139 @@
+/** Stores in temporary folders that are gone after each test, however the test ended. */
+
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { afterEach, expect } from "vitest";
+import type { Database } from "../../src/database/database.ts";
+import { destroy, open } from "../../src/database/open.ts";
+import type { OpenOptions } from "../../src/database/options.ts";
+import type { SituErrorCode } from "../../src/runtime/errors.ts";
+import { SituError } from "../../src/runtime/errors.ts";
+
+export const MIB = 2 ** 20;
+
+/** The seed of a test's random choices; fast-check prints it with a counterexample. */
+export const seed = Number(process.env.SITU_SEED ?? 20_260_101);
+
+/** Checks a property; a counterexample is reported with the seed that finds it again. */
+export function check<Ts>(property: fc.IProperty<Ts>, numRuns: number): void {
+  const details = fc.check(property, { seed, numRuns });
+  if (!details.failed) return;
+  const message = fc.defaultReportMessage(details) ?? "a property failed";
+  throw new Error(`${message}\nSITU_SEED=${seed}`, { cause: details.errorInstance });
+}
+
+type Cleanup = () => unknown;
+
+export class TemporaryStores {
+  readonly #folders: string[] = [];
+  readonly #cleanups: Cleanup[] = [];
+
+  /** A new folder that is no store yet. */
+  folder(): string {
+    const path = mkdtempSync(join(tmpdir(), "situ-test-"));
+    this.#folders.push(path);
+    return path;
+  }
+
+  async open(options: Partial<OpenOptions> = {}): Promise<Database> {
+    const path = options.path ?? this.folder();
+    const db = await open({ memoryBytes: 16 * MIB, ...options, path });
+    this.later(() => db.close());
+    return db;
+  }
+
+  /** Something to do after the test, before the stores are destroyed; the last one first. */
+  later(cleanup: Cleanup): void {
+    this.#cleanups.push(cleanup);
+  }
+
+  async clear(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const cleanup of this.#cleanups.splice(0).reverse()) {
+      await Promise.resolve()
+        .then(cleanup)
+        .catch((error: unknown) => failures.push(error));
+    }
+    for (const path of this.#folders.splice(0)) {
+      await destroy(path).catch((error: unknown) => failures.push(error));
+      removeLeftovers(path);
+    }
+    expect(failures, "cleaning up after the test").toEqual([]);
+  }
+}
+
+/** What `destroy` refused to remove must not stay in memory either. */
+function removeLeftovers(path: string): void {
+  const file = join(path, "store.json");
+  if (existsSync(file)) {
+    const found = /"id": "([0-9a-f]+)"[\s\S]*"memoryDir": "([^"]+)"/.exec(
+      readFileSync(file, "utf8"),
+    );
+    if (found) rmSync(join(found[2], `situ-${found[1]}`), { recursive: true, force: true });
+  }
+  rmSync(path, { recursive: true, force: true });
+}
+
+/** Call at the top of a test file. */
+export function temporaryStores(): TemporaryStores {
+  const stores = new TemporaryStores();
+  afterEach(() => stores.clear());
+  return stores;
+}
+
+/** The folder in memory of the store at `path`. */
+export function memoryOf(path: string): string {
+  const { id, memoryDir } = JSON.parse(readFileSync(join(path, "store.json"), "utf8")) as {
+    id: string;
+    memoryDir: string;
+  };
+  return join(memoryDir, `situ-${id}`);
+}
+
+/** Runs `work`, expects it to fail with this code, and returns the error. */
+export async function failure(code: SituErrorCode, work: () => unknown): Promise<SituError> {
+  let error: unknown;
+  try {
+    const result = await work();
+    error = new Error(`nothing was thrown, it returned ${String(result)}`);
+  } catch (thrown) {
+    error = thrown;
+  }
+  if (!(error instanceof SituError)) {
+    throw new Error(`expected ${code}, got: ${String(error)}`, { cause: error });
+  }
+  expect(error.code, error.message).toBe(code);
+  return error;
+}
+
+/** The same for work that fails in this very turn. */
+export function failureSync(code: SituErrorCode, work: () => unknown): SituError {
+  let error: unknown = new Error("nothing was thrown");
+  try {
+    work();
+  } catch (thrown) {
+    error = thrown;
+  }
+  if (!(error instanceof SituError)) {
+    throw new Error(`expected ${code}, got: ${String(error)}`, { cause: error });
+  }
+  expect(error.code, error.message).toBe(code);
+  return error;
+}
+
+export function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
+
+/** Polls until `holds`; for what happens in the background, at no stated time. */
+export async function eventually(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let round = 0; round < 2_000; round++) {
+    if (await holds()) return;
+    await sleep(10);
+  }
+  throw new Error("it did not happen within 20 s");
+}

@@ -1,0 +1,208 @@
+/** The block table: who owns which units, and that a death in the middle leaves nothing stuck. */
+
+import "../helpers/engine-all-atomics.ts";
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { wordOf } from "../../src/memory/address.ts";
+import { BLOCK_CELLS, BlockTable } from "../../src/memory/blocks.ts";
+import { ALLOCATED, INCARNATION, INCARNATION_STEP } from "../../src/memory/object.ts";
+import { sizeClassOf } from "../../src/memory/size-classes.ts";
+import { UNIT_BYTES } from "../../src/runtime/limits.ts";
+import { dieAt, hookAtomics } from "../helpers/engine-atomics.ts";
+import { EngineStore, SMALL } from "../helpers/engine-store.ts";
+
+const SMALLEST = 0;
+/** 15 KiB cells: blocks of two units. */
+const TWO_UNITS = sizeClassOf(15 * 1024);
+/** The largest cells: blocks of sixteen units. */
+const SIXTEEN_UNITS = 255;
+const REGION_UNITS = SMALL.regionBytes / UNIT_BYTES;
+const [ANNE, BEN] = [3, 7];
+
+describe("block table", () => {
+  let store: EngineStore;
+  let blocks: BlockTable;
+
+  beforeEach(() => {
+    store = new EngineStore();
+    store.memory.createRegion(0, ANNE);
+    blocks = new BlockTable(store.memory);
+  });
+
+  afterEach(() => store.dispose());
+
+  function takeAll(sizeClass: number, slot: number): number[] {
+    const taken: number[] = [];
+    for (let block = blocks.take(sizeClass, slot); block >= 0; ) {
+      taken.push(block);
+      block = blocks.take(sizeClass, slot);
+    }
+    return taken;
+  }
+
+  test("a taken block is owned, of its class, and nobody else's", () => {
+    const mine = blocks.take(SMALLEST, ANNE);
+    const other = blocks.take(SMALLEST, BEN);
+    expect(mine).not.toBe(other);
+    expect(blocks.isOwnedBy(mine, ANNE)).toBe(true);
+    expect(blocks.isOwnedBy(mine, BEN)).toBe(false);
+    expect(blocks.classOf(mine)).toBe(SMALLEST);
+  });
+
+  test("blocks of one, two and sixteen units never overlap and use up every unit", () => {
+    const used = new Set<number>();
+    const claim = (block: number, units: number): void => {
+      for (let unit = block; unit < block + units; unit++) {
+        expect(used.has(unit)).toBe(false);
+        used.add(unit);
+      }
+    };
+    claim(blocks.take(SMALLEST, ANNE), 1);
+    claim(blocks.take(SIXTEEN_UNITS, BEN), 16);
+    claim(blocks.take(TWO_UNITS, ANNE), 2);
+    for (const block of takeAll(TWO_UNITS, BEN)) claim(block, 2);
+    for (const block of takeAll(SMALLEST, ANNE)) claim(block, 1);
+    expect(used.size).toBe(REGION_UNITS);
+    expect(blocks.freeUnits()).toBe(0);
+    expect(blocks.take(SMALLEST, ANNE)).toBe(-1);
+    expect(blocks.nextRegion()).toBe(1);
+  });
+
+  test("every address of a block leads to it and to its cell, also in its later units", () => {
+    const block = blocks.take(SIXTEEN_UNITS, ANNE);
+    for (let index = 0; index < BLOCK_CELLS[SIXTEEN_UNITS]; index++) {
+      const cell = blocks.cellAt(block, index, SIXTEEN_UNITS);
+      expect(blocks.blockOf(cell)).toBe(block);
+      expect(blocks.cellOf(cell)).toBe(cell);
+      const inside = (cell + 3 * UNIT_BYTES + 8) as typeof cell;
+      expect(blocks.blockOf(inside)).toBe(block);
+      expect(blocks.cellOf(inside)).toBe(cell);
+    }
+  });
+
+  test("orphans are adopted by class, keep their cells, and only one gets each", () => {
+    const taken = [blocks.take(TWO_UNITS, ANNE), blocks.take(TWO_UNITS, ANNE)];
+    const small = blocks.take(SMALLEST, ANNE);
+    blocks.orphan(ANNE);
+    for (const block of [...taken, small]) {
+      expect(blocks.isOwnedBy(block, ANNE)).toBe(false);
+      expect(blocks.classOf(block)).toBeGreaterThanOrEqual(0);
+    }
+    const again = [blocks.take(TWO_UNITS, BEN), blocks.take(TWO_UNITS, BEN)];
+    expect(again.sort()).toEqual(taken.sort());
+    expect(blocks.adopt(taken[0], ANNE)).toBe(false);
+    expect(blocks.adopt(small, ANNE)).toBe(true);
+    expect(blocks.adopt(small, BEN)).toBe(false);
+    expect(blocks.isOwnedBy(small, ANNE)).toBe(true);
+  });
+
+  test("a later unit and a free one cannot be adopted", () => {
+    const block = blocks.take(TWO_UNITS, ANNE);
+    blocks.orphan(ANNE);
+    expect(blocks.adopt(block + 1, BEN)).toBe(false);
+    expect(blocks.adopt(block + 2, BEN)).toBe(false);
+  });
+
+  test("an empty block goes to another class, with incarnations higher than any it had", () => {
+    const block = blocks.take(SMALLEST, ANNE);
+    const { i32 } = store.memory.region(0);
+    const first = blocks.firstWordOf(block);
+    i32[first + INCARNATION] = 5 * INCARNATION_STEP;
+    i32[first + 16 + INCARNATION] = ALLOCATED | (8 * INCARNATION_STEP);
+    expect(blocks.highestIfEmpty(block)).toBeUndefined();
+    i32[first + 16 + INCARNATION] = 9 * INCARNATION_STEP;
+    const highest = blocks.highestIfEmpty(block);
+    expect(highest).toBe(9 * INCARNATION_STEP);
+    blocks.release(block, highest!);
+    expect(blocks.classOf(block)).toBe(-1);
+    expect(blocks.freeUnits()).toBe(REGION_UNITS);
+
+    const other = new BlockTable(store.memory).takeIn(0, TWO_UNITS, BEN);
+    expect(other).toBe(block);
+    for (let index = 0; index < BLOCK_CELLS[TWO_UNITS]; index++) {
+      const word = i32[wordOf(blocks.cellAt(other, index, TWO_UNITS)) + INCARNATION];
+      expect(word & ALLOCATED).toBe(0);
+      expect(word).toBeGreaterThan(9 * INCARNATION_STEP);
+    }
+  });
+
+  test("one who dies while taking a block, at any step, leaves nothing stuck", () => {
+    for (const when of ["before", "after"] as const) {
+      for (let k = 1; ; k++) {
+        const died = dieAt(k, when, () => {
+          blocks.take(SIXTEEN_UNITS, ANNE);
+        });
+        blocks.orphan(ANNE);
+        const left = takeAll(SIXTEEN_UNITS, BEN);
+        expect(left, `dead ${when} step ${k}`).toHaveLength(REGION_UNITS / 16);
+        for (const block of left) blocks.release(block, 0);
+        expect(blocks.freeUnits()).toBe(REGION_UNITS);
+        if (!died) break;
+        expect(k).toBeLessThan(100);
+      }
+    }
+  });
+
+  test("one who dies while giving a block back, at any step, leaves nothing stuck", () => {
+    for (const when of ["before", "after"] as const) {
+      for (let k = 1; ; k++) {
+        const block = blocks.take(SIXTEEN_UNITS, ANNE);
+        const died = dieAt(k, when, () => blocks.release(block, 0));
+        blocks.orphan(ANNE);
+        const left = takeAll(SIXTEEN_UNITS, BEN);
+        expect(left, `dead ${when} step ${k}`).toHaveLength(REGION_UNITS / 16);
+        for (const one of left) blocks.release(one, 0);
+        expect(blocks.freeUnits()).toBe(REGION_UNITS);
+        if (!died) break;
+        expect(k).toBeLessThan(100);
+      }
+    }
+  });
+
+  test("one who dies while tidying up after the dead, at any step, leaves nothing stuck", () => {
+    for (let k = 1; ; k++) {
+      blocks.take(SIXTEEN_UNITS, ANNE);
+      dieAt(5, "after", () => {
+        blocks.take(SIXTEEN_UNITS, ANNE);
+      });
+      const died = dieAt(k, "before", () => blocks.orphan(ANNE));
+      blocks.orphan(ANNE);
+      const left = takeAll(SIXTEEN_UNITS, BEN);
+      expect(left, `dead before step ${k}`).toHaveLength(REGION_UNITS / 16);
+      for (const block of left) blocks.release(block, 0);
+      if (!died) break;
+      expect(k).toBeLessThan(100);
+    }
+  });
+
+  test.each([
+    ["the same size", SMALLEST],
+    ["two units", TWO_UNITS],
+  ])("a claimer of %s who comes too late does not touch the winner's cells", (_, lateClass) => {
+    // The memory has been used before, so whoever takes it writes first incarnations.
+    blocks.release(blocks.take(TWO_UNITS, BEN), 4 * INCARNATION_STEP);
+    const winner = new BlockTable(store.memory);
+    const loser = new BlockTable(store.memory);
+    const { i32 } = store.memory.region(0);
+    const incarnation = loser.firstWordOf(0) + INCARNATION;
+    let won = -1;
+    const off = hookAtomics({
+      // The late one has just seen that the block is free.
+      afterLoad: (array, index) => {
+        if (won >= 0 || index !== store.memory.control.unitAt(0)) return;
+        if (array !== store.memory.control.i32) return;
+        won = winner.take(SMALLEST, ANNE);
+        i32[incarnation] |= ALLOCATED;
+      },
+    });
+    let lost: number;
+    try {
+      lost = loser.take(lateClass, BEN);
+    } finally {
+      off();
+    }
+    expect(won).toBe(0);
+    expect(lost).not.toBe(0);
+    expect(i32[incarnation] & ALLOCATED, "the winner's object is still allocated").toBe(ALLOCATED);
+  });
+});

@@ -1,0 +1,359 @@
+/**
+ * The slab allocators of two executors against a Set: no cell is handed out twice, what is freed
+ * comes back, hints are followed, and nothing but the cells' own headers says what is taken.
+ */
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Executor } from "../../src/engine/executor.ts";
+import { freeInTransaction } from "../../src/engine/objects.ts";
+import { Transaction } from "../../src/engine/transaction.ts";
+import type { Address } from "../../src/memory/address.ts";
+import { NO_ADDRESS, regionIdOf, wordOf } from "../../src/memory/address.ts";
+import { ALLOCATED, ARRAY, freedWord, HEADER_BYTES, INCARNATION } from "../../src/memory/object.ts";
+import { Pointer } from "../../src/memory/pointer.ts";
+import { CELL_BYTES, sizeClassOf } from "../../src/memory/size-classes.ts";
+import { createAccount, transact } from "../helpers/engine-accounts.ts";
+import { EngineStore, SHARINGS, SMALL } from "../helpers/engine-store.ts";
+
+const MIB = 2 ** 20;
+const withLongJournals = { ...SMALL, journalBytes: 2 * MIB };
+const SMALL_CELLS = 0;
+const LARGE_CELLS = sizeClassOf(100 * 1024);
+
+function stateOf(executor: Executor, cell: Address): number {
+  return executor.memory.regionOf(cell).i32[wordOf(cell) + INCARNATION];
+}
+
+/** What a commit does to the header, for tests that drive the slabs without the engine. */
+function commitAllocation(executor: Executor, cell: Address): void {
+  const { i32 } = executor.memory.regionOf(cell);
+  i32[wordOf(cell) + INCARNATION] = (i32[wordOf(cell) + INCARNATION] & ~ARRAY) | ALLOCATED;
+  executor.slabs.committed(cell);
+}
+
+function commitFree(executor: Executor, cell: Address): void {
+  const { i32 } = executor.memory.regionOf(cell);
+  const word = i32[wordOf(cell) + INCARNATION];
+  i32[wordOf(cell) + INCARNATION] = freedWord(word);
+  executor.slabs.freed(cell, (word & ARRAY) !== 0);
+}
+
+function fill(executor: Executor, sizeClass: number): Address[] {
+  const cells: Address[] = [];
+  for (;;) {
+    const cell = executor.slabs.allocate(sizeClass, NO_ADDRESS);
+    if (cell === NO_ADDRESS) return cells;
+    commitAllocation(executor, cell);
+    cells.push(cell);
+  }
+}
+
+type Step =
+  | {
+      readonly kind: "allocate";
+      readonly who: number;
+      readonly sizeClass: number;
+      readonly near: boolean;
+    }
+  | { readonly kind: "commit" | "abort"; readonly who: number; readonly pick: number }
+  | { readonly kind: "free"; readonly who: number; readonly pick: number }
+  | { readonly kind: "leave" | "die" | "reclaim"; readonly who: number };
+
+const who = fc.nat(1);
+const pick = fc.nat(1_000);
+const sizeClass = fc.constantFrom(0, 1, 40, LARGE_CELLS, 255);
+const steps: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant("allocate" as const),
+      who,
+      sizeClass,
+      near: fc.boolean(),
+    }),
+  },
+  { weight: 7, arbitrary: fc.record({ kind: fc.constant("commit" as const), who, pick }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant("abort" as const), who, pick }) },
+  { weight: 7, arbitrary: fc.record({ kind: fc.constant("free" as const), who, pick }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("leave" as const), who }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("die" as const), who }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("reclaim" as const), who }) },
+);
+
+/** The truth: which cells are taken, which are promised to whom, and how long each one is. */
+class Model {
+  readonly store = new EngineStore({ ...SMALL, regions: 3 });
+  readonly executors = [this.store.open(), this.store.open()];
+  readonly taken = new Map<Address, number>();
+  readonly pending: Map<Address, number>[] = [new Map(), new Map()];
+
+  run(step: Step): void {
+    const executor = this.executors[step.who];
+    const pending = this.pending[step.who];
+    if (step.kind === "allocate") {
+      const near = step.near ? ([...this.taken.keys()].pop() ?? NO_ADDRESS) : NO_ADDRESS;
+      const cell = executor.slabs.allocate(step.sizeClass, near);
+      if (cell === NO_ADDRESS) return;
+      this.#checkRoom(cell, CELL_BYTES[step.sizeClass]);
+      expect(stateOf(executor, cell) & ALLOCATED).toBe(0);
+      pending.set(cell, CELL_BYTES[step.sizeClass]);
+    } else if (step.kind === "commit" || step.kind === "abort") {
+      const cell = nth(pending, step.pick);
+      if (cell === undefined) return;
+      if (step.kind === "abort") executor.slabs.returned(cell);
+      else {
+        commitAllocation(executor, cell);
+        this.taken.set(cell, pending.get(cell)!);
+      }
+      pending.delete(cell);
+    } else if (step.kind === "free") {
+      const cell = nth(this.taken, step.pick);
+      if (cell === undefined) return;
+      this.taken.delete(cell);
+      commitFree(executor, cell);
+    } else if (step.kind === "reclaim") executor.reclaim();
+    else {
+      if (step.kind === "die") this.store.kill(executor);
+      else {
+        for (const cell of pending.keys()) executor.slabs.returned(cell);
+        this.store.close(executor);
+      }
+      pending.clear();
+      this.executors[1 - step.who].sweep();
+      this.executors[step.who] = this.store.open();
+    }
+  }
+
+  /** At rest, after everybody has left: all that the model does not hold can be had again. */
+  checkNothingLost(): void {
+    const [first, second] = this.executors;
+    this.store.kill(second);
+    first.sweep();
+    for (const cell of this.pending[0].keys()) first.slabs.returned(cell);
+    for (const cell of this.taken.keys()) commitFree(first, cell);
+    this.taken.clear();
+    first.reclaim();
+    const cells = fill(first, 255);
+    expect(cells.length).toBe((3 * SMALL.regionBytes) / MIB);
+  }
+
+  #checkRoom(cell: Address, bytes: number): void {
+    for (const held of [this.taken, ...this.pending]) {
+      for (const [other, length] of held) {
+        const apart = cell + bytes <= other || other + length <= cell;
+        expect(apart, `${cell} (${bytes} bytes) lies in ${other} (${length} bytes)`).toBe(true);
+      }
+    }
+  }
+}
+
+function nth(cells: ReadonlyMap<Address, number>, index: number): Address | undefined {
+  return [...cells.keys()][cells.size === 0 ? 0 : index % cells.size];
+}
+
+describe("slabs", () => {
+  test("model: two executors allocate, commit, abort, free, leave and die", () => {
+    fc.assert(
+      fc.property(fc.array(steps, { minLength: 20, maxLength: 250 }), (script) => {
+        const model = new Model();
+        try {
+          for (const step of script) model.run(step);
+          model.checkNothingLost();
+        } finally {
+          model.store.dispose();
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  describe.each(SHARINGS)("%s", (sharing) => {
+    function withStore(work: (store: EngineStore) => void, geometry = SMALL): void {
+      const store = new EngineStore(geometry, sharing);
+      try {
+        work(store);
+      } finally {
+        store.dispose();
+      }
+    }
+
+    test("a store hands out every cell once, then says that it is full", () => {
+      withStore((store) => {
+        const [one, two] = [store.open(), store.open()];
+        const cells = new Set<Address>();
+        let turn = 0;
+        for (;;) {
+          const executor = turn++ % 2 === 0 ? one : two;
+          const cell = executor.slabs.allocate(LARGE_CELLS, NO_ADDRESS);
+          if (cell === NO_ADDRESS) break;
+          expect(cells.has(cell)).toBe(false);
+          cells.add(cell);
+          commitAllocation(executor, cell);
+        }
+        const all = fill(one, LARGE_CELLS).length + fill(two, LARGE_CELLS).length + cells.size;
+        const bytes = all * CELL_BYTES[LARGE_CELLS];
+        expect(bytes).toBeGreaterThan(0.9 * SMALL.regions * SMALL.regionBytes);
+        expect(one.slabs.allocate(LARGE_CELLS, NO_ADDRESS)).toBe(NO_ADDRESS);
+      });
+    });
+
+    test("what another executor frees in my block comes back to me", () => {
+      withStore((store) => {
+        const [one, two] = [store.open(), store.open()];
+        const cells = fill(one, 255);
+        for (const cell of cells) commitFree(two, cell);
+        expect(new Set(fill(one, 255))).toEqual(new Set(cells));
+      });
+    });
+
+    test("hints: the same block, else the same region, else anywhere", () => {
+      withStore((store) => {
+        const executor = store.open();
+        const { slabs } = executor;
+        const cells = fill(executor, 255);
+        // One of the two in region 2 stays, and there is room beside it.
+        const [gone, stays] = cells.filter((cell) => regionIdOf(cell) === 2);
+        for (const cell of [cells[0], gone]) commitFree(executor, cell);
+        executor.reclaim();
+
+        const first = slabs.allocate(SMALL_CELLS, stays);
+        expect(regionIdOf(first)).toBe(2);
+        commitAllocation(executor, first);
+        const neighbour = slabs.allocate(SMALL_CELLS, first);
+        expect(slabs.blocks.blockOf(neighbour)).toBe(slabs.blocks.blockOf(first));
+        commitAllocation(executor, neighbour);
+        const sameRegion = slabs.allocate(sizeClassOf(15 * 1024), first);
+        expect(regionIdOf(sameRegion)).toBe(2);
+        // Region 1 is full: the hint cannot be followed.
+        const full = cells.find((cell) => regionIdOf(cell) === 1)!;
+        const elsewhere = slabs.allocate(SMALL_CELLS, full);
+        expect(elsewhere).not.toBe(NO_ADDRESS);
+        expect(regionIdOf(elsewhere)).not.toBe(1);
+      });
+    });
+
+    test("a hint that is no address of this store is no more than a useless hint", () => {
+      withStore((store) => {
+        const executor = store.open();
+        const before = executor.memory.control.i32.slice(0, 1024);
+        for (const near of [8, -16, 2 ** 32 * 4_000, Number.MAX_SAFE_INTEGER - 7]) {
+          const cell = executor.slabs.allocate(SMALL_CELLS, near as Address);
+          expect(executor.slabs.blocks.cellOf(cell)).toBe(cell);
+        }
+        expect(executor.memory.control.i32.slice(0, 1024)).toEqual(before);
+      });
+    });
+
+    test("an array's cell rests until the transactions that ran have ended", () => {
+      withStore((store) => {
+        const [one, two] = [store.open(), store.open()];
+        const sameClassBytes = 4 * (HEADER_BYTES + 240 * 1024);
+        const cells: Address[] = [];
+        // As many as the store holds.
+        for (let i = 0; i < 8; i++) {
+          const first = transact(one, (tx) => tx.addressOf(tx.allocateArray(4, 240 * 1024)));
+          cells.push((first - HEADER_BYTES) as Address);
+        }
+        expect(new Set(cells).size).toBe(8);
+        two.enter();
+        transact(one, (tx) => {
+          const pointer = new Pointer(cells[3], 240 * 1024, stateOf(one, cells[3]), 4);
+          freeInTransaction(tx, pointer);
+        });
+        const tx = new Transaction(one);
+        one.enter();
+        expect(() => tx.allocate(sameClassBytes), "somebody may still see the array").toThrow();
+        tx.clear();
+        one.leave();
+        two.leave();
+        // Everybody who was running has ended: now the cell is free.
+        one.enter();
+        expect(tx.addressOf(tx.allocate(sameClassBytes))).toBe(cells[3]);
+        tx.clear();
+        one.leave();
+      }, withLongJournals);
+    });
+
+    test("empty blocks go to another class; incarnations only grow", () => {
+      withStore((store) => {
+        const [one, two] = [store.open(), store.open()];
+        const cells = fill(one, 255);
+        const before = Math.max(...cells.map((cell) => stateOf(one, cell)));
+        expect(two.slabs.allocate(SMALL_CELLS, NO_ADDRESS)).toBe(NO_ADDRESS);
+        for (const cell of cells) commitFree(one, cell);
+        expect(one.reclaim()).toBe(true);
+        const smaller = two.slabs.allocate(SMALL_CELLS, NO_ADDRESS);
+        expect(smaller).not.toBe(NO_ADDRESS);
+        expect(stateOf(two, smaller)).toBeGreaterThan(before);
+      });
+    });
+
+    test("a block is not given to another class while a transaction runs that may look into it", () => {
+      withStore((store) => {
+        const [one, two] = [store.open(), store.open()];
+        const cells = fill(one, 255);
+        for (const cell of cells) commitFree(one, cell);
+        two.enter();
+        expect(one.reclaim()).toBe(false);
+        expect(two.slabs.allocate(SMALL_CELLS, NO_ADDRESS)).toBe(NO_ADDRESS);
+        two.leave();
+        expect(one.reclaim()).toBe(true);
+      });
+    });
+
+    test("a cell that a running transaction has been promised keeps its block", () => {
+      withStore((store) => {
+        const executor = store.open();
+        const promised = executor.slabs.allocate(255, NO_ADDRESS);
+        executor.reclaim();
+        expect(executor.slabs.blocks.cellOf(promised)).toBe(promised);
+        expect(fill(executor, 255)).not.toContain(promised);
+      });
+    });
+
+    test.each(["closed", "died"])("the blocks of an executor that %s come back", (how) => {
+      withStore((store) => {
+        const [one, two] = [store.open(), store.open()];
+        const taken = fill(one, 255);
+        const promised = taken.splice(3, 2);
+        // Freed and handed out again, but never committed: nobody has these two.
+        for (const cell of promised) commitFree(one, cell);
+        for (const _ of promised) one.slabs.allocate(255, NO_ADDRESS);
+        if (how === "closed") store.close(one);
+        else store.kill(one);
+        two.sweep();
+        // All that is left is what the headers say: scanning them finds exactly the free ones.
+        expect(new Set(fill(two, 255))).toEqual(new Set(promised));
+        for (const cell of taken) commitFree(two, cell);
+        expect(new Set(fill(two, 255))).toEqual(new Set(taken));
+      });
+    });
+
+    test("allocation state survives when everybody has left: it is in the headers", () => {
+      withStore((store) => {
+        const first = store.open();
+        const accounts = transact(first, (tx) => {
+          const made: Pointer[] = [];
+          for (let i = 0; i < 500; i++) made.push(createAccount(tx, i));
+          return made;
+        });
+        const gone = accounts.filter((_, index) => index % 3 === 0);
+        transact(first, (tx) => {
+          for (const account of gone) freeInTransaction(tx, account);
+        });
+        store.close(first);
+
+        const second = store.open();
+        const kept = new Set(accounts.filter((at) => !gone.includes(at)).map((at) => at.address));
+        const again = new Set<Address>();
+        for (let i = 0; i < 500; i++) {
+          const cell = second.slabs.allocate(sizeClassOf(24), NO_ADDRESS);
+          expect(kept.has(cell)).toBe(false);
+          again.add(cell);
+        }
+        for (const { address } of gone) expect(again.has(address)).toBe(true);
+      });
+    });
+  });
+});
