@@ -108,21 +108,13 @@ export class SortedList {
 
 function encode({ key, next }: Node): Uint8Array {
   const bytes = new Uint8Array(NODE_BYTES);
-  const view = new DataView(bytes.buffer);
-  view.setUint32(0, key);
-  if (next === null) return bytes;
-  // A fat pointer is three numbers: where, how large, and the incarnation that it expects there.
-  view.setFloat64(NEXT, next.address);
-  view.setUint32(NEXT + 8, next.size);
-  view.setInt32(NEXT + 12, next.incarnation);
+  new DataView(bytes.buffer).setUint32(0, key);
+  // A fat pointer: where, how large, and the incarnation that it expects there.
+  if (next !== null) bytes.set(next.toBytes(), NEXT);
   return bytes;
 }
 
 function decode(bytes: Uint8Array): Node {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const key = view.getUint32(0);
-  const size = view.getUint32(NEXT + 8);
-  if (size === 0) return { key, next: null };
-  const address = view.getFloat64(NEXT) as Pointer["address"];
-  return { key, next: new Pointer(address, size, view.getInt32(NEXT + 12)) };
+  return { key: view.getUint32(0), next: Pointer.fromBytes(bytes, NEXT) };
 }

@@ -86,7 +86,9 @@ function attached(
 }
 
 function joinProcesses(settings: Settings): Attached {
-  const identity = readIdentity(settings.path) ?? writeIdentity(settings.path, settings.memoryDir);
+  const known = readIdentity(settings.path);
+  if (known === undefined) refuseIfNoRoom(settings.memoryDir, settings.memoryBytes);
+  const identity = known ?? writeIdentity(settings.path, settings.memoryDir);
   if (settings.memoryDirGiven && identity.memoryDir !== settings.memoryDir) {
     throw new SituError(
       "SITU_CONFIG",
@@ -151,14 +153,14 @@ function createMemory(
   settings: Settings,
   identity: Identity,
 ): StoreMemory {
-  refuseIfTooLarge(settings, identity);
+  refuseIfNoRoom(identity.memoryDir, settings.memoryBytes);
   rmSync(segments.place, { recursive: true, force: true });
   mkdirSync(segments.place, { recursive: true, mode: 0o700 });
   const geometry = geometryOf(settings, MAX_SLOTS, JOURNAL_BYTES);
   return createControl(segments, geometry);
 }
 
-function refuseIfTooLarge({ memoryBytes }: Settings, { memoryDir }: Identity): void {
+function refuseIfNoRoom(memoryDir: string, memoryBytes: number): void {
   if (!existsSync(memoryDir)) {
     throw new SituError("SITU_CONFIG", `memoryDir ${memoryDir} does not exist`);
   }

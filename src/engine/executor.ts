@@ -119,8 +119,8 @@ export class Executor implements SlabHost {
     try {
       if (this.committer.commit(tx)) return true;
     } catch (error) {
-      settleSlot(this.memory, this.slot, () => this.journal);
-      if (!tx.committed) throw error;
+      const settled = settleSlot(this.memory, this.slot, () => this.journal);
+      if (!tx.committed && settled !== "rolled forward") throw error;
       this.committer.settleCells(tx);
       return true;
     }

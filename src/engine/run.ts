@@ -134,6 +134,9 @@ export function runReadOnly<A, T>(
   }
 }
 
+/** How long work that may be left undone waits for another executor. */
+const LEISURE_MS = 1;
+
 /** Work that may be left undone: tries a few times, and says whether it was done. */
 export function tryRun(
   executor: Executor,
@@ -141,6 +144,7 @@ export function tryRun(
   attempts: number,
   body: (tx: Transaction) => void,
 ): boolean {
+  tx.timeoutMs = LEISURE_MS;
   executor.enter();
   try {
     for (let attempt = 0; attempt < attempts; attempt++) {

@@ -34,6 +34,7 @@ const FREE = 0;
 const ORPHAN = 0;
 const CONTINUED = 1 << 24;
 const UNIT_WORDS = UNIT_BYTES / 4;
+const LARGE_SPAN = 8;
 
 /** Units of a block, by class: the smallest power of two that holds enough cells. */
 const SPAN: readonly number[] = CELL_BYTES.map((bytes) => {
@@ -128,6 +129,8 @@ export class BlockTable {
     const orphan = this.#adoptOrphan(sizeClass, slot);
     if (orphan >= 0) return orphan;
     const count = this.count;
+    // Large blocks come from the far end, so that small ones do not break up all the room.
+    if (SPAN[sizeClass] >= LARGE_SPAN) return this.#takeFromEnd(sizeClass, slot, count);
     const block = this.#takeFree(sizeClass, slot, this.#cursor, count);
     if (block >= 0) this.#cursor = block;
     return block;
@@ -199,6 +202,7 @@ export class BlockTable {
     for (let unit = block; unit < block + span; unit++) {
       Atomics.store(control.i32, control.unitAt(unit) + STATE, FREE);
     }
+    this.#cursor = Math.min(this.#cursor, block);
   }
 
   freeUnits(): number {
@@ -218,6 +222,16 @@ export class BlockTable {
       if (this.adopt(unit, slot)) return unit;
     }
     this.#noOrphans.set(sizeClass, orphanings);
+    return -1;
+  }
+
+  #takeFromEnd(sizeClass: number, slot: number, count: number): number {
+    const span = SPAN[sizeClass];
+    for (let block = count - span; block >= 0; block -= span) {
+      if (this.#load(block, STATE) === FREE && this.#claim(block, span, sizeClass, slot)) {
+        return block;
+      }
+    }
     return -1;
   }
 

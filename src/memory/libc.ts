@@ -17,10 +17,13 @@ const PROT_READ_WRITE = 1 | 2;
 const MAP_SHARED = 1;
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
-const LOCK_RELEASE = 8;
 const ENOSPC = 28;
 const MAP_FAILED = 0xffffffffffffffffn;
 
+/**
+ * A worker thread that is terminated runs no more code, so its mappings stay until the process
+ * ends: address space, and the pages of a store that is destroyed meanwhile.
+ */
 export interface Mapping {
   readonly buffer: ArrayBuffer;
   unmap(): void;
@@ -32,9 +35,6 @@ export interface Libc {
   reserve(fd: number, bytes: number): "ok" | "no space";
   /** Takes the lock of this open file unless somebody has it. The kernel drops it on death. */
   tryLock(fd: number): boolean;
-  /** Waits for the lock; only ever held for a moment. */
-  lock(fd: number): void;
-  unlock(fd: number): void;
 }
 
 let loaded: Libc | undefined;
@@ -87,13 +87,5 @@ function load(): Libc {
       throw new SituError("SITU_NO_MEMORY", `reserving ${bytes} bytes failed: errno ${error}`);
     },
     tryLock: (fd) => flock(fd, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0,
-    lock(fd) {
-      while (flock(fd, LOCK_EXCLUSIVE) !== 0) {
-        // Interrupted by a signal: ask again.
-      }
-    },
-    unlock(fd) {
-      flock(fd, LOCK_RELEASE);
-    },
   };
 }

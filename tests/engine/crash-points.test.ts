@@ -196,6 +196,35 @@ describe.each(SHARINGS)("crash points: %s", (sharing) => {
 });
 
 describe("crash points of the recovery", () => {
+  test("what was installed and has been changed since is left alone", () => {
+    let changedSince = 0;
+    for (let k = 1; ; k++) {
+      let died = true;
+      withStage("mapped files", (stage) => {
+        const survivor = stage.store.open();
+        died = stage.commitAndDie(k, "after");
+        // Installed and unlocked already, while the rest is still waiting for its recovery.
+        const { memory } = stage.store;
+        const open = stage.accounts.filter((account) => lockOf(memory, account) === 0);
+        for (const account of open) transact(survivor, (tx) => addTo(tx, account, 1_000));
+        if (open.length < stage.accounts.length) changedSince += open.length;
+        survivor.sweep();
+        const balances = stage.accounts.map((account) => balanceOf(readObject(survivor, account)));
+        const since = balances.map((_, index) =>
+          open.includes(stage.accounts[index]) ? 1_000 : 0,
+        );
+        const before = balances.map((balance, index) => balance - since[index]);
+        expect([
+          [100, 100, 100],
+          [30, 220, 110],
+        ]).toContainEqual(before);
+      });
+      if (!died) break;
+      expect(k).toBeLessThan(MOST_STEPS);
+    }
+    expect(changedSince).toBeGreaterThan(2);
+  });
+
   test("the recoverer dies at any of its steps, for any step of the commit: a third finishes", () => {
     let pairs = 0;
     for (let k = 1; ; k++) {

@@ -17,11 +17,14 @@ export class FileLockLeases implements Leases {
   }
 
   tryAcquire(slot: number): boolean {
-    return libc().tryLock(this.#file(slot));
+    if (libc().tryLock(this.#file(slot))) return true;
+    this.#forget(slot);
+    return false;
   }
 
+  /** Closing the file gives the lock back. */
   release(slot: number): void {
-    libc().unlock(this.#file(slot));
+    this.#forget(slot);
   }
 
   close(): void {
@@ -29,7 +32,14 @@ export class FileLockLeases implements Leases {
     this.#files.clear();
   }
 
-  /** Opened once and kept: each instance has files, and therefore locks, of its own. */
+  #forget(slot: number): void {
+    const fd = this.#files.get(slot);
+    if (fd === undefined) return;
+    this.#files.delete(slot);
+    closeSync(fd);
+  }
+
+  /** Each instance opens the files, and therefore holds the locks, for itself. */
   #file(slot: number): number {
     let fd = this.#files.get(slot);
     if (fd === undefined) {

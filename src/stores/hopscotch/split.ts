@@ -101,7 +101,8 @@ export class Splitter {
         });
       } catch (error) {
         // No memory, or a stopped process in the way: chains serve until somebody can split.
-        if (!(error instanceof SituError)) throw error;
+        if (error instanceof SituError) return;
+        throw error;
       }
     }
   }
