@@ -8,6 +8,8 @@ import { isMainThread } from "node:worker_threads";
 import { Executor } from "../engine/executor.ts";
 import { DescriptorLeases } from "../engine/leases/descriptor.ts";
 import { FileLockLeases } from "../engine/leases/file-lock.ts";
+import type { Leases } from "../engine/leases/leases.ts";
+import { holderOf, isClaimed } from "../engine/slot.ts";
 import {
   CONTROL_PREFIX_BYTES,
   controlBytes,
@@ -71,11 +73,7 @@ function guarded<T>(attached: Attached, use: (attached: Attached) => T): T {
   }
 }
 
-function attached(
-  memory: StoreMemory,
-  leases: FileLockLeases | DescriptorLeases,
-  fresh: boolean,
-): Attached {
+function attached(memory: StoreMemory, leases: Leases, fresh: boolean): Attached {
   try {
     return { executor: explained("the slots", () => Executor.open(memory, leases)), fresh };
   } catch (error) {
@@ -228,23 +226,35 @@ function threadSizes(geometry: Geometry): Map<string, number> {
   return sizes;
 }
 
-export function refuseIfInUse(path: string, identity: Identity): void {
-  const segments = new MappedSegments(memoryFolder(identity));
-  const leases = new FileLockLeases(memoryFolder(identity));
-  let memory: StoreMemory | undefined;
+/** Refuses if an executor of this machine, or a thread of this process, has the store open. */
+export function refuseIfInUse(path: string, identity: Identity | undefined): void {
+  const buffers = sharedBuffers(path);
+  if (buffers !== undefined) {
+    const leases = new DescriptorLeases(buffers.get(LEASES_NAME)!);
+    refuseIfHeld(path, joinThreads(new ThreadSegments(buffers), buffers), leases);
+  }
+  if (identity === undefined) return;
+  const folder = memoryFolder(identity);
   try {
-    memory = findControl(segments);
-    if (memory === undefined) return;
-    const executor = Executor.open(memory, leases);
-    executor.sweep();
-    const others = executor.holders().filter(({ slot }) => slot !== executor.slot);
-    executor.close();
-    if (others.length === 0) return;
-    const pids = [...new Set(others.map(({ pid }) => pid))].join(", ");
-    throw new SituError("SITU_IN_USE", `the store at ${path} is open in process ${pids}`);
+    const memory = findControl(new MappedSegments(folder));
+    if (memory !== undefined) refuseIfHeld(path, memory, new FileLockLeases(folder));
   } catch (error) {
     // A store that is damaged or of another layout can be destroyed all the same.
     const code = error instanceof SituError ? error.code : undefined;
     if (code !== "SITU_CORRUPT" && code !== "SITU_LAYOUT") throw error;
   }
+}
+
+/** Asks for the leases of all claimed slots; who cannot get one has found a living executor. */
+function refuseIfHeld(path: string, memory: StoreMemory, leases: Leases): void {
+  const pids = new Set<number>();
+  for (let slot = 0; slot < memory.control.geometry.slots; slot++) {
+    if (!isClaimed(memory.control, slot)) continue;
+    if (leases.tryAcquire(slot)) leases.release(slot);
+    else pids.add(holderOf(memory.control, slot).pid);
+  }
+  leases.close();
+  memory.close();
+  if (pids.size === 0) return;
+  throw new SituError("SITU_IN_USE", `the store at ${path} is open in process ${[...pids].join()}`);
 }

@@ -1,6 +1,5 @@
 /** Opening and destroying stores: where a user starts. */
 
-import { existsSync } from "node:fs";
 import { unshareBuffers } from "../memory/thread-segments.ts";
 import { attach, refuseIfInUse } from "./attach.ts";
 import { createCatalogue } from "./catalogue.ts";
@@ -23,8 +22,9 @@ export async function open(options: OpenOptions): Promise<Database> {
 /** Removes a store that nobody has open, memory and all. */
 export async function destroy(path: string): Promise<void> {
   const { path: folder } = settingsOf({ path, sharing: "threads" });
+  refuseIfInUse(folder, undefined);
   unshareBuffers(folder);
-  if (!existsSync(folder)) return;
+  if (readIdentity(folder) === undefined) return;
   await withOpenLock(folder, () => {
     const identity = readIdentity(folder);
     if (identity === undefined) return;

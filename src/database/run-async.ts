@@ -6,7 +6,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Executor } from "../engine/executor.ts";
-import { gaveUp, isCallersOwn, storeFull } from "../engine/run.ts";
+import { gaveUp, isCallersOwn, storeFull, throwIfFatal } from "../engine/run.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { lockOwner } from "../memory/object.ts";
 import { nowMs, sleep } from "../runtime/clock.ts";
@@ -62,7 +62,7 @@ export class AsyncRunner {
       for (let attempt = 1; ; attempt++) {
         const outcome = await this.#attempt(body, tx, limits.timeoutMs, expiry);
         if (outcome.done) return outcome.result;
-        if (tx.fatal !== undefined) throw tx.fatal.error;
+        throwIfFatal(executor, tx);
         if (tx.exhausted && !this.#reclaim(tx)) throw storeFull(executor, tx);
         expiry.check();
         if (attempt >= MAX_ATTEMPTS) throw gaveUp(executor, tx, limits.timeoutMs);

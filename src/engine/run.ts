@@ -36,7 +36,7 @@ export function runSync<A, T>(
       } catch (error) {
         if (isCallersOwn(executor, tx, error)) throw error;
       }
-      if (tx.fatal !== undefined) throw tx.fatal.error;
+      throwIfFatal(executor, tx);
       if (attempt === 1) executor.backoff.begin(timeoutMs);
       if (tx.exhausted) {
         tx.clear();
@@ -68,6 +68,11 @@ export function isCallersOwn(executor: Executor, tx: Transaction, error: unknown
   // Kept for a debugger: this is what the zombie saw.
   tx.zombieError = error;
   return false;
+}
+
+/** The error of an operation that failed half-way, if it is to be believed. */
+export function throwIfFatal(executor: Executor, tx: Transaction): void {
+  if (tx.fatal !== undefined && executor.committer.isValid(tx)) throw tx.fatal.error;
 }
 
 export function storeFull(executor: Executor, tx: Transaction): SituError {

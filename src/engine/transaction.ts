@@ -62,6 +62,8 @@ import { copyWords } from "./journal.ts";
 import { CONFLICT, EXHAUSTED, isSignal } from "./signals.ts";
 import { CONFLICTS } from "./slot.ts";
 
+let serials = 0;
+
 export class Transaction {
   readonly executor: Executor;
   readonly set = new AccessSet();
@@ -74,6 +76,8 @@ export class Transaction {
   metEntry = -1;
   /** A signal was thrown: the attempt cannot commit, even if the body swallowed the signal. */
   doomed = false;
+  /** Tells this attempt from every other one of this thread. */
+  serial = 0;
   /** No memory was left for this attempt. */
   exhausted = false;
   /** Past the commit point, whatever is thrown after it. */
@@ -97,6 +101,8 @@ export class Transaction {
 
   clear(): void {
     if (this.allocated) this.#returnCells();
+    serials = (serials + 1) | 0;
+    this.serial = serials;
     this.set.clear();
     this.views = this.set.arena;
     this.metLock = 0;
@@ -126,6 +132,15 @@ export class Transaction {
     this.views = region;
     this.at = word + HEADER_WORDS;
     return entry;
+  }
+
+  /** Opens an object again that was only read so far; false if it was written. */
+  reopen(entry: number): boolean {
+    const { words } = this.set;
+    if (words[entry + BUFFER] >= 0) return false;
+    this.views = this.set.regionOf(entry);
+    this.at = words[entry + WORD] + HEADER_WORDS;
+    return true;
   }
 
   /** Whether all that was read since `open` belongs to one version. */

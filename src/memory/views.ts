@@ -12,24 +12,18 @@ const NOTHING = new ArrayBuffer(0);
 export class Views {
   /** The id of the region, or -1 for private memory. */
   readonly id: number;
-  i32: Int32Array;
-  u16: Uint16Array;
-  u8: Uint8Array;
-  f64: Float64Array;
-  i64: BigInt64Array;
-  u64: BigUint64Array;
+  i32!: Int32Array;
+  u16!: Uint16Array;
+  u8!: Uint8Array;
+  f64!: Float64Array;
+  i64!: BigInt64Array;
+  u64!: BigUint64Array;
   /** For strings: Buffer's native slices and writes. */
-  bytes: Buffer;
+  bytes!: Buffer;
 
   constructor(buffer: ArrayBufferLike, id = -1) {
     this.id = id;
-    this.i32 = new Int32Array(buffer);
-    this.u16 = new Uint16Array(buffer);
-    this.u8 = new Uint8Array(buffer);
-    this.f64 = new Float64Array(buffer);
-    this.i64 = new BigInt64Array(buffer);
-    this.u64 = new BigUint64Array(buffer);
-    this.bytes = Buffer.from(buffer as ArrayBuffer);
+    this.reset(buffer);
   }
 
   reset(buffer: ArrayBufferLike): void {

@@ -37,6 +37,8 @@ export interface Store<Row, Key> {
   /** Lock-free: one consistent read, linearizable, waits for no transaction but an installing one. */
   get(key: Key): Row | undefined;
   read(tx: Transaction, key: Key): Row | undefined;
+  /** Says that the key will be read soon, so that memory can be asked for several at once. */
+  touch(tx: Transaction, key: Key): void;
   has(tx: Transaction, key: Key): boolean;
   /** Adds the row; false if its key is present, and then nothing is changed. */
   insert(tx: Transaction, row: Row): boolean;

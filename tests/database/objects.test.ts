@@ -1,5 +1,7 @@
 /** FaRM's objects: allocate, read, write, free, through pointers that outlive their objects. */
 
+import assert from "node:assert/strict";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { bytes, pointer, u32 } from "../../src/database/fields.ts";
@@ -8,7 +10,7 @@ import { regionIdOf, wordOf } from "../../src/memory/address.ts";
 import { Pointer } from "../../src/memory/pointer.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { failure, failureSync, MIB, seed, temporaryStores } from "../helpers/store.ts";
+import { check, failure, failureSync, MIB, seed, temporaryStores } from "../helpers/store.ts";
 import { startChild } from "../helpers/store-workers.ts";
 
 const stores = temporaryStores();
@@ -179,6 +181,91 @@ describe("one object", () => {
       tx.write(p, new Uint8Array([before + 1]));
     });
     expect([runs, db.readObject(p)[0]]).toEqual([2, 6]);
+  });
+});
+
+describe("objects against a model", () => {
+  interface Step {
+    readonly kind: "alloc" | "array" | "write" | "read" | "free";
+    readonly which: number;
+    readonly size: number;
+  }
+  const step = fc.record<Step>({
+    kind: fc.constantFrom("alloc", "array", "write", "write", "write", "read", "free"),
+    which: fc.nat(1_000),
+    size: fc.oneof(fc.integer({ min: 1, max: 80 }), fc.integer({ min: 1, max: 9_000 })),
+  });
+  const transactions = fc.array(
+    fc.record({ steps: fc.array(step, { maxLength: 20 }), thrownAway: fc.boolean() }),
+    { maxLength: 20 },
+  );
+
+  /** What an object, or an element of an array, should hold; and the pointer that frees it. */
+  interface Known {
+    readonly pointer: Pointer;
+    readonly owner: Pointer;
+    content: Uint8Array;
+  }
+
+  it("any sequence of allocations, partial writes, reads and frees, some thrown away", async () => {
+    const db = await opened(stores.folder(), 32 * MIB);
+    const other = await opened(db.path);
+    class Thrown extends Error {}
+    check(
+      fc.property(transactions, (all) => {
+        let model: Known[] = [];
+        const freed: Pointer[] = [];
+        for (const [number, { steps, thrownAway }] of all.entries()) {
+          const next = model.map((known) => ({ ...known, content: known.content.slice() }));
+          const gone: Pointer[] = [];
+          try {
+            (number % 2 === 0 ? db : other).transactSync((tx) => {
+              for (const { kind, which, size } of steps) {
+                const known = next[which % Math.max(next.length, 1)];
+                if (kind === "alloc") {
+                  const pointer = tx.alloc(size);
+                  next.push({ pointer, owner: pointer, content: new Uint8Array(size) });
+                } else if (kind === "array") {
+                  const owner = tx.allocArray(1 + (size % 50), 3);
+                  for (const index of [0, 1, 2]) {
+                    const pointer = owner.at(index);
+                    next.push({ pointer, owner, content: new Uint8Array(pointer.size) });
+                  }
+                } else if (known !== undefined && kind === "write") {
+                  const part = data(which % (known.content.length + 1), size);
+                  tx.write(known.pointer, part);
+                  known.content.set(part);
+                } else if (known !== undefined && kind === "free") {
+                  tx.free(known.owner);
+                  for (let at = next.length - 1; at >= 0; at--) {
+                    if (next[at].owner !== known.owner) continue;
+                    gone.push(next[at].pointer);
+                    next.splice(at, 1);
+                  }
+                } else if (known !== undefined) {
+                  assert.deepEqual(tx.read(known.pointer), known.content);
+                }
+              }
+              for (const { pointer, content } of next) assert.deepEqual(tx.read(pointer), content);
+              if (thrownAway) throw new Thrown();
+            });
+            model = next;
+            freed.push(...gone);
+          } catch (error) {
+            if (!(error instanceof Thrown)) throw error;
+          }
+          for (const { pointer, content } of model) {
+            assert.deepEqual(db.readObject(pointer), content);
+            assert.deepEqual(other.readObject(pointer), content);
+          }
+          for (const pointer of freed) assert.throws(() => other.readObject(pointer), SituError);
+        }
+        for (const owner of new Set(model.map((known) => known.owner))) {
+          db.transactSync((tx) => tx.free(owner));
+        }
+      }),
+      60,
+    );
   });
 });
 

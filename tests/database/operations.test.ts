@@ -1,10 +1,12 @@
 /** What get, getMany, has, insert, put, update and delete mean; in transactSync and in transact. */
 
+import assert from "node:assert/strict";
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { i64, str, u32 } from "../../src/database/fields.ts";
+import { bool, bytes, f64, i64, str, u8, u16, u32 } from "../../src/database/fields.ts";
 import { table } from "../../src/database/table.ts";
-import { failure, failureSync, temporaryStores } from "../helpers/store.ts";
+import { check, failure, failureSync, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
@@ -210,5 +212,106 @@ describe.each([
       tx.put(Log, { id: 1, text: "put 1" });
     });
     expect([db.get(Account, 1), db.get(Log, 1)]).toEqual([row(1), { id: 1, text: "put 1" }]);
+  });
+});
+
+/** Rows of many fields, changed field by field, several of them in one bucket. */
+describe("updates of single fields against a model", () => {
+  const narrow = {
+    id: u32(),
+    a: u8(),
+    b: u16(),
+    c: str(7),
+    d: f64(),
+    e: bool(),
+    f: i64(),
+    g: bytes(5),
+  };
+  const tables = {
+    "rows in their buckets": table("fields", narrow, { key: "id" }),
+    "rows as objects": table("fields", { ...narrow, c: str() }, { key: "id" }),
+  };
+  const values = {
+    a: fc.nat(255),
+    b: fc.nat(65_535),
+    c: fc.string({ maxLength: 7 }),
+    d: fc.double(),
+    e: fc.boolean(),
+    f: fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n),
+    g: fc.uint8Array({ maxLength: 5 }),
+  };
+  const row = fc.record({ id: fc.nat(11), ...values });
+  const changes = fc.record(values, { requiredKeys: [] });
+  const operation = fc.oneof(
+    fc.record({ kind: fc.constant("put" as const), row }),
+    fc.record({ kind: fc.constant("update" as const), id: fc.nat(11), changes }),
+    fc.record({ kind: fc.constant("update" as const), id: fc.nat(11), changes }),
+    fc.record({ kind: fc.constant("delete" as const), id: fc.nat(11) }),
+    fc.record({ kind: fc.constant("get" as const), id: fc.nat(11) }),
+  );
+  const steps = fc.array(
+    fc.record({ operations: fc.array(operation, { maxLength: 12 }), thrownAway: fc.boolean() }),
+    { maxLength: 25 },
+  );
+  type FullRow = {
+    id: number;
+    a: number;
+    b: number;
+    c: string;
+    d: number;
+    e: boolean;
+    f: bigint;
+    g: Uint8Array;
+  };
+
+  it.each(Object.keys(tables))("%s", async (name) => {
+    const Many = tables[name as keyof typeof tables];
+    const path = stores.folder();
+    const handles = [
+      await stores.open({ path, tables: [Many] }),
+      await stores.open({ path, tables: [Many] }),
+    ];
+    class Thrown extends Error {}
+    let model = new Map<number, FullRow>();
+    check(
+      fc.property(steps, (all) => {
+        handles[0].transactSync((tx) => {
+          for (const id of model.keys()) tx.delete(Many, id);
+        });
+        model = new Map();
+        for (const [number, { operations, thrownAway }] of all.entries()) {
+          const next = new Map(model);
+          try {
+            handles[number % 2].transactSync((tx) => {
+              for (const each of operations) {
+                const id = each.kind === "put" ? each.row.id : each.id;
+                const before = next.get(id);
+                if (each.kind === "put") {
+                  tx.put(Many, each.row);
+                  next.set(id, { ...each.row });
+                } else if (each.kind === "delete") {
+                  assert.equal(tx.delete(Many, id), next.delete(id));
+                } else if (each.kind === "update" && before !== undefined) {
+                  tx.update(Many, id, each.changes);
+                  next.set(id, { ...before, ...each.changes });
+                }
+                assert.deepEqual(tx.get(Many, id), next.get(id));
+              }
+              if (number % 3 === 0) {
+                for (let id = 0; id < 12; id++) assert.deepEqual(tx.get(Many, id), next.get(id));
+              }
+              if (thrownAway) throw new Thrown();
+            });
+            model = next;
+          } catch (error) {
+            if (!(error instanceof Thrown)) throw error;
+          }
+          for (const db of handles) {
+            for (let id = 0; id < 12; id++) assert.deepEqual(db.get(Many, id), model.get(id));
+          }
+        }
+      }),
+      60,
+    );
   });
 });

@@ -88,13 +88,14 @@ describe("SIGKILL at every step", () => {
       const steps = await stepsOf(lane, "victim");
       expect(steps).toBeGreaterThan(15);
       expect(steps).toBeLessThan(MOST_STEPS);
-      for (let step = 1; step <= steps; step++) {
+      // "After" differs from "before the next" only in plain stores; tests/engine/ tries them all.
+      for (let step = 1; step <= steps; step += when === "before" ? 1 : 2) {
         const { signal } = await lane.run({ role: "victim", step, when });
         expect(signal, `${when} step ${step} of ${steps}`).toBe("SIGKILL");
         await lane.check(`killed ${when} step ${step} of ${steps}`);
       }
-      expect(lane.outcomes.done).toBeGreaterThan(5);
-      expect(lane.outcomes["not done"]).toBeGreaterThan(5);
+      expect(lane.outcomes.done).toBeGreaterThan(3);
+      expect(lane.outcomes["not done"]).toBeGreaterThan(3);
     });
   });
 
@@ -126,7 +127,7 @@ describe("SIGKILL at every step", () => {
     timeout: 60_000,
   }, async () => {
     let steps = Number.POSITIVE_INFINITY;
-    for (let step = 0; step <= steps; step += step < 12 ? 1 : Math.ceil(steps / 12)) {
+    for (let step = 0; step <= steps; step += step < 8 ? 1 : Math.ceil(steps / 8)) {
       const lane = new Lane();
       try {
         const ended = await lane.run({ role: "recoverer", step, when: "before" });

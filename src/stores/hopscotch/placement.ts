@@ -30,7 +30,7 @@ export class Placement {
   /** The place that was found: bucket or block, already writable, tag set; and the slot's data. */
   holder = -1;
   slotAt = 0;
-  /** How many blocks the home's chain has, if the pair had to go there; else 0. */
+  /** How many blocks the home's chain has, if it got a new one for the pair; else 0. */
   chainBlocks = 0;
 
   constructor(geometry: Geometry) {
@@ -126,7 +126,6 @@ export class Placement {
     const { set } = tx;
     const bucket = this.#bucket(tx, region, base, home);
     const blocks = this.chainOf(tx, bucket);
-    this.chainBlocks = Math.max(blocks.length, 1);
     let block = blocks[0] ?? -1;
     let slot = block < 0 ? -1 : emptyBlockSlot(tx, block);
     if (slot < 0) {
