@@ -82,8 +82,7 @@ export function situTransfer(db: Bank, keys: Int32Array, first = 0): SyncContest
         const to = first + keys[cursor + 1];
         cursor = (cursor + 2) & mask;
         sum += db.transactSync((tx) => {
-          const payer = tx.get(accounts, from);
-          const payee = tx.get(accounts, to);
+          const [payer, payee] = tx.getMany(accounts, [from, to]);
           if (payer === undefined || payee === undefined) throw new Error("situ lost a row");
           tx.update(accounts, from, { balance: payer.balance - 1n });
           tx.update(accounts, to, { balance: payee.balance + 1n });

@@ -27,8 +27,9 @@ export function runSync<A, T>(
   executor.enter();
   try {
     let reclaims = 0;
+    // Every run leaves its transaction clear: see below.
     for (let attempt = 1; ; attempt++) {
-      tx.clear();
+      if (attempt > 1) tx.clear();
       try {
         const result = body(argument);
         if (isThenable(result)) throw asyncBody(result);

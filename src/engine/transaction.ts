@@ -64,6 +64,11 @@ import { CONFLICTS } from "./slot.ts";
 
 let serials = 0;
 
+function nextSerial(): number {
+  serials = (serials + 1) | 0;
+  return serials;
+}
+
 export class Transaction {
   readonly executor: Executor;
   readonly set = new AccessSet();
@@ -77,7 +82,7 @@ export class Transaction {
   /** A signal was thrown: the attempt cannot commit, even if the body swallowed the signal. */
   doomed = false;
   /** Tells this attempt from every other one of this thread. */
-  serial = 0;
+  serial = nextSerial();
   /** No memory was left for this attempt. */
   exhausted = false;
   /** Past the commit point, whatever is thrown after it. */
@@ -101,8 +106,7 @@ export class Transaction {
 
   clear(): void {
     if (this.allocated) this.#returnCells();
-    serials = (serials + 1) | 0;
-    this.serial = serials;
+    this.serial = nextSerial();
     this.set.clear();
     this.views = this.set.arena;
     this.metLock = 0;
@@ -189,18 +193,27 @@ export class Transaction {
    */
   writableWindow(entry: number, from: number, to: number, words: number): number {
     const { set } = this;
+    const isNew = set.words[entry + BUFFER] < 0;
+    const at = this.overwritableWindow(entry, from, to, words);
+    if (!isNew) return at;
+    const { i32 } = set.regionOf(entry);
+    const source = set.words[entry + WORD] + HEADER_WORDS;
+    const arena = set.arena.i32;
+    for (let i = from; i < to; i++) arena[at + i] = i32[source + i];
+    if (!this.#isCurrent(entry)) this.conflict(entry);
+    return at;
+  }
+
+  /** The same for words that the caller will overwrite, all of them: nothing is copied. */
+  overwritableWindow(entry: number, from: number, to: number, words: number): number {
+    const { set } = this;
     if (set.words[entry + BUFFER] >= 0) {
       if ((set.words[entry + KIND] & WINDOW) !== 0) this.#widen(entry);
       set.markDirty(entry, from, to);
       return set.words[entry + BUFFER];
     }
-    const { i32 } = set.regionOf(entry);
-    const source = set.words[entry + WORD] + HEADER_WORDS;
     const at = set.window(entry, from, to, words);
-    const arena = set.arena.i32;
-    for (let i = from; i < to; i++) arena[at + i] = i32[source + i];
     set.mark(entry, READ | WRITE);
-    if (!this.#isCurrent(entry)) this.conflict(entry);
     return at;
   }
 

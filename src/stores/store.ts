@@ -24,10 +24,11 @@ export interface RowCodec<Row, Key> {
   decode(views: Views, at: number, words: number): Row;
   /**
    * Checks the types of some fields of a row of fixed size, and says which words of the row they
-   * lie in: the first in the upper half of the number, the one after the last in the lower.
+   * lie in: the first (16 bits), the one after the last (15 bits), and a bit that says that all
+   * these words are one field's, and lie at their place in the scratch area already.
    */
-  patchRange(changes: Partial<Row>): number;
-  /** Applies fields that `patchRange` has checked, in place. */
+  checkChanges(changes: Partial<Row>): number;
+  /** Applies fields that `checkChanges` has checked, in place. */
   patch(views: Views, at: number, changes: Partial<Row>): void;
   /** A row with some fields changed, none of them part of the key; `encode` checks their types. */
   merge(row: Row, changes: Partial<Row>): Row;

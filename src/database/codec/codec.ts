@@ -206,7 +206,7 @@ interface Generated<Row, Key> {
   matches(views: Views, at: number): boolean;
   encode(row: Row): number;
   decode(views: Views, at: number, words: number): Row;
-  patchRange(changes: Partial<Row>): number;
+  checkChanges(changes: Partial<Row>): number;
   patch(views: Views, at: number, changes: Partial<Row>): void;
   merge(row: Row, changes: Partial<Row>): Row;
 }
@@ -274,8 +274,9 @@ return {
     for (const name in changes) if (keys.has(name)) keyField(${label}, name);
     return { ...row, ...changes };
   },
-  patchRange(changes) {
-    let from = ${layout.fixedBytes / 4}, to = 0;
+  checkChanges(changes) {
+    const views = scratch, at = 0;
+    let from = ${layout.fixedBytes / 4}, to = 0, count = 0;
     for (const name in changes) {
       const value = changes[name];
       switch (name) {
@@ -289,8 +290,11 @@ return {
             const first = offset >> 2;
             const last = Math.ceil((offset + widthOf(field)) / 4);
             const tooLong = lengthCheck(table, place, "value");
+            // A field that shares its words with others can only be written over the old row.
+            const whole = offset % 4 === 0 && widthOf(field) % 4 === 0;
             return (
               `case ${prop(name)}: ${check(table, name, field, "value")} ${tooLong} ` +
+              `${writer(table, place, "value")} count += ${whole ? 1 : 2}; ` +
               `if (${first} < from) from = ${first}; if (${last} > to) to = ${last}; break;`
             );
           })
@@ -298,7 +302,8 @@ return {
         default: unknownField(${label}, name);
       }
     }
-    return from < to ? (from << 16) | to : 0;
+    if (count === 0) return 0;
+    return (from << 16) | (to << 1) | (count === 1 ? 1 : 0);
   },
   patch(views, at, changes) {
     for (const name in changes) {

@@ -100,11 +100,18 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     if (!this.#search.find(tx, hash)) return false;
     if (this.#inline) {
       const { holder, slotAt } = this.#search;
-      const range = this.#codec.patchRange(changes);
-      const from = slotAt + (range >>> 16);
-      const to = slotAt + (range & 0xffff);
-      const at = tx.writableWindow(holder, from, to, this.#holderWords());
-      this.#codec.patch(tx.set.arena, at + slotAt, changes);
+      const range = this.#codec.checkChanges(changes);
+      const first = range >>> 16;
+      const end = (range >>> 1) & 0x7fff;
+      const words = this.#holderWords();
+      if ((range & 1) === 0) {
+        const at = tx.writableWindow(holder, slotAt + first, slotAt + end, words);
+        this.#codec.patch(tx.set.arena, at + slotAt, changes);
+      } else {
+        const at = tx.overwritableWindow(holder, slotAt + first, slotAt + end, words) + slotAt;
+        const source = this.#codec.scratch.i32;
+        for (let i = first; i < end; i++) tx.set.arena.i32[at + i] = source[i];
+      }
       return true;
     }
     const { row, rowEntry } = this.#search;
