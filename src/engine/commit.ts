@@ -111,7 +111,7 @@ export class Committer {
     for (;;) {
       const epochLow = this.#announce();
       const epochHigh = this.#epochHigh;
-      if (set.count > writes && !this.#validate(tx)) {
+      if (set.count > writes && !this.#validate(tx, READ | WRITE)) {
         this.#unlock(set, writes);
         return false;
       }
@@ -131,9 +131,9 @@ export class Committer {
     return true;
   }
 
-  /** Whether all that a transaction has read is still so; nothing is locked. */
+  /** Whether all that a transaction has read is still so; nothing is locked, so writes count too. */
   isValid(tx: Transaction): boolean {
-    return this.#validate(tx);
+    return this.#validate(tx, READ);
   }
 
   /** One object's consistent read needs no validation: it was true when it was read. */
@@ -141,7 +141,7 @@ export class Committer {
     const { words, end } = tx.set;
     let reads = 0;
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) reads += words[entry + KIND] & READ;
-    if (reads > 1 && !this.#validate(tx)) return false;
+    if (reads > 1 && !this.#validate(tx, READ)) return false;
     this.#executor.counters[this.#executor.counterBase + READ_ONLY_COMMITS]++;
     return true;
   }
@@ -221,11 +221,12 @@ export class Committer {
     }
   }
 
-  #validate(tx: Transaction): boolean {
+  /** Checks the entries of which, among the kinds in `mask`, only READ is set. */
+  #validate(tx: Transaction, mask: number): boolean {
     const { set } = tx;
     const { words, end } = set;
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
-      if ((words[entry + KIND] & (READ | WRITE)) !== READ) continue;
+      if ((words[entry + KIND] & mask) !== READ) continue;
       const { i32 } = set.regionOf(entry);
       const word = words[entry + WORD];
       const lock = loadAcquire(i32, word + LOCK);

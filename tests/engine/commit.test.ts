@@ -273,6 +273,29 @@ describe.each(SHARINGS)("commit: %s", (sharing) => {
     });
   });
 
+  test("the same when the body has written what it had read: nothing is locked yet", () => {
+    withStore((store) => {
+      const [one, two] = [store.open(), store.open()];
+      const [a, b] = createAccounts(one, 2, 50);
+      let runs = 0;
+      const sum = transact(one, (tx) => {
+        runs++;
+        const first = readAccount(tx, a);
+        addTo(tx, a, 0);
+        if (runs === 1) {
+          transact(two, (other) => {
+            addTo(other, a, -10);
+            addTo(other, b, 10);
+          });
+        }
+        const total = first + readAccount(tx, b);
+        if (total !== 100) throw new Error(`the bank is broken: ${total}`);
+        return total;
+      });
+      expect([sum, runs]).toEqual([100, 2]);
+    });
+  });
+
   test("a body that throws over a true state: the error is the caller's own, nothing is kept", () => {
     withStore((store) => {
       const one = store.open();
