@@ -19,7 +19,7 @@ export {
 } from "./database/fields.ts";
 export { destroy, open } from "./database/open.ts";
 export type { OpenOptions } from "./database/options.ts";
-export { type Table, table } from "./database/table.ts";
+export { type InferRow, type Table, table } from "./database/table.ts";
 export type { Transaction } from "./database/transaction.ts";
 export { Pointer } from "./memory/pointer.ts";
 export {

@@ -84,6 +84,13 @@ function attached(memory: StoreMemory, leases: Leases, fresh: boolean): Attached
 }
 
 function joinProcesses(settings: Settings): Attached {
+  if (sharedBuffers(settings.path) !== undefined) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${settings.path} is open among the threads of this process only: open it with ` +
+        `sharing: "threads"`,
+    );
+  }
   const known = readIdentity(settings.path);
   if (known === undefined) refuseIfNoRoom(settings.memoryDir, settings.memoryBytes);
   const identity = known ?? writeIdentity(settings.path, settings.memoryDir);
@@ -105,6 +112,8 @@ function joinProcesses(settings: Settings): Attached {
 function findControl(segments: MappedSegments): StoreMemory | undefined {
   if (!segments.has(CONTROL_NAME)) return undefined;
   const bytes = segments.bytesOf(CONTROL_NAME);
+  // Its creator died before it had a length; nothing else was made before it.
+  if (bytes === 0 && !segments.has(regionName(0))) return undefined;
   if (bytes < CONTROL_PREFIX_BYTES) {
     throw new SituError("SITU_CORRUPT", `${segments.place}/control has only ${bytes} bytes`);
   }
@@ -190,6 +199,12 @@ function joinProcessThreads(settings: Settings): Attached {
   let buffers = sharedBuffers(settings.path);
   const fresh = buffers === undefined;
   if (buffers === undefined) {
+    if (readIdentity(settings.path) !== undefined) {
+      throw new SituError(
+        "SITU_CONFIG",
+        `${settings.path} is a store that processes share: open it without sharing: "threads"`,
+      );
+    }
     if (!isMainThread) {
       throw new SituError(
         "SITU_UNSUPPORTED",

@@ -7,6 +7,7 @@ import { runSync } from "../engine/run.ts";
 import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import type { Pointer } from "../memory/pointer.ts";
+import { AssertionError } from "../runtime/assert.ts";
 import { type Holder, SituError } from "../runtime/errors.ts";
 import { MAX_TIMEOUT_MS, SWEEP_MS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { Store } from "../stores/store.ts";
@@ -76,7 +77,10 @@ export class Database implements Stores {
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS).unref();
   }
 
-  /** A row by its key: lock-free, never blocks a writer. */
+  /**
+   * A row by its key: lock-free, never blocks a writer. It waits only for a commit that is just
+   * being installed, and gives up with SITU_TIMEOUT if the committing process is stopped there.
+   */
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined {
     this.#check();
     return this.storeOf(table).get(key);
@@ -95,14 +99,21 @@ export class Database implements Stores {
   transactSync<T>(body: (tx: Transaction) => T, options?: TransactSyncOptions): T {
     this.#check();
     if (this.#insideSync || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
-    const timeoutMs = options === undefined ? this.#timeoutMs : this.#timeoutOf(options);
+    if (typeof body !== "function") throw notAFunction("transactSync", body);
+    let timeoutMs = this.#timeoutMs;
+    if (options !== undefined) {
+      checkOptions("transactSync", options, SYNC_OPTIONS);
+      timeoutMs = this.#timeoutOf(options);
+    }
+    // Only asynchronous transactions can be under way here: one whose stack overflowed is not.
+    if (this.#running.size === 0) this.#executor.forgetRunning();
     this.#insideSync = true;
-    this.#tx.begin(timeoutMs);
     try {
+      this.#tx.begin(timeoutMs);
       return runSync(this.#executor, this.#engineTx, timeoutMs, body, this.#tx);
     } finally {
-      this.#tx.end(ENDED);
       this.#insideSync = false;
+      this.#tx.end(ENDED);
       this.#maintain();
     }
   }
@@ -115,6 +126,8 @@ export class Database implements Stores {
     this.#check();
     this.#asyncSeen = true;
     if (this.#insideSync || isInsideTransaction(this)) throw nested();
+    if (typeof body !== "function") throw notAFunction("transact", body);
+    checkOptions("transact", options, ASYNC_OPTIONS);
     const timeoutMs = this.#timeoutOf(options);
     const running = this.#async.run<T>(body, { timeoutMs, signal: options.signal });
     this.#running.add(running);
@@ -130,6 +143,7 @@ export class Database implements Stores {
     this.#check();
     const { control } = this.#executor.memory;
     const { blocks } = this.#executor.slabs;
+    this.#executor.sweep();
     const counters = COUNTERS.map((name) => [name, counterSum(control, name)]);
     return {
       executors: this.#executor.holders(),
@@ -181,24 +195,65 @@ export class Database implements Stores {
     throw new SituError("SITU_CLOSED", `the database at ${this.path} is closed: open it again`);
   }
 
-  #timeoutOf({ timeoutMs = this.#timeoutMs }: TransactSyncOptions): number {
-    if (timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
+  #timeoutOf(options: TransactSyncOptions): number {
+    const { timeoutMs = this.#timeoutMs } = options;
+    if (typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS) {
+      return timeoutMs;
+    }
     throw new SituError(
       "SITU_CONFIG",
-      `timeoutMs is from 1 to ${MAX_TIMEOUT_MS}, not ${timeoutMs}`,
+      `timeoutMs is a number up to ${MAX_TIMEOUT_MS}, not ${String(timeoutMs)}`,
     );
   }
 
+  /** Work that can wait. Its failure is not the failure of the transaction that came before it. */
   #maintain(): void {
-    for (let i = 0; i < this.#opened.length; i++) this.#opened[i].maintain();
+    try {
+      for (let i = 0; i < this.#opened.length; i++) this.#opened[i].maintain();
+    } catch (error) {
+      if (error instanceof AssertionError) throw error;
+    }
   }
 
+  /** The same for the timer, where nobody could catch it: the next round tries again. */
   #sweep(): void {
-    this.#executor.sweep();
-    const { blocks } = this.#executor.slabs;
-    const free = blocks.limit - blocks.count + blocks.freeUnits();
-    if (free < blocks.limit * LOW_MEMORY) this.#executor.slabs.releaseEmptyBlocks();
+    try {
+      this.#executor.sweep();
+      const { blocks } = this.#executor.slabs;
+      const free = blocks.limit - blocks.count + blocks.freeUnits();
+      if (free < blocks.limit * LOW_MEMORY) this.#executor.slabs.releaseEmptyBlocks();
+    } catch (error) {
+      if (error instanceof AssertionError) throw error;
+    }
   }
+}
+
+const SYNC_OPTIONS = ["timeoutMs"];
+const ASYNC_OPTIONS = ["timeoutMs", "signal"];
+
+function checkOptions(call: string, options: object, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${call}: the options are an object, such as { timeoutMs: 500 }`,
+    );
+  }
+  for (const name of Object.keys(options)) {
+    if (known.includes(name)) continue;
+    const names = known.join(" and ");
+    throw new SituError("SITU_CONFIG", `${call} has no option ${name}; it has ${names}`);
+  }
+  const { signal } = options as TransactOptions;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${call}: signal is an AbortSignal, as in controller.signal`,
+    );
+  }
+}
+
+function notAFunction(call: string, body: unknown): SituError {
+  return new SituError("SITU_TYPE", `${call} takes a function that gets tx, not ${typeof body}`);
 }
 
 function nested(): SituError {

@@ -59,7 +59,9 @@ export function settingsOf(options: OpenOptions): Settings {
   for (const name of Object.keys(options)) {
     if (!KNOWN.includes(name)) refuse(`unknown option ${name}; there are ${KNOWN.join(", ")}`);
   }
-  if (typeof options.path !== "string" || options.path === "") refuse("path is a folder's name");
+  if (typeof options.path !== "string" || options.path === "") {
+    throw new SituError("SITU_CONFIG", "path is the name of a folder");
+  }
   const tables = options.tables ?? [];
   if (!Array.isArray(tables) || tables.some((table) => typeof table?.ordinal !== "number")) {
     refuse("tables is a list of what table() returns");

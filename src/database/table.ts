@@ -20,6 +20,9 @@ export type ChangesOf<F extends Fields, K> = Partial<
   Omit<RowOf<F>, K extends readonly (infer N)[] ? N & string : K & string>
 >;
 
+/** The rows of a table, for functions of your own: `InferRow<typeof Account>`. */
+export type InferRow<T> = T extends Table<infer Row, infer _Key, infer _Changes> ? Row : never;
+
 declare const rowType: unique symbol;
 
 export interface Table<Row = unknown, Key = unknown, Changes = unknown> {

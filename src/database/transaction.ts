@@ -44,7 +44,7 @@ export class Transaction {
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined {
     const store = this.#enter(table);
-    const from = this.#tx.set.count;
+    const from = this.#tx.set.end;
     const row = store.read(this.#tx, key);
     this.#trace(table, key, from);
     return row;
@@ -52,6 +52,9 @@ export class Transaction {
 
   getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
     const store = this.#enter(table);
+    if (typeof keys?.[Symbol.iterator] !== "function" || typeof keys === "string") {
+      throw new SituError("SITU_TYPE", `getMany(${table.name}, …) takes a list of keys`);
+    }
     const wanted = Array.isArray(keys) ? (keys as readonly Key[]) : [...keys];
     // All are asked for before the first is waited for: memory is slow, but answers side by side.
     for (let i = 0; i < wanted.length; i++) store.touch(this.#tx, wanted[i]);
@@ -62,7 +65,7 @@ export class Transaction {
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
     const store = this.#enter(table);
-    const from = this.#tx.set.count;
+    const from = this.#tx.set.end;
     const found = store.has(this.#tx, key);
     this.#trace(table, key, from);
     return found;
@@ -71,7 +74,7 @@ export class Transaction {
   /** Adds a row; fails with SITU_EXISTS if its key is taken. */
   insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
     const store = this.#enter(table);
-    const from = this.#tx.set.count;
+    const from = this.#tx.set.end;
     const added = store.insert(this.#tx, row);
     this.#trace(table, undefined, from, row);
     if (!added) throw exists(table, row);
@@ -80,7 +83,7 @@ export class Transaction {
   /** Adds a row, or replaces the one with its key. */
   put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
     const store = this.#enter(table);
-    const from = this.#tx.set.count;
+    const from = this.#tx.set.end;
     store.put(this.#tx, row);
     this.#trace(table, undefined, from, row);
   }
@@ -92,7 +95,7 @@ export class Transaction {
     changes: NoInfer<Changes>,
   ): void {
     const store = this.#enter(table);
-    const from = this.#tx.set.count;
+    const from = this.#tx.set.end;
     const found = store.update(this.#tx, key, changes as Partial<Row>);
     this.#trace(table, key, from);
     if (!found) throw missing(table, key);
@@ -101,7 +104,7 @@ export class Transaction {
   /** Removes a row; says whether there was one. */
   delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
     const store = this.#enter(table);
-    const from = this.#tx.set.count;
+    const from = this.#tx.set.end;
     const removed = store.remove(this.#tx, key);
     this.#trace(table, key, from);
     return removed;
@@ -178,7 +181,7 @@ export class Transaction {
   #trace(table: Table, key: unknown, from: number, row?: unknown): void {
     const { trace, set } = this.#tx;
     if (trace === undefined) return;
-    trace.push({ table: table.name, key: key ?? keyOf(table, row), from, to: set.count });
+    trace.push({ table: table.name, key: key ?? keyOf(table, row), from, to: set.end });
   }
 }
 

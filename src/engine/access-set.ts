@@ -123,6 +123,10 @@ export class AccessSet {
     const { words } = this;
     words[entry + REGION_ID] = region.id;
     words[entry + WORD] = word;
+    // No version: nothing of an earlier transaction's entry may be taken for this object's.
+    words[entry + VERSION_HIGH] = 0;
+    words[entry + VERSION_LOW] = 0;
+    words[entry + INCARNATION] = 0;
     words[entry + KIND] = 0;
     words[entry + BUFFER] = -1;
     this.#insert(entry);

@@ -131,6 +131,11 @@ export class Committer {
     return true;
   }
 
+  /** Whether the slot's last commit was cut short in the middle, by an overflowing stack. */
+  get isUnsettled(): boolean {
+    return this.#control[this.#statusAt] !== IDLE;
+  }
+
   /** Whether all that a transaction has read is still so; nothing is locked, so writes count too. */
   isValid(tx: Transaction): boolean {
     return this.#validate(tx, READ);

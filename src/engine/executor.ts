@@ -107,6 +107,13 @@ export class Executor implements SlabHost {
     }
   }
 
+  /** For one who knows that nothing runs: an overflowing stack may have skipped `leave`. */
+  forgetRunning(): void {
+    if (this.#running === 0) return;
+    this.#running = 1;
+    this.leave();
+  }
+
   leave(): void {
     if (--this.#running === 0) storeRelease(this.memory.control.i32, this.#activeAt, 0);
   }
@@ -117,6 +124,8 @@ export class Executor implements SlabHost {
    */
   commit(tx: Transaction): boolean {
     try {
+      // What an earlier commit could not settle, for want of stack, must not be overwritten.
+      if (this.committer.isUnsettled) settleSlot(this.memory, this.slot, () => this.journal);
       if (this.committer.commit(tx)) return true;
     } catch (error) {
       const settled = settleSlot(this.memory, this.slot, () => this.journal);

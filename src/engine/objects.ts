@@ -43,10 +43,10 @@ function refuseArray(pointer: Pointer): void {
 }
 
 function checkSize(size: number): void {
-  if (!Number.isInteger(size) || size < 1 || size > MAX_CELL_BYTES - HEADER_BYTES) {
-    const most = MAX_CELL_BYTES - HEADER_BYTES;
-    throw new SituError("SITU_TOO_LARGE", `an object has 1 to ${most} bytes, not ${size}`);
-  }
+  const most = MAX_CELL_BYTES - HEADER_BYTES;
+  if (Number.isInteger(size) && size >= 1 && size <= most) return;
+  const code = size > most ? "SITU_TOO_LARGE" : "SITU_TYPE";
+  throw new SituError(code, `an object has 1 to ${most} bytes, not ${size}`);
 }
 
 /** Whether the allocator's tables agree that the pointer's object begins at its address. */
@@ -62,7 +62,11 @@ function isPlausible(executor: Executor, pointer: Pointer): boolean {
     return cell === address && sizeClassOf(HEADER_BYTES + count * stride) === sizeClass;
   if (cell === address) return sizeClassOf(stride) === sizeClass;
   // An element of an array: the array's cell must be of the same incarnation.
-  const { i32 } = executor.memory.regionOf(cell);
+  const region = executor.memory.regionOf(cell);
+  const { i32 } = region;
+  if (lockMode(loadAcquire(i32, wordOf(cell) + LOCK)) === INSTALLING) {
+    executor.awaitReadable(region, wordOf(cell));
+  }
   const inCell = (wordOf(address) - wordOf(cell)) * 4 - HEADER_BYTES;
   const cellWord = i32[wordOf(cell) + INCARNATION];
   return inCell >= 0 && inCell % stride === 0 && cellWord === (pointer.incarnation | ARRAY);

@@ -11,8 +11,10 @@
  * As in a commit, all objects turn to INSTALLING before the first is written.
  */
 
+import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
 import {
+  ALLOCATED,
   HEADER_WORDS,
   INCARNATION,
   INSTALLING,
@@ -51,6 +53,7 @@ export function releaseSlot(memory: StoreMemory, slot: number): void {
 
 function rollForward(memory: StoreMemory, slot: number, journal: Journal): void {
   const record = journal.views.i32;
+  const blocks = new BlockTable(memory);
   const installing = lockWord(slot, INSTALLING);
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
     const { i32 } = memory.region(record[at]);
@@ -67,6 +70,9 @@ function rollForward(memory: StoreMemory, slot: number, journal: Journal): void 
     i32[word + VERSION_HIGH] = journal.tidHigh;
     i32[word + VERSION_LOW] = journal.tidLow;
     Atomics.store(i32, word + LOCK, 0);
+    // What the record freed, the owner of its block must hear of.
+    if ((record[at + 2] & ALLOCATED) === 0)
+      blocks.countFree(blocks.blockOf(addressOf(record[at], word)));
   }
 }
 

@@ -27,9 +27,9 @@ export function runSync<A, T>(
   executor.enter();
   try {
     let reclaims = 0;
-    // Every run leaves its transaction clear: see below.
     for (let attempt = 1; ; attempt++) {
-      if (attempt > 1) tx.clear();
+      // Every run leaves its transaction clear, unless the stack was too short even for that.
+      if (attempt > 1 || !tx.isClear) tx.clear();
       try {
         const result = body(argument);
         if (isThenable(result)) throw asyncBody(result);
@@ -55,9 +55,9 @@ export function runSync<A, T>(
       tx.trace ??= [];
     }
   } finally {
+    executor.leave();
     tx.clear();
     tx.trace = undefined;
-    executor.leave();
   }
 }
 

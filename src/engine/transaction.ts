@@ -104,6 +104,10 @@ export class Transaction {
     this.views = this.set.arena;
   }
 
+  get isClear(): boolean {
+    return this.set.end === 0 && !this.doomed && !this.committed && !this.allocated;
+  }
+
   clear(): void {
     if (this.allocated) this.#returnCells();
     this.serial = nextSerial();
@@ -374,10 +378,19 @@ export class Transaction {
     this.allocated = true;
     const region = executor.memory.regionOf(address);
     const word = wordOf(address);
-    const entry = set.add(region, word);
+    const entry = this.#addCell(region, word, address);
     set.mark(entry, READ | WRITE | NEW | CELL);
     this.#look(entry, region, word);
     return entry;
+  }
+
+  #addCell(region: Region, word: number, address: Address): number {
+    try {
+      return this.set.add(region, word);
+    } catch (error) {
+      this.executor.slabs.returned(address);
+      throw error;
+    }
   }
 
   /** A free cell, but not one whose former object this transaction has seen: it has an entry. */

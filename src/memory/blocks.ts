@@ -10,8 +10,9 @@
  *   CONTINUED | distance << 8 | slot + 1   a later unit, so many after its first; or, with
  *                                distance 0, the first unit of a block that is being made
  *
- * A block is taken from its last unit to its first and given back from the first on, so a first
- * unit always has its block behind it; later units that a dead slot left without one are freed.
+ * A block is taken from its last unit to its first, and ceases to be one before its units are
+ * given back, so a first unit always has its block behind it; units that a dead slot left without
+ * one are freed.
  *
  * Beside the state, `frees` counts the cells that others freed in the block, so that its owner
  * knows when a new sweep is worth while, and `first incarnation` is where the incarnations of
@@ -167,7 +168,14 @@ export class BlockTable {
   adopt(block: number, slot: number): boolean {
     const state = this.#load(block, STATE);
     if (state === FREE || (state & CONTINUED) !== 0 || (state & 0xff) !== ORPHAN) return false;
-    return this.#change(block, state, state | (slot + 1));
+    if (!this.#change(block, state, state | (slot + 1))) return false;
+    // The later units bear the name of whoever took them first; ours now, for `release`.
+    const { control } = this.memory;
+    for (let distance = 1; distance < SPAN[this.classOf(block)]; distance++) {
+      const later = CONTINUED | (distance << 8) | (slot + 1);
+      Atomics.store(control.i32, control.unitAt(block + distance) + STATE, later);
+    }
+    return true;
   }
 
   /** Highest incarnation word of a block whose cells are all free; undefined if one is in use. */
@@ -187,21 +195,23 @@ export class BlockTable {
 
   /**
    * Gives an empty block back to be used for any class. The caller owns it and has waited until
-   * no transaction can still hold an address inside it.
+   * no transaction can still hold an address inside it. The first incarnations are noted before
+   * the block ceases to be one, and the cells are left as they are: `#format` clears them.
    */
-  release(block: number, highestIncarnation: number): void {
+  release(block: number, slot: number, highestIncarnation: number): void {
     const { control } = this.memory;
-    const span = SPAN[this.classOf(block)];
-    const region = this.memory.region(this.regionIdOf(block));
-    const first = this.firstWordOf(block);
-    region.i32.fill(0, first, first + span * UNIT_WORDS);
+    const sizeClass = this.classOf(block);
+    const span = SPAN[sizeClass];
     const next = highestIncarnation - (highestIncarnation % INCARNATION_STEP) + INCARNATION_STEP;
     for (let unit = block; unit < block + span; unit++) {
       control.i32[control.unitAt(unit) + FIRST_INCARNATION] = next | 0;
     }
-    for (let unit = block; unit < block + span; unit++) {
-      Atomics.store(control.i32, control.unitAt(unit) + STATE, FREE);
+    const unmade = CONTINUED | (slot + 1);
+    if (!this.#change(block, stateOf(sizeClass, slot + 1), unmade)) return;
+    for (let distance = 1; distance < span; distance++) {
+      this.#change(block + distance, CONTINUED | (distance << 8) | (slot + 1), FREE);
     }
+    this.#change(block, unmade, FREE);
     this.#cursor = Math.min(this.#cursor, block);
   }
 
@@ -285,10 +295,12 @@ export class BlockTable {
     for (let unit = block; unit < block + span; unit++) {
       start = Math.max(start, control.i32[control.unitAt(unit) + FIRST_INCARNATION] >>> 0);
     }
+    // Memory that no block has had yet is zeroed; what others left, or died over, is not.
     if (start === 0) return;
     const { i32 } = this.memory.region(this.regionIdOf(block));
     const words = CELL_BYTES[sizeClass] / 4;
     const first = this.firstWordOf(block);
+    i32.fill(0, first, first + span * UNIT_WORDS);
     for (let index = 0; index < BLOCK_CELLS[sizeClass]; index++) {
       i32[first + index * words + INCARNATION] = start;
     }

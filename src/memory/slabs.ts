@@ -116,7 +116,7 @@ export class Slabs {
     for (const { block, highest } of candidates) {
       if (past) {
         this.#forget(block);
-        this.blocks.release(block, highest);
+        this.blocks.release(block, this.#slot, highest);
       } else {
         this.#own(this.blocks.classOf(block), block);
       }

@@ -261,9 +261,9 @@ describe("open", () => {
       [undefined, /pass \{ path/],
       [null, /pass \{ path/],
       ["./folder", /pass \{ path/],
-      [{}, /path is a folder/],
-      [{ path: "" }, /path is a folder/],
-      [{ path: 7 }, /path is a folder/],
+      [{}, /path is the name of a folder/],
+      [{ path: "" }, /path is the name of a folder/],
+      [{ path: 7 }, /path is the name of a folder/],
       [{ path, memory: 1 }, /unknown option memory; there are path, tables, memoryBytes/],
       [{ path, tables: User }, /tables is a list/],
       [{ path, tables: ["user"] }, /what table\(\) returns/],
@@ -291,5 +291,46 @@ describe("open", () => {
     const path = stores.folder();
     await destroy(path);
     await destroy(`${path}/not/there`);
+  });
+});
+
+describe("calls that make no sense", () => {
+  it("bodies, options and keys of the wrong type, in both kinds of transaction", async () => {
+    const path = stores.folder();
+    const db = await stores.open({ path, tables: [User] });
+    const body = (): number => 1;
+    for (const wrong of [5, undefined, "body", {}]) {
+      failureSync("SITU_TYPE", () => db.transactSync(wrong as never));
+      await failure("SITU_TYPE", () => db.transact(wrong as never));
+    }
+    const wrongOptions = [5, null, { timeout: 5 }, { timeoutMs: "5" }, { timeoutMs: Number.NaN }];
+    for (const wrong of wrongOptions) {
+      failureSync("SITU_CONFIG", () => db.transactSync(body, wrong as never));
+      await failure("SITU_CONFIG", () => db.transact(body, wrong as never));
+    }
+    const { signal } = new AbortController();
+    failureSync("SITU_CONFIG", () => db.transactSync(body, { signal } as never));
+    const error = await failure("SITU_CONFIG", () =>
+      db.transact(body, { signal: new AbortController() as never }),
+    );
+    expect(error.message).toMatch(/controller\.signal/);
+    for (const wrong of [5, undefined, "ab"]) {
+      failureSync("SITU_TYPE", () => db.transactSync((tx) => tx.getMany(User, wrong as never)));
+    }
+    // Nothing of this has left anything behind.
+    expect(db.transactSync(body)).toBe(1);
+    await db.close();
+    await destroy(path);
+  });
+
+  it("one path for threads and for processes", async () => {
+    const first = stores.folder();
+    await stores.open({ path: first, tables: [User] });
+    const among = await failure("SITU_CONFIG", () => open({ path: first, sharing: "threads" }));
+    expect(among.message).toMatch(/processes share/);
+    const second = stores.folder();
+    await stores.open({ path: second, tables: [User], sharing: "threads" });
+    const between = await failure("SITU_CONFIG", () => open({ path: second }));
+    expect(between.message).toMatch(/threads of this process only/);
   });
 });

@@ -61,7 +61,8 @@ describe("one object", () => {
   it("sizes that make no sense", async () => {
     const db = await opened();
     for (const size of [0, -1, 1.5, LARGEST + 1, Number.NaN, "8" as never, undefined as never]) {
-      const error = failureSync("SITU_TOO_LARGE", () => db.transactSync((tx) => tx.alloc(size)));
+      const code = size > LARGEST ? "SITU_TOO_LARGE" : "SITU_TYPE";
+      const error = failureSync(code, () => db.transactSync((tx) => tx.alloc(size)));
       expect(error.message).toMatch(/1 to 1048560 bytes/);
     }
     const p = db.transactSync((tx) => tx.alloc(10));
@@ -374,7 +375,7 @@ describe("arrays", () => {
   it("that are too large, or have no elements", async () => {
     const db = await opened();
     failureSync("SITU_TOO_LARGE", () => db.transactSync((tx) => tx.allocArray(1_000, 2_000)));
-    failureSync("SITU_TOO_LARGE", () => db.transactSync((tx) => tx.allocArray(0, 3)));
+    failureSync("SITU_TYPE", () => db.transactSync((tx) => tx.allocArray(0, 3)));
     for (const count of [0, -1, 1.5]) {
       failureSync("SITU_TYPE", () => db.transactSync((tx) => tx.allocArray(8, count)));
     }

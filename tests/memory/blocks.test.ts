@@ -17,7 +17,7 @@ const TWO_UNITS = sizeClassOf(15 * 1024);
 /** The largest cells: blocks of sixteen units. */
 const SIXTEEN_UNITS = 255;
 const REGION_UNITS = SMALL.regionBytes / UNIT_BYTES;
-const [ANNE, BEN] = [3, 7];
+const [ANNE, BEN, CAROL] = [3, 7, 9];
 
 describe("block table", () => {
   let store: EngineStore;
@@ -113,7 +113,7 @@ describe("block table", () => {
     i32[first + 16 + INCARNATION] = 9 * INCARNATION_STEP;
     const highest = blocks.highestIfEmpty(block);
     expect(highest).toBe(9 * INCARNATION_STEP);
-    blocks.release(block, highest!);
+    blocks.release(block, ANNE, highest!);
     expect(blocks.classOf(block)).toBe(-1);
     expect(blocks.freeUnits()).toBe(REGION_UNITS);
 
@@ -135,7 +135,7 @@ describe("block table", () => {
         blocks.orphan(ANNE);
         const left = takeAll(SIXTEEN_UNITS, BEN);
         expect(left, `dead ${when} step ${k}`).toHaveLength(REGION_UNITS / 16);
-        for (const block of left) blocks.release(block, 0);
+        for (const block of left) blocks.release(block, BEN, 0);
         expect(blocks.freeUnits()).toBe(REGION_UNITS);
         if (!died) break;
         expect(k).toBeLessThan(100);
@@ -147,15 +147,45 @@ describe("block table", () => {
     for (const when of ["before", "after"] as const) {
       for (let k = 1; ; k++) {
         const block = blocks.take(SIXTEEN_UNITS, ANNE);
-        const died = dieAt(k, when, () => blocks.release(block, 0));
+        const died = dieAt(k, when, () => blocks.release(block, ANNE, 0));
         blocks.orphan(ANNE);
         const left = takeAll(SIXTEEN_UNITS, BEN);
         expect(left, `dead ${when} step ${k}`).toHaveLength(REGION_UNITS / 16);
-        for (const one of left) blocks.release(one, 0);
+        for (const one of left) blocks.release(one, BEN, 0);
         expect(blocks.freeUnits()).toBe(REGION_UNITS);
         if (!died) break;
         expect(k).toBeLessThan(100);
       }
+    }
+  });
+
+  test("one who gives back an adopted block frees no unit that another has taken meanwhile", () => {
+    for (let step = 1; ; step++) {
+      const block = blocks.take(SIXTEEN_UNITS, ANNE);
+      blocks.orphan(ANNE);
+      expect(blocks.adopt(block, BEN)).toBe(true);
+      const others = new BlockTable(store.memory);
+      const taken: number[] = [];
+      let steps = 0;
+      const off = hookAtomics({
+        after: () => {
+          if (++steps !== step) return;
+          // Whoever has Anne's slot now leaves, and Carol takes all that is free.
+          others.orphan(ANNE);
+          for (let one = others.takeIn(0, SMALLEST, CAROL); one >= 0; ) {
+            taken.push(one);
+            one = others.takeIn(0, SMALLEST, CAROL);
+          }
+        },
+      });
+      blocks.release(block, BEN, 0);
+      off();
+      for (const one of taken) {
+        expect(blocks.isOwnedBy(one, CAROL), `unit ${one}, step ${step}`).toBe(true);
+        blocks.release(one, CAROL, 0);
+      }
+      expect(blocks.freeUnits()).toBe(REGION_UNITS);
+      if (steps < step) return;
     }
   });
 
@@ -169,7 +199,7 @@ describe("block table", () => {
       blocks.orphan(ANNE);
       const left = takeAll(SIXTEEN_UNITS, BEN);
       expect(left, `dead before step ${k}`).toHaveLength(REGION_UNITS / 16);
-      for (const block of left) blocks.release(block, 0);
+      for (const block of left) blocks.release(block, BEN, 0);
       if (!died) break;
       expect(k).toBeLessThan(100);
     }
@@ -180,7 +210,7 @@ describe("block table", () => {
     ["two units", TWO_UNITS],
   ])("a claimer of %s who comes too late does not touch the winner's cells", (_, lateClass) => {
     // The memory has been used before, so whoever takes it writes first incarnations.
-    blocks.release(blocks.take(TWO_UNITS, BEN), 4 * INCARNATION_STEP);
+    blocks.release(blocks.take(TWO_UNITS, BEN), BEN, 4 * INCARNATION_STEP);
     const winner = new BlockTable(store.memory);
     const loser = new BlockTable(store.memory);
     const { i32 } = store.memory.region(0);

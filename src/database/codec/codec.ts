@@ -271,10 +271,12 @@ return {
     return { ${names.map((name) => `${prop(name)}: ${reader(byName.get(name)!)}`).join(", ")} };
   },
   merge(row, changes) {
+    if (typeof changes !== "object" || changes === null) wrongType(${label}, "the fields to change", changes);
     for (const name in changes) if (keys.has(name)) keyField(${label}, name);
     return { ...row, ...changes };
   },
   checkChanges(changes) {
+    if (typeof changes !== "object" || changes === null) wrongType(${label}, "the fields to change", changes);
     const views = scratch, at = 0;
     let from = ${layout.fixedBytes / 4}, to = 0, count = 0;
     for (const name in changes) {

@@ -10,7 +10,10 @@ function shown(value: unknown): string {
   if (typeof value === "bigint") return `the bigint ${value}n`;
   if (typeof value === "number" || typeof value === "boolean")
     return `the ${typeof value} ${value}`;
-  return value === null ? "null" : `a ${value.constructor?.name ?? typeof value}`;
+  if (value === null) return "null";
+  if (Array.isArray(value)) return `a list of ${value.length}`;
+  const name = value.constructor?.name ?? typeof value;
+  return /^[AEIOU]/i.test(name) ? `an ${name}` : `a ${name}`;
 }
 
 export function wrongType(where: string, expected: string, value: unknown): never {

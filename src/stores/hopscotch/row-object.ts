@@ -161,7 +161,8 @@ export function placeRow(tx: Transaction, entry: number, place: RowPlace): boole
     const part = Math.min(CHUNK_WORDS, head.words - to);
     const chunk = tx.open(region, head.pointers[at + 1]);
     copyWords(tx.views.i32, tx.at, whole.i32, to, part);
-    if (tx.incarnationOf(chunk) !== head.pointers[at + 2] || !tx.settle(chunk)) return false;
+    // Settled first: what this attempt knew of the cell may be from an earlier life of it.
+    if (!tx.settle(chunk) || tx.incarnationOf(chunk) !== head.pointers[at + 2]) return false;
     tx.depend(chunk);
     to += part;
   }

@@ -284,12 +284,12 @@ export class Search<Row, Key> {
       const incarnation = i32[pointer + 2];
       if (!same()) return BEGIN_AGAIN;
       const row = tx.open(tx.executor.memory.region(regionId), word);
-      const matched =
-        placeRow(tx, row, this.row) && this.#codec.matches(this.row.views, this.row.at);
+      const placed = placeRow(tx, row, this.row);
+      const matched = placed && this.#codec.matches(this.row.views, this.row.at);
       // The bucket must still point to it: then it was this row's object all along.
       const settled = tx.settle(row) && same();
       if (!settled) return BEGIN_AGAIN;
-      if (tx.incarnationOf(row) !== incarnation) tx.conflict(entry);
+      if (!placed || tx.incarnationOf(row) !== incarnation) tx.conflict(entry);
       if (matched) {
         this.rowEntry = row;
         return slot;
