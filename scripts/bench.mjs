@@ -54,6 +54,8 @@ function installRedis() {
   run("apt-get", ["install", "-q", "-y", "--no-install-recommends", "redis-server"], { env });
 }
 
+if (args.includes("--help")) usage("Measures Situ against its peers, in one run.");
+
 let parsed;
 try {
   parsed = parseBenchArguments(args);

@@ -49,7 +49,7 @@ export function describePeers(peers: Peers): string[] {
   return [
     describe("lmdb", peers.lmdb, "noSync, useWritemap, uint32 keys, on /dev/shm"),
     describe("better-sqlite3", peers.sqlite, ":memory:, safeIntegers, journal in memory"),
-    describe("redis-server with ioredis", peers.redis, "loopback, no persistence"),
+    describe("redis-server", peers.redis, "loopback, no persistence"),
   ];
 }
 
@@ -59,7 +59,7 @@ async function openRedis(rows: number, keys: Keys): Promise<Peer<RedisBank>> {
   const server = await startRedisServer();
   if (!server.available) return missingPeer(server.missing);
   const value = await openRedisBank(client.value, server.value, rows, keys.single);
-  return { available: true, version: `${server.version} and ${client.version}`, value };
+  return { available: true, version: `${server.version} with ioredis ${client.version}`, value };
 }
 
 function map<T, U>(peer: Peer<T>, open: (value: T) => U): Peer<U> {

@@ -3,7 +3,7 @@
 const out = process.stdout;
 const isTerminal = out.isTTY === true;
 const isColoured = isTerminal && !process.env.NO_COLOR && process.env.TERM !== "dumb";
-const BAR = 20;
+const BAR = 12;
 
 const paint =
   (code: number) =>

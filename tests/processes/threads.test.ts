@@ -85,6 +85,7 @@ describe.each(["processes", "threads"] as const)("worker threads, sharing: %s", 
     await withStore(async (db, path) => {
       let recovered = 0;
       for (let step = 1; step <= 16; step++) {
+        const before = db.stats().counters.recoveries;
         const worker = new Worker(scriptPath("thread-worker"), {
           workerData: {
             path,
@@ -95,7 +96,6 @@ describe.each(["processes", "threads"] as const)("worker threads, sharing: %s", 
           } satisfies ThreadOrder,
         });
         await once(worker, "exit");
-        const before = db.stats().counters.recoveries;
         const begun = performance.now();
         touchAll(db);
         expect(performance.now() - begun, "200 ms, and room for a busy machine").toBeLessThan(
