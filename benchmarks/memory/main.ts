@@ -17,6 +17,9 @@ import { measureTwoProcesses } from "./two-processes.ts";
 
 const memoryFolder = process.env.SITU_MEMORY_DIR ?? "/dev/shm";
 
+/** Few enough for the cache of one core. */
+const cachedRows = 1_000;
+
 async function main(): Promise<void> {
   const { options } = parseBenchArguments(process.argv.slice(2));
   const { quick, json, seed, rounds, roundMs } = options;
@@ -35,13 +38,14 @@ async function main(): Promise<void> {
   const { lmdb, sqlite, redis } = peers;
   const words = bareMemory(rows);
 
-  const gets: Contestant[] = [situGet(db, keys.single)];
+  const situ = { get: situGet(db, keys.single), transfer: situTransfer(db, keys.pairs) };
+  const gets: Contestant[] = [situ.get];
   if (lmdb.available) gets.push(lmdb.value.get);
   if (sqlite.available) gets.push(sqlite.value.get);
   if (redis.available) gets.push(redis.value.get);
   gets.push(bareRead(words, keys.single), bareRow(words, keys.single));
 
-  const transfers: Contestant[] = [situTransfer(db, keys.pairs)];
+  const transfers: Contestant[] = [situ.transfer];
   if (lmdb.available) transfers.push(lmdb.value.transfer);
   if (sqlite.available) transfers.push(sqlite.value.transfer);
   transfers.push(bareTransfer(words, keys.pairs));
@@ -50,6 +54,14 @@ async function main(): Promise<void> {
     ...(await measureRounds(gets, options, progress)),
     ...(await measureRounds(transfers, options, progress)),
   ];
+  // The same loops on rows that stay in the processor's cache: what is left is instructions.
+  keys.single.set(randomKeys(cachedRows, seed));
+  keys.pairs.set(randomPairs(cachedRows, seed, 1));
+  const cached: Contestant[] = [
+    { ...situ.get, name: "situ get, cached" },
+    { ...situ.transfer, name: "situ transfer, cached" },
+  ];
+  timings.push(...(await measureRounds(cached, options, progress)));
   const scaling = await measureTwoProcesses(place, rows, seed, options, progress);
 
   progress.show("checking that no money was lost");

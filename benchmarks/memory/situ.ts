@@ -82,7 +82,9 @@ export function situTransfer(db: Bank, keys: Int32Array, first = 0): SyncContest
         const to = first + keys[cursor + 1];
         cursor = (cursor + 2) & mask;
         sum += db.transactSync((tx) => {
-          const [payer, payee] = tx.getMany(accounts, [from, to]);
+          const rows = tx.getMany(accounts, [from, to]);
+          const payer = rows[0];
+          const payee = rows[1];
           if (payer === undefined || payee === undefined) throw new Error("situ lost a row");
           tx.update(accounts, from, { balance: payer.balance - 1n });
           tx.update(accounts, to, { balance: payee.balance + 1n });

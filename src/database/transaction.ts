@@ -52,14 +52,11 @@ export class Transaction {
 
   getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
     const store = this.#enter(table);
-    if (typeof keys?.[Symbol.iterator] !== "function" || typeof keys === "string") {
-      throw new SituError("SITU_TYPE", `getMany(${table.name}, …) takes a list of keys`);
-    }
-    const wanted = Array.isArray(keys) ? (keys as readonly Key[]) : [...keys];
+    const wanted = Array.isArray(keys) ? (keys as readonly Key[]) : listOf(table, keys);
     // All are asked for before the first is waited for: memory is slow, but answers side by side.
     for (let i = 0; i < wanted.length; i++) store.touch(this.#tx, wanted[i]);
-    const rows: (Row | undefined)[] = [];
-    for (let i = 0; i < wanted.length; i++) rows.push(this.get(table, wanted[i] as NoInfer<Key>));
+    const rows = new Array<Row | undefined>(wanted.length);
+    for (let i = 0; i < wanted.length; i++) rows[i] = this.get(table, wanted[i] as NoInfer<Key>);
     return rows;
   }
 
@@ -183,6 +180,11 @@ export class Transaction {
     if (trace === undefined) return;
     trace.push({ table: table.name, key: key ?? keyOf(table, row), from, to: set.end });
   }
+}
+
+function listOf<Key>(table: Table, keys: Iterable<Key>): readonly Key[] {
+  if (typeof keys === "object" && typeof keys?.[Symbol.iterator] === "function") return [...keys];
+  throw new SituError("SITU_TYPE", `getMany(${table.name}, …) takes a list of keys`);
 }
 
 function exists(table: Table, row: unknown): SituError {

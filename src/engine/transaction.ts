@@ -62,13 +62,6 @@ import { copyWords } from "./journal.ts";
 import { CONFLICT, EXHAUSTED, isSignal } from "./signals.ts";
 import { CONFLICTS } from "./slot.ts";
 
-let serials = 0;
-
-function nextSerial(): number {
-  serials = (serials + 1) | 0;
-  return serials;
-}
-
 export class Transaction {
   readonly executor: Executor;
   readonly set = new AccessSet();
@@ -81,8 +74,6 @@ export class Transaction {
   metEntry = -1;
   /** A signal was thrown: the attempt cannot commit, even if the body swallowed the signal. */
   doomed = false;
-  /** Tells this attempt from every other one of this thread. */
-  serial = nextSerial();
   /** No memory was left for this attempt. */
   exhausted = false;
   /** Past the commit point, whatever is thrown after it. */
@@ -110,7 +101,6 @@ export class Transaction {
 
   clear(): void {
     if (this.allocated) this.#returnCells();
-    this.serial = nextSerial();
     this.set.clear();
     this.views = this.set.arena;
     this.metLock = 0;
@@ -140,15 +130,6 @@ export class Transaction {
     this.views = region;
     this.at = word + HEADER_WORDS;
     return entry;
-  }
-
-  /** Opens an object again that was only read so far; false if it was written. */
-  reopen(entry: number): boolean {
-    const { words } = this.set;
-    if (words[entry + BUFFER] >= 0) return false;
-    this.views = this.set.regionOf(entry);
-    this.at = words[entry + WORD] + HEADER_WORDS;
-    return true;
   }
 
   /** Whether all that was read since `open` belongs to one version. */

@@ -32,8 +32,6 @@ const FOUND = 1;
 const ABSENT = 0;
 /** The shard is no longer responsible, or the chain changed on the way: start again. */
 const MOVED = -1;
-/** How many keys a search remembers; a power of two. */
-const REMEMBERED = 4;
 /** The bucket changed while it was searched. */
 const BEGIN_AGAIN = -2;
 
@@ -55,11 +53,6 @@ export class Search<Row, Key> {
   readonly row = new RowPlace();
   /** What `touchBucket` read: kept, so that the compiler keeps the loads. */
   touched = 0;
-  /**
-   * Where the last few keys were found at home: hash, attempt, entry, slot. A row that was read is
-   * often updated next; it need not be searched for again.
-   */
-  readonly #found = new Int32Array(REMEMBERED * 4);
   /** What the bucket or block scanned last says: its depth, its pointer to an overflow block. */
   #depth = 0;
   #pointerRegion = 0;
@@ -89,12 +82,6 @@ export class Search<Row, Key> {
    * cache names. Anything else, be it a change in between, is left to the search below.
    */
   #findAtHome(tx: Transaction, hash: number): boolean {
-    const remembered = 4 * (hash & (REMEMBERED - 1));
-    const found = this.#found;
-    if (found[remembered] === hash && found[remembered + 1] === tx.serial) {
-      const entry = found[remembered + 2];
-      if (tx.reopen(entry)) return this.#take(tx, entry, found[remembered + 3]);
-    }
     const directory = this.#directory;
     const place = 2 * (hash & directory.mask);
     const shard = directory.places[place];
@@ -109,16 +96,6 @@ export class Search<Row, Key> {
     if (i32[at + BUCKET_TAGS + slot] !== hash || i32[at + DEPTH] !== depthIn(shard)) {
       return false;
     }
-    found[remembered] = hash;
-    found[remembered + 1] = tx.serial;
-    found[remembered + 2] = home;
-    found[remembered + 3] = slot;
-    return this.#take(tx, home, slot);
-  }
-
-  /** Whether the slot of the bucket that was opened last holds the staged key; then it is taken. */
-  #take(tx: Transaction, home: number, slot: number): boolean {
-    const { views, at } = tx;
     const slotAt = BUCKET_ROWS + slot * this.#slotWords;
     if (!this.#codec.matches(views, at + slotAt)) return false;
     tx.depend(home);
@@ -169,14 +146,14 @@ export class Search<Row, Key> {
       OVERFLOW,
     );
     if (this.#depth !== depth) return MOVED;
-    if (inHome) return this.#holds(tx, this.home);
+    if (inHome) return this.#found(tx, this.home);
     let blockRegion = this.#pointerRegion;
     let blockWord = this.#pointerWord;
     let blockIncarnation = this.#pointerIncarnation;
 
     const next = tx.open(region!, homeWord + this.#stride);
     if (this.#scan(tx, next, hash, BUCKET_TAGS, BUCKET_ROWS, BUCKET_SLOTS, OVERFLOW)) {
-      return this.#holds(tx, next);
+      return this.#found(tx, next);
     }
     while (blockRegion !== 0) {
       const block = tx.open(tx.executor.memory.region(blockRegion - 1), blockWord);
@@ -184,7 +161,7 @@ export class Search<Row, Key> {
       this.chain.push(block);
       const found = this.#scan(tx, block, hash, BLOCK_TAGS, BLOCK_ROWS, OVERFLOW_SLOTS, NEXT);
       if (tx.incarnationOf(block) !== blockIncarnation) return MOVED;
-      if (found) return this.#holds(tx, block);
+      if (found) return this.#found(tx, block);
       blockRegion = this.#pointerRegion;
       blockWord = this.#pointerWord;
       blockIncarnation = this.#pointerIncarnation;
@@ -195,7 +172,7 @@ export class Search<Row, Key> {
     return ABSENT;
   }
 
-  #holds(tx: Transaction, holder: number): number {
+  #found(tx: Transaction, holder: number): number {
     this.holder = holder;
     tx.depend(this.#inline ? holder : this.rowEntry);
     return FOUND;
