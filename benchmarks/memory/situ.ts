@@ -1,5 +1,5 @@
 // Situ's side: a store in a temporary folder, its memory where lmdb's lies as well.
-import { f64, i64, open, table, u32 } from "situ";
+import { f64, i64, open, type Transaction, table, u32 } from "situ";
 import { keyMask } from "../harness/random.ts";
 import type { SyncContestant } from "../harness/rounds.ts";
 import { sink } from "../harness/sink.ts";
@@ -67,29 +67,35 @@ export function situGet(db: Bank, keys: Int32Array): SyncContestant {
   };
 }
 
-/** `first` is added to every key: that is how two processes stay apart. */
+/**
+ * `first` is added to every key: that is how two processes stay apart. The body is made once, as
+ * those of the peers are.
+ */
 export function situTransfer(db: Bank, keys: Int32Array, first = 0): SyncContestant {
   const accounts = Account;
   const mask = keyMask;
   let kept = 0;
+  let from = 0;
+  let to = 0;
+  const body = (tx: Transaction): number => {
+    const rows = tx.getMany(accounts, [from, to]);
+    const payer = rows[0];
+    const payee = rows[1];
+    if (payer === undefined || payee === undefined) throw new Error("situ lost a row");
+    tx.update(accounts, from, { balance: payer.balance - 1n });
+    tx.update(accounts, to, { balance: payee.balance + 1n });
+    return payer.a;
+  };
   return {
     name: "situ transfer",
     run(operations) {
       let cursor = kept;
       let sum = 0;
       for (let done = 0; done < operations; done++) {
-        const from = first + keys[cursor];
-        const to = first + keys[cursor + 1];
+        from = first + keys[cursor];
+        to = first + keys[cursor + 1];
         cursor = (cursor + 2) & mask;
-        sum += db.transactSync((tx) => {
-          const rows = tx.getMany(accounts, [from, to]);
-          const payer = rows[0];
-          const payee = rows[1];
-          if (payer === undefined || payee === undefined) throw new Error("situ lost a row");
-          tx.update(accounts, from, { balance: payer.balance - 1n });
-          tx.update(accounts, to, { balance: payee.balance + 1n });
-          return payer.a;
-        });
+        sum += db.transactSync(body);
       }
       kept = cursor;
       return sum;
