@@ -94,13 +94,28 @@ export class Lookup<Row, Key> {
     const low = i32[home + VERSION_LOW];
     const tags = home + HEADER_WORDS + BUCKET_TAGS;
     const slot = slotWithTag(i32, tags, hash);
-    if (i32[tags + slot] !== hash || i32[home + HEADER_WORDS + DEPTH] !== depthIn(shard)) {
-      return this.#getAnywhere(hash);
-    }
+    if (i32[home + HEADER_WORDS + DEPTH] !== depthIn(shard)) return this.#getAnywhere(hash);
+    if (i32[tags + slot] !== hash) return this.#getNext(region, home + this.#stride, hash);
     const at = home + HEADER_WORDS + BUCKET_ROWS + slot * this.#slotWords;
     if (!this.#codec.matches(region, at)) return this.#getAnywhere(hash);
     const row = this.#codec.decode(region, at, this.#slotWords);
     return unchanged(i32, home, high, low) ? row : this.#getAnywhere(hash);
+  }
+
+  /** The next common case: the row is in the bucket after its home, which alone proves it there. */
+  #getNext(region: Region, next: number, hash: number): Row | undefined {
+    const { i32 } = region;
+    loadAcquire(i32, next + LOCK);
+    const high = i32[next + VERSION_HIGH];
+    const low = i32[next + VERSION_LOW];
+    const tags = next + HEADER_WORDS + BUCKET_TAGS;
+    const slot = slotWithTag(i32, tags, hash);
+    const at = next + HEADER_WORDS + BUCKET_ROWS + slot * this.#slotWords;
+    if (i32[tags + slot] !== hash || !this.#codec.matches(region, at)) {
+      return this.#getAnywhere(hash);
+    }
+    const row = this.#codec.decode(region, at, this.#slotWords);
+    return unchanged(i32, next, high, low) ? row : this.#getAnywhere(hash);
   }
 
   #getAnywhere(hash: number): Row | undefined {
