@@ -73,15 +73,15 @@ export class Search<Row, Key> {
    */
   find(tx: Transaction, hash: number): boolean {
     if (this.chain.length > 0) this.chain.length = 0;
-    if (this.#inline && this.#findAtHome(tx, hash)) return true;
+    if (this.#inline && this.#findNearHome(tx, hash)) return true;
     return this.#findAnywhere(tx, hash);
   }
 
   /**
-   * The common case, without detours: an inline row in its home bucket, in the shard that the
-   * cache names. Anything else, be it a change in between, is left to the search below.
+   * The common case, without detours: an inline row in its home bucket or the next, in the shard
+   * that the cache names. Anything else, be it a change in between, is left to the search below.
    */
-  #findAtHome(tx: Transaction, hash: number): boolean {
+  #findNearHome(tx: Transaction, hash: number): boolean {
     const directory = this.#directory;
     const place = 2 * (hash & directory.mask);
     const shard = directory.places[place];
@@ -90,17 +90,23 @@ export class Search<Row, Key> {
     const word = directory.places[place + 1] + homeOf(hash) * this.#stride;
     this.touched = touchBucket(region.i32, word, this.#stride);
     const home = tx.open(region, word);
+    if (tx.views.i32[tx.at + DEPTH] !== depthIn(shard)) return false;
+    this.home = home;
+    if (this.#isHere(tx, home, hash)) return true;
+    // The bucket that holds a row proves it there; its home need not be part of the read set.
+    return this.#isHere(tx, tx.open(region, word + this.#stride), hash);
+  }
+
+  /** Whether the bucket that was opened last holds the staged key, as far as a first look tells. */
+  #isHere(tx: Transaction, entry: number, hash: number): boolean {
     const { views, at } = tx;
     const { i32 } = views;
     const slot = slotWithTag(i32, at + BUCKET_TAGS, hash);
-    if (i32[at + BUCKET_TAGS + slot] !== hash || i32[at + DEPTH] !== depthIn(shard)) {
-      return false;
-    }
+    if (i32[at + BUCKET_TAGS + slot] !== hash) return false;
     const slotAt = BUCKET_ROWS + slot * this.#slotWords;
     if (!this.#codec.matches(views, at + slotAt)) return false;
-    tx.depend(home);
-    this.home = home;
-    this.holder = home;
+    tx.depend(entry);
+    this.holder = entry;
     this.tagAt = BUCKET_TAGS + slot;
     this.slotAt = slotAt;
     this.row.views = views;
