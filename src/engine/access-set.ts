@@ -1,8 +1,8 @@
 /**
  * The read and write set of a transaction in one: every object that it has touched, once. An entry
- * is sixteen words of one typed array (measured against one array per column: the commit's loops
- * then load one base pointer instead of nine), kept from one transaction to the next, so a
- * transaction allocates nothing. An entry is named by the index of its first word.
+ * is sixteen words of one typed array, so that the commit's loops have one base pointer and not
+ * nine, kept from one transaction to the next, so that a transaction allocates nothing. An entry is
+ * named by the index of its first word.
  *
  * The objects that a transaction writes are copied into a private arena, changed there, and
  * installed from there; what it reads of its own writes it reads there.

@@ -32,7 +32,7 @@ const RECORD_WORDS = 4;
 export const RECORD_ENTRY_WORDS = 5;
 
 /** From here on a native copy beats a loop over words. */
-const LONG_COPY_WORDS = 96;
+const LONG_COPY_WORDS = 64;
 
 export function copyWords(
   from: Int32Array,

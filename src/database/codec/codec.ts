@@ -1,8 +1,7 @@
 /**
  * Turns rows into words and back, with code generated for each table. A generated decoder builds
- * its object as one literal, so that every row has the same hidden class and no field is looked
- * up by name; measured against a loop over the fields it is several times as fast, and decoding is
- * what a point read mostly does (docs/decisions/0004). Names go into the code as JSON strings only.
+ * its object as one literal, so every row has the same hidden class and no field is looked up by
+ * name (docs/decisions/0004). Names go into the code as JSON strings only.
  */
 
 import { Pointer, readPointer, writePointer } from "../../memory/pointer.ts";

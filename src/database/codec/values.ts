@@ -61,7 +61,7 @@ export function readInlineString(views: Views, at: number, max: number): string 
 }
 
 /** Up to here, building a string by characters beats the call into native code. */
-const ASCII_LOOP_BYTES = 16;
+const ASCII_LOOP_BYTES = 10;
 
 export function readInlineBytes(views: Views, at: number, max: number): Uint8Array {
   const length = Math.min(views.u8[at], max);
