@@ -137,10 +137,12 @@ export class BlockTable {
     return block;
   }
 
-  /** Free units of one region; -1 if it has none. */
+  /** The same in one region only; -1 if it has neither. */
   takeIn(regionId: number, sizeClass: number, slot: number): number {
     const { unitsPerRegion } = this.memory.control;
-    return this.#takeFree(sizeClass, slot, regionId * unitsPerRegion, unitsPerRegion);
+    const start = regionId * unitsPerRegion;
+    const orphan = this.#adoptBetween(sizeClass, slot, start, start + unitsPerRegion);
+    return orphan >= 0 ? orphan : this.#takeFree(sizeClass, slot, start, unitsPerRegion);
   }
 
   /** The region to create next, or -1 if the store has all that it may have. */
@@ -226,12 +228,18 @@ export class BlockTable {
   /** Searching for orphans costs a walk over all units, so only after somebody has left some. */
   #adoptOrphan(sizeClass: number, slot: number): number {
     const orphanings = Atomics.load(this.memory.control.i32, ORPHANINGS);
+    const orphan = this.#adoptBetween(sizeClass, slot, 0, this.count);
+    if (orphan < 0) this.#noOrphans.set(sizeClass, orphanings);
+    return orphan;
+  }
+
+  #adoptBetween(sizeClass: number, slot: number, from: number, to: number): number {
+    const orphanings = Atomics.load(this.memory.control.i32, ORPHANINGS);
     if (this.#noOrphans.get(sizeClass) === orphanings || orphanings === 0) return -1;
-    for (let unit = 0; unit < this.count; unit++) {
+    for (let unit = from; unit < to; unit++) {
       if (this.#load(unit, STATE) !== stateOf(sizeClass, ORPHAN)) continue;
       if (this.adopt(unit, slot)) return unit;
     }
-    this.#noOrphans.set(sizeClass, orphanings);
     return -1;
   }
 

@@ -160,9 +160,13 @@ export class Slabs {
       const cell = this.#listedOrSwept(slab, owned, sizeClass, (at) => regionIdOf(at) === regionId);
       if (cell !== NO_ADDRESS) return cell;
     }
-    const fresh = this.blocks.takeIn(regionId, sizeClass, this.#slot);
-    if (fresh >= 0) return this.#sweep(slab, this.#own(sizeClass, fresh), sizeClass);
-    return this.#anywhere(slab, sizeClass);
+    for (;;) {
+      const block = this.blocks.takeIn(regionId, sizeClass, this.#slot);
+      if (block < 0) return this.#anywhere(slab, sizeClass);
+      // An orphan may turn out to be full; it is ours now and will be swept again after frees.
+      const cell = this.#sweep(slab, this.#own(sizeClass, block), sizeClass);
+      if (cell !== NO_ADDRESS) return cell;
+    }
   }
 
   #listedOrSwept(

@@ -95,4 +95,25 @@ describe("a death", () => {
       return died;
     });
   });
+
+  test("again and again: the blocks of the dead are used before new ones, near or not", () => {
+    const store = new EngineStore();
+    try {
+      const keeper = store.open();
+      const root = transact(keeper, (tx) => allocateObject(tx, 64, undefined));
+      const round = (near: Pointer | undefined): void => {
+        const victim = store.open();
+        transact(victim, (tx) => allocateObject(tx, 100, near));
+        store.kill(victim);
+        keeper.sweep();
+      };
+      round(root);
+      round(undefined);
+      const free = keeper.slabs.blocks.freeUnits();
+      for (let i = 0; i < 200; i++) round(i % 2 === 0 ? root : undefined);
+      expect(keeper.slabs.blocks.freeUnits()).toBe(free);
+    } finally {
+      store.dispose();
+    }
+  });
 });
