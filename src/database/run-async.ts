@@ -106,7 +106,7 @@ export class AsyncRunner {
         why = error as SituError;
         throw error;
       }
-      if (isCallersOwn(this.#executor, tx, error)) throw error;
+      if (isCallersOwn(this.#executor, tx)) throw error;
     } finally {
       // Parts of the body may still run: they must not touch what the next attempt does.
       surface.end(why);

@@ -64,7 +64,7 @@ export class Executor implements SlabHost {
     this.#activeAt = memory.control.slotAt(slot) + ACTIVE;
     this.journal = this.#journal(slot);
     this.slabs = new Slabs(memory, slot, this);
-    this.backoff = new Backoff((dead) => this.recoverIfDead(dead), this.random);
+    this.backoff = this.newPatience(DEFAULT_TIMEOUT_MS);
     this.committer = new Committer(this);
   }
 
@@ -158,7 +158,7 @@ export class Executor implements SlabHost {
     }
   }
 
-  /** For a wait inside a transaction, which must not spend the patience of its retries. */
+  /** A patience of its own, for a wait that must not spend that of a transaction's retries. */
   newPatience(timeoutMs: number): Backoff {
     const patience = new Backoff((dead) => this.recoverIfDead(dead), this.random);
     patience.begin(timeoutMs);

@@ -35,7 +35,7 @@ export function runSync<A, T>(
         if (isThenable(result)) throw asyncBody(result);
         if (!tx.doomed && executor.commit(tx)) return result;
       } catch (error) {
-        if (isCallersOwn(executor, tx, error)) throw error;
+        if (isCallersOwn(executor, tx)) throw error;
       }
       throwIfFatal(executor, tx);
       if (attempt === 1) executor.backoff.begin(timeoutMs);
@@ -62,12 +62,10 @@ export function runSync<A, T>(
 }
 
 /** Whether an error out of a body is to be believed, and not the dream of a zombie. */
-export function isCallersOwn(executor: Executor, tx: Transaction, error: unknown): boolean {
+export function isCallersOwn(executor: Executor, tx: Transaction): boolean {
   if (tx.doomed) return false;
   if (executor.committer.isValid(tx)) return true;
   executor.counters[executor.counterBase + CONFLICTS]++;
-  // Kept for a debugger: this is what the zombie saw.
-  tx.zombieError = error;
   return false;
 }
 
@@ -128,7 +126,7 @@ export function runReadOnly<A, T>(
         const result = body(tx, argument);
         if (executor.commit(tx)) return result;
       } catch (error) {
-        if (isCallersOwn(executor, tx, error)) throw error;
+        if (isCallersOwn(executor, tx)) throw error;
       }
       // A patience of its own: it may run inside a transaction that is counting its attempts.
       patience ??= executor.newPatience(executor.timeoutMs);
@@ -159,7 +157,7 @@ export function tryRun(
         body(tx);
         if (executor.commit(tx)) return true;
       } catch (error) {
-        if (isCallersOwn(executor, tx, error)) throw error;
+        if (isCallersOwn(executor, tx)) throw error;
       }
       if (tx.exhausted || tx.fatal !== undefined) return false;
     }

@@ -87,8 +87,6 @@ export class Transaction {
   subject = "an object";
   /** From the second attempt on: which keys touched which entries, for the final error. */
   trace: { table: string; key: unknown; from: number; to: number }[] | undefined;
-  /** What a body threw that had read an impossible state. */
-  zombieError: unknown;
 
   constructor(executor: Executor) {
     this.executor = executor;

@@ -6,7 +6,3 @@ export class AssertionError extends Error {
 export function assert(holds: boolean, invariant: string): asserts holds {
   if (!holds) throw new AssertionError(`broken invariant: ${invariant}`);
 }
-
-export function unreachable(what: never): never {
-  throw new AssertionError(`unreachable: ${String(what)}`);
-}
