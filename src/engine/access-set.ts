@@ -10,6 +10,7 @@
 
 import type { Region } from "../memory/region.ts";
 import { Views } from "../memory/views.ts";
+import { assert } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
 import { KEPT_ARENA_BYTES, MAX_ACCESSES, MAX_ARENA_BYTES } from "../runtime/limits.ts";
 
@@ -43,11 +44,13 @@ export const FREE = 8;
 export const CELL = 16;
 /** Only the dirty words of the object are in the arena; `Transaction` brings the rest if needed. */
 export const WINDOW = 32;
+/** The arena holds a version that a snapshot sees and that is not the current one. */
+export const OLD = 64;
 
 const FIRST_CAPACITY = 64;
 const FIRST_ARENA_BYTES = 64 * 1024;
 /** The arena starts here, so that a window's object begins at a positive place, see `window`. */
-const MAX_WINDOW_START = 512;
+const MAX_WINDOW_START = 2048;
 
 export class AccessSet {
   /** The entries. Replaced when the set grows: read it anew after an `add`. */
@@ -144,11 +147,32 @@ export class AccessSet {
     return at;
   }
 
+  /** Space for the copy of an old version. */
+  copyOf(entry: number, dataWords: number): number {
+    const at = this.reserve(entry, dataWords);
+    this.words[entry + KIND] |= OLD;
+    return at;
+  }
+
+  /** The same, and uses its space again if it was the last that was taken. */
+  dropCopy(entry: number): void {
+    const end = this.words[entry + BUFFER] + ((this.words[entry + DATA_WORDS] + 1) & ~1);
+    if (end === this.#arenaTop) this.#arenaTop = this.words[entry + BUFFER];
+    this.forgetCopy(entry);
+  }
+
+  /** Forgets the copy of an old version. */
+  forgetCopy(entry: number): void {
+    this.words[entry + BUFFER] = -1;
+    this.words[entry + KIND] &= ~OLD;
+  }
+
   /**
    * Space for some data words of an object only. The object's place in the arena is where it
    * would begin if all of it were there, so a word of the window is found as always.
    */
   window(entry: number, from: number, to: number, dataWords: number): number {
+    assert(from <= MAX_WINDOW_START, "a window begins near the start of its object");
     const at = this.#reserve(to - from) - from;
     const { words } = this;
     words[entry + BUFFER] = at;
@@ -210,7 +234,8 @@ export class AccessSet {
     if (words * 4 > MAX_ARENA_BYTES) {
       throw new SituError(
         "SITU_TOO_LARGE",
-        `the transaction writes more than ${MAX_ARENA_BYTES / 2} bytes: split it into smaller ones`,
+        `the transaction holds more than ${MAX_ARENA_BYTES / 2} bytes of what it writes, or of old ` +
+          `versions: split it into smaller ones`,
       );
     }
     const before = this.arena.i32;

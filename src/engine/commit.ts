@@ -15,6 +15,9 @@
  *     otherwise a snapshot could slip between. Then validate what was only read: same version, not
  *     locked by another.
  *  4. Choose a TID later than every version read or overwritten and than the slot's last.
+ *     Keep the versions that are about to be overwritten, if a registered snapshot needs them
+ *     (snapshots/versions.ts). A snapshot that this look misses registers after the epoch was
+ *     announced: it waits for this commit and sees it.
  *  5. TID into the journal, status COMMITTED. This is the commit point.
  *  6. Install: data, version, unlock, object by object.
  *  7. Status IDLE: the committing epoch is cleared.
@@ -23,6 +26,7 @@
  * after it leaves a complete record: recovery installs what is still locked by the slot.
  */
 
+import { SNAPSHOTS_IN_USE } from "../memory/control.ts";
 import {
   ARRAY,
   INCARNATION as HEADER_INCARNATION,
@@ -68,8 +72,10 @@ import {
   READ_ONLY_COMMITS,
   STATUS,
 } from "./slot.ts";
+import { IN_USE_MASK } from "./snapshots/registry.ts";
 import { epochBitsOf, isLater, MAX_SEQUENCE, sequenceOf, tidHigh, tidLow } from "./tid.ts";
 import type { Transaction } from "./transaction.ts";
+import { VERSIONING } from "./versioning.ts";
 
 /** Beyond this, sorting by insertion costs more than the generic sort. */
 const INSERTION_SORT_LIMIT = 32;
@@ -116,6 +122,9 @@ export class Committer {
         return false;
       }
       if (this.#chooseTid(set, epochHigh, epochLow)) {
+        if (VERSIONING && (loadAcquire(this.#control, SNAPSHOTS_IN_USE) & IN_USE_MASK) !== 0) {
+          executor.versions.keep(set, this.#order, writes, this.#lastHigh, this.#lastLow);
+        }
         executor.journal.writeTid(this.#lastHigh, this.#lastLow);
         storeRelease(this.#control, this.#statusAt, announcement(epochLow, COMMITTED));
         tx.committed = true;

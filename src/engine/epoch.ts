@@ -7,7 +7,7 @@
 import type { Control } from "../memory/control.ts";
 import { EPOCH_HIGH, EPOCH_LOW } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
-import { TimeoutError } from "../runtime/errors.ts";
+import { type Holder, TimeoutError } from "../runtime/errors.ts";
 import { MAX_EPOCH_LAG } from "../runtime/limits.ts";
 import { ACTIVE, epochsBehind, holderOf, IDLE, isClaimed, phaseOf, STATUS } from "./slot.ts";
 
@@ -50,6 +50,17 @@ export class Epochs {
       if (active !== 0 && epochsBehind(active, low) >= 0) return false;
     }
     return true;
+  }
+
+  /** Who keeps `epoch` from being past, if anybody still does. */
+  laggard(epoch: number): Holder | undefined {
+    for (let slot = 0; slot < this.#control.geometry.slots; slot++) {
+      const active = Atomics.load(this.#control.i32, this.#control.slotAt(slot) + ACTIVE);
+      if (active !== 0 && epochsBehind(active, epoch | 0) >= 0) {
+        return holderOf(this.#control, slot);
+      }
+    }
+    return undefined;
   }
 
   /** Announcements compare in a circle of 2^30 epochs: nobody may be left behind half of it. */

@@ -30,6 +30,7 @@ import {
   RECOVERIES,
   unclaim,
 } from "./slot.ts";
+import { Versions } from "./snapshots/versions.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** The word `active` is never 0 while a transaction runs, whatever the epoch. */
@@ -43,6 +44,7 @@ export class Executor implements SlabHost {
   readonly journal: Journal;
   readonly backoff: Backoff;
   readonly committer: Committer;
+  readonly versions: Versions;
   readonly random = new Random();
   /** How long reads outside of transactions wait for others. */
   timeoutMs = DEFAULT_TIMEOUT_MS;
@@ -52,7 +54,8 @@ export class Executor implements SlabHost {
   readonly #leases: Leases;
   readonly #activeAt: number;
   readonly #journals = new Map<number, Journal>();
-  #running = 0;
+  /** The epochs in which the running transactions began, in that order. */
+  readonly #entered: number[] = [];
 
   private constructor(memory: StoreMemory, leases: Leases, slot: number) {
     this.memory = memory;
@@ -66,6 +69,7 @@ export class Executor implements SlabHost {
     this.slabs = new Slabs(memory, slot, this);
     this.backoff = this.newPatience(DEFAULT_TIMEOUT_MS);
     this.committer = new Committer(this);
+    this.versions = new Versions(this);
   }
 
   /** Claims a slot, after ending what a dead owner of it had begun. */
@@ -96,26 +100,38 @@ export class Executor implements SlabHost {
   }
 
   /** A transaction starts: objects that it may see must not change their shape until it ends. */
-  enter(): void {
-    if (this.#running++ > 0) return;
+  enter(): number {
+    let low = this.epochs.low();
+    // Others run here, since before: what is announced for the oldest of them holds for this one.
+    if (this.#entered.push(low) > 1) return low;
     const { i32 } = this.memory.control;
-    for (let low = this.epochs.low(); ; ) {
+    for (;;) {
       Atomics.store(i32, this.#activeAt, announcement(low, ACTIVE_FLAG));
       const again = this.epochs.low();
-      if (again === low) return;
+      if (again === low) break;
       low = again;
     }
+    this.#entered[0] = low;
+    return low;
   }
 
   /** For one who knows that nothing runs: an overflowing stack may have skipped `leave`. */
   forgetRunning(): void {
-    if (this.#running === 0) return;
-    this.#running = 1;
+    if (this.#entered.length === 0) return;
+    this.#entered.length = 1;
     this.leave();
   }
 
-  leave(): void {
-    if (--this.#running === 0) storeRelease(this.memory.control.i32, this.#activeAt, 0);
+  /** A transaction ends: the one that `enter` returned this for, or the one that began last. */
+  leave(entered = this.#entered[this.#entered.length - 1]): void {
+    const running = this.#entered;
+    if (running.length > 1) {
+      running.splice(running.lastIndexOf(entered), 1);
+      storeRelease(this.memory.control.i32, this.#activeAt, announcement(running[0], ACTIVE_FLAG));
+    } else {
+      running.length = 0;
+      storeRelease(this.memory.control.i32, this.#activeAt, 0);
+    }
   }
 
   /**
@@ -125,7 +141,7 @@ export class Executor implements SlabHost {
   commit(tx: Transaction): boolean {
     try {
       // What an earlier commit could not settle, for want of stack, must not be overwritten.
-      if (this.committer.isUnsettled) settleSlot(this.memory, this.slot, () => this.journal);
+      this.settleOwn();
       if (this.committer.commit(tx)) return true;
     } catch (error) {
       const settled = settleSlot(this.memory, this.slot, () => this.journal);
@@ -135,6 +151,11 @@ export class Executor implements SlabHost {
     }
     this.counters[this.counterBase + CONFLICTS]++;
     return false;
+  }
+
+  /** Ends a commit of this executor's that was cut short in the middle. */
+  settleOwn(): void {
+    if (this.committer.isUnsettled) settleSlot(this.memory, this.slot, () => this.journal);
   }
 
   /** Waits until the object's data may be read, for so long at most. */
@@ -213,6 +234,10 @@ export class Executor implements SlabHost {
     return this.epochs.isPast(epoch);
   }
 
+  isSeen(versionHigh: number, versionLow: number): boolean {
+    return this.versions.registry.hasBefore(versionHigh, versionLow);
+  }
+
   waitForCreator(regionId: number): void {
     const deadlineMs = nowMs() + DEFAULT_TIMEOUT_MS;
     while (this.memory.isBeingCreated(regionId)) {
@@ -224,15 +249,22 @@ export class Executor implements SlabHost {
     }
   }
 
-  /** Makes room after an allocation failed, when no transaction of this executor runs. */
-  reclaim(): boolean {
+  /** Makes room after an allocation of a class failed, when no transaction of this executor runs. */
+  reclaim(sizeClass: number): boolean {
     this.sweep();
-    return this.slabs.releaseEmptyBlocks() > 0;
+    const since = this.mark();
+    while (!this.slabs.reclaim(sizeClass)) {
+      // Memory that only snapshots keep from being used: writers come first.
+      if (!this.slabs.isWaiting(sizeClass) || !this.isPast(since)) return false;
+      if (!this.versions.keeper.releaseOldest()) return false;
+    }
+    return true;
   }
 
   close(): void {
-    assert(this.#running === 0, "no transaction runs when the executor closes");
+    assert(this.#entered.length === 0, "no transaction runs when the executor closes");
     Atomics.store(this.memory.control.i32, this.#activeAt, 0);
+    this.versions.registry.releaseSlot(this.slot);
     this.slabs.close();
     unclaim(this.memory.control, this.slot);
     this.#leases.release(this.slot);

@@ -20,6 +20,7 @@ import {
 } from "../memory/object.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import { Pointer, wordsFor } from "../memory/pointer.ts";
+import type { Region } from "../memory/region.ts";
 import { sizeClassOf } from "../memory/size-classes.ts";
 import { SituError } from "../runtime/errors.ts";
 import { LOOKUP_ATTEMPTS, MAX_CELL_BYTES } from "../runtime/limits.ts";
@@ -49,8 +50,11 @@ function checkSize(size: number): void {
   throw new SituError(code, `an object has 1 to ${most} bytes, not ${size}`);
 }
 
-/** Whether the allocator's tables agree that the pointer's object begins at its address. */
-function isPlausible(executor: Executor, pointer: Pointer): boolean {
+/**
+ * Whether the allocator's tables agree that the pointer's object begins at its address. The cell of
+ * an array tells its incarnation as of the transaction, if there is one.
+ */
+function isPlausible(executor: Executor, pointer: Pointer, tx?: Transaction): boolean {
   const { blocks } = executor.slabs;
   const { address, size, count } = pointer;
   const block = blocks.blockOf(address);
@@ -62,14 +66,30 @@ function isPlausible(executor: Executor, pointer: Pointer): boolean {
     return cell === address && sizeClassOf(HEADER_BYTES + count * stride) === sizeClass;
   if (cell === address) return sizeClassOf(stride) === sizeClass;
   // An element of an array: the array's cell must be of the same incarnation.
-  const region = executor.memory.regionOf(cell);
-  const { i32 } = region;
-  if (lockMode(loadAcquire(i32, wordOf(cell) + LOCK)) === INSTALLING) {
-    executor.awaitReadable(region, wordOf(cell));
-  }
   const inCell = (wordOf(address) - wordOf(cell)) * 4 - HEADER_BYTES;
-  const cellWord = i32[wordOf(cell) + INCARNATION];
+  const region = executor.memory.regionOf(cell);
+  const word = wordOf(cell);
+  const cellWord =
+    tx?.snapshot === undefined
+      ? incarnationNow(executor, region, word)
+      : incarnationAt(tx, region, word);
   return inCell >= 0 && inCell % stride === 0 && cellWord === (pointer.incarnation | ARRAY);
+}
+
+/** As of the transaction's snapshot; 0, which no object has, if there was none. */
+function incarnationAt(tx: Transaction, region: Region, word: number): number {
+  for (;;) {
+    const entry = tx.openIfThere(region, word);
+    if (entry < 0) return 0;
+    if (tx.settle(entry)) return tx.incarnationOf(entry);
+  }
+}
+
+function incarnationNow(executor: Executor, region: Region, word: number): number {
+  if (lockMode(loadAcquire(region.i32, word + LOCK)) === INSTALLING) {
+    executor.awaitReadable(region, word);
+  }
+  return region.i32[word + INCARNATION];
 }
 
 /** Lock-free: one consistent read of the object. */
@@ -99,13 +119,19 @@ export function readObject(executor: Executor, pointer: Pointer): Uint8Array {
 function openObject(tx: Transaction, pointer: Pointer): number {
   checkPointer(pointer);
   const { executor } = tx;
-  const region = isPlausible(executor, pointer)
-    ? executor.memory.regionOf(pointer.address)
-    : unseen(tx, pointer);
-  const entry = tx.open(region, wordOf(pointer.address));
-  tx.depend(entry);
-  if (tx.incarnationOf(entry) !== pointer.incarnation) freed(pointer);
-  return entry;
+  for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
+    const region = isPlausible(executor, pointer, tx)
+      ? executor.memory.regionOf(pointer.address)
+      : unseen(tx, pointer);
+    const entry = tx.openIfThere(region, wordOf(pointer.address));
+    if (entry < 0) freed(pointer);
+    // Nothing that is read from a snapshot is validated later; opened again, it is an old version.
+    if (tx.snapshot !== undefined && !tx.settle(entry)) continue;
+    tx.depend(entry);
+    if (tx.incarnationOf(entry) !== pointer.incarnation) freed(pointer);
+    return entry;
+  }
+  return tx.conflict(-1);
 }
 
 /** An array element that this transaction allocated is not in the allocator's tables yet. */
@@ -117,11 +143,14 @@ function unseen(tx: Transaction, pointer: Pointer): ReturnType<typeof tx.executo
 
 export function readInTransaction(tx: Transaction, pointer: Pointer): Uint8Array {
   refuseArray(pointer);
-  const entry = openObject(tx, pointer);
-  const start = tx.at * 4;
-  const data = tx.views.u8.slice(start, start + pointer.size);
-  if (!tx.settle(entry)) tx.conflict(entry);
-  return data;
+  for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
+    const entry = openObject(tx, pointer);
+    const start = tx.at * 4;
+    const data = tx.views.u8.slice(start, start + pointer.size);
+    // What a transaction depends on must not change; a snapshot has the old version.
+    if (tx.settle(entry)) return data;
+  }
+  return tx.conflict(-1);
 }
 
 /** Replaces the first `data.length` bytes of the object. */

@@ -13,6 +13,7 @@
 
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
+import { KEEPER } from "../memory/control.ts";
 import {
   ALLOCATED,
   HEADER_WORDS,
@@ -27,6 +28,7 @@ import {
 import type { StoreMemory } from "../memory/region.ts";
 import { copyWords, type Journal, RECORD_ENTRY_WORDS } from "./journal.ts";
 import { ACTIVE, COMMITTED, IDLE, phaseOf, STATUS } from "./slot.ts";
+import { Registry } from "./snapshots/registry.ts";
 
 export type Settled = "rolled forward" | "rolled back" | "nothing to do";
 
@@ -43,10 +45,13 @@ export function settleSlot(memory: StoreMemory, slot: number, journal: () => Jou
   return phase === COMMITTED ? "rolled forward" : "rolled back";
 }
 
-/** Gives back all else that the slot held: its announced epoch, blocks, half-made regions. */
+/** Gives back all else that the slot held: its epoch, snapshots, blocks, half-made regions. */
 export function releaseSlot(memory: StoreMemory, slot: number): void {
   const { control } = memory;
   Atomics.store(control.i32, control.slotAt(slot) + ACTIVE, 0);
+  new Registry(control).releaseSlot(slot);
+  // The keeper's steps can be left at any point: the next one goes on from there.
+  Atomics.compareExchange(control.i32, KEEPER, slot + 1, 0);
   memory.abandonRegions(slot);
   new BlockTable(memory).orphan(slot);
 }

@@ -9,19 +9,25 @@ import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
 import { MAX_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { Backoff } from "./backoff.ts";
 import type { Executor } from "./executor.ts";
+import { isSignal } from "./signals.ts";
 import { CONFLICTS } from "./slot.ts";
+import { Snapshot } from "./snapshots/snapshot.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** How often a transaction that found no memory may reclaim some and try again. */
 const RECLAIM_ATTEMPTS = 3;
 
-/** Runs a body to the end inside this turn, retrying on conflict, and returns what it returned. */
+/**
+ * Runs a body to the end inside this turn, retrying on conflict, and returns what it returned. With
+ * `snapshotMs` each attempt reads from a snapshot of its own, which lives that long at most.
+ */
 export function runSync<A, T>(
   executor: Executor,
   tx: Transaction,
   timeoutMs: number,
   body: (argument: A) => T,
   argument: A,
+  snapshotMs = 0,
 ): T {
   tx.timeoutMs = timeoutMs;
   executor.enter();
@@ -30,6 +36,7 @@ export function runSync<A, T>(
     for (let attempt = 1; ; attempt++) {
       // Every run leaves its transaction clear, unless the stack was too short even for that.
       if (attempt > 1 || !tx.isClear) tx.clear();
+      if (snapshotMs > 0) limitToSnapshot(executor, tx, snapshotMs);
       try {
         const result = body(argument);
         if (isThenable(result)) throw asyncBody(result);
@@ -43,7 +50,8 @@ export function runSync<A, T>(
         tx.clear();
         executor.leave();
         try {
-          if (++reclaims > RECLAIM_ATTEMPTS || !executor.reclaim()) throw storeFull(executor, tx);
+          if (++reclaims > RECLAIM_ATTEMPTS || !executor.reclaim(tx.exhaustedClass))
+            throw storeFull(executor, tx);
         } finally {
           executor.enter();
         }
@@ -58,12 +66,27 @@ export function runSync<A, T>(
     executor.leave();
     tx.clear();
     tx.trace = undefined;
+    if (snapshotMs > 0) releaseSnapshot(tx);
   }
+}
+
+/** Takes a snapshot for an attempt, instead of that of the attempt before. */
+export function limitToSnapshot(executor: Executor, tx: Transaction, snapshotMs: number): void {
+  releaseSnapshot(tx);
+  tx.snapshot = Snapshot.take(executor, snapshotMs, tx.timeoutMs);
+  tx.readsOnly = true;
+}
+
+export function releaseSnapshot(tx: Transaction): void {
+  tx.snapshot?.release();
+  tx.snapshot = undefined;
 }
 
 /** Whether an error out of a body is to be believed, and not the dream of a zombie. */
 export function isCallersOwn(executor: Executor, tx: Transaction): boolean {
   if (tx.doomed) return false;
+  // What a released snapshot led to is not to be believed either.
+  if (tx.snapshot !== undefined && !tx.snapshot.isRegistered) throw tx.snapshot.tooOld();
   if (executor.committer.isValid(tx)) return true;
   executor.counters[executor.counterBase + CONFLICTS]++;
   return false;
@@ -134,6 +157,44 @@ export function runReadOnly<A, T>(
     }
   } finally {
     tx.clear();
+    executor.leave();
+  }
+}
+
+/**
+ * An operation of a snapshot's reader. It sees one state whatever happens meanwhile; should an
+ * object change while it is read, it is run again. What it returns, or throws, counts only if the
+ * snapshot is still registered then.
+ */
+export function readAtSnapshot<A, T>(
+  executor: Executor,
+  tx: Transaction,
+  snapshot: Snapshot,
+  body: (tx: Transaction, argument: A) => T,
+  argument: A,
+): T {
+  let patience: Backoff | undefined;
+  tx.timeoutMs = executor.timeoutMs;
+  tx.snapshot = snapshot;
+  executor.enter();
+  try {
+    for (;;) {
+      tx.clear();
+      try {
+        snapshot.check();
+        const result = body(tx, argument);
+        snapshot.check();
+        return result;
+      } catch (error) {
+        if (!snapshot.isRegistered) throw snapshot.tooOld();
+        if (!isSignal(error)) throw error;
+      }
+      patience ??= executor.newPatience(executor.timeoutMs);
+      if (!patience.meet(tx.metLock)) throw gaveUp(executor, tx, executor.timeoutMs);
+    }
+  } finally {
+    tx.clear();
+    tx.snapshot = undefined;
     executor.leave();
   }
 }

@@ -56,6 +56,10 @@ export const COUNTERS = [
   "allocations",
   "frees",
   "splits",
+  "snapshots",
+  "snapshotsReleased",
+  "versionsKept",
+  "versionsMoved",
 ] as const;
 export type Counter = (typeof COUNTERS)[number];
 
@@ -67,6 +71,12 @@ export const RECOVERIES = COUNTERS_F64 + 4;
 export const ALLOCATIONS = COUNTERS_F64 + 5;
 export const FREES = COUNTERS_F64 + 6;
 export const SPLITS = COUNTERS_F64 + 7;
+export const SNAPSHOTS = COUNTERS_F64 + 8;
+/** Snapshots that were released because of their age, or for want of room. */
+export const SNAPSHOTS_RELEASED = COUNTERS_F64 + 9;
+export const VERSIONS_KEPT = COUNTERS_F64 + 10;
+/** Versions that moved from a ring to the overflow area. */
+export const VERSIONS_MOVED = COUNTERS_F64 + 11;
 
 export function isClaimed(control: Control, slot: number): boolean {
   return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) !== 0;

@@ -21,6 +21,15 @@ export function tidLow(epochLow: number, sequence: number, slot: number): number
   return (epochLow << 20) | (sequence << 8) | slot;
 }
 
+/** The low word of the greatest TID of an epoch. */
+export function limitLow(epochLow: number): number {
+  return (epochLow << 20) | 0xfffff;
+}
+
+export function slotOf(low: number): number {
+  return low & 0xff;
+}
+
 export function sequenceOf(low: number): number {
   return (low >>> 8) & MAX_SEQUENCE;
 }

@@ -12,6 +12,10 @@
  * Nothing read before `settle` may be followed or returned. An object that was opened but not
  * depended on is not validated: a lookup that passes a bucket need not fail for what happens
  * there later.
+ *
+ * A transaction can be *limited* to a snapshot. What is read for reading's sake is then what the
+ * snapshot sees, and nothing depends on it. What is read in order to change something is read as
+ * it is now, and must not be newer than the snapshot: the first committer wins.
  */
 
 import type { Address } from "../memory/address.ts";
@@ -49,6 +53,7 @@ import {
   INCARNATION,
   KIND,
   NEW,
+  OLD,
   READ,
   REGION_ID,
   VERSION_HIGH,
@@ -61,6 +66,8 @@ import type { Executor } from "./executor.ts";
 import { copyWords } from "./journal.ts";
 import { CONFLICT, EXHAUSTED, isSignal } from "./signals.ts";
 import { CONFLICTS } from "./slot.ts";
+import type { Snapshot } from "./snapshots/snapshot.ts";
+import { isLater } from "./tid.ts";
 
 export class Transaction {
   readonly executor: Executor;
@@ -74,8 +81,9 @@ export class Transaction {
   metEntry = -1;
   /** A signal was thrown: the attempt cannot commit, even if the body swallowed the signal. */
   doomed = false;
-  /** No memory was left for this attempt. */
+  /** No memory was left for this attempt, in this size class. */
   exhausted = false;
+  exhaustedClass = 0;
   /** Past the commit point, whatever is thrown after it. */
   committed = false;
   /** An operation failed half-way: its error ends the transaction, even if the body swallowed it. */
@@ -85,6 +93,10 @@ export class Transaction {
   timeoutMs = DEFAULT_TIMEOUT_MS;
   /** What is being worked on, for messages. */
   subject = "an object";
+  /** The snapshot that this transaction reads from, if it does. */
+  snapshot: Snapshot | undefined;
+  /** With a snapshot: whether the running operation only reads. */
+  readsOnly = true;
   /** From the second attempt on: which keys touched which entries, for the final error. */
   trace: { table: string; key: unknown; from: number; to: number }[] | undefined;
 
@@ -113,6 +125,7 @@ export class Transaction {
 
   /** Opens the object whose header is at `word` of `region` for reading. */
   open(region: Region, word: number): number {
+    if (this.snapshot !== undefined) return this.#openAt(this.snapshot, region, word, true);
     const { set } = this;
     let entry = set.find(region.id, word);
     if (entry < 0) {
@@ -130,6 +143,71 @@ export class Transaction {
     return entry;
   }
 
+  /** The same in a transaction that is limited to a snapshot. */
+  #openAt(snapshot: Snapshot, region: Region, word: number, mustExist: boolean): number {
+    const { set } = this;
+    const known = set.find(region.id, word);
+    const entry = known < 0 ? set.add(region, word) : known;
+    if (known < 0) this.#look(entry, region, word);
+    const kind = set.words[entry + KIND];
+    if ((kind & WINDOW) !== 0) this.#widen(entry);
+    if ((kind & OLD) !== 0 && !this.readsOnly) {
+      set.forgetCopy(entry);
+      this.#look(entry, region, word);
+    }
+    if (set.words[entry + BUFFER] < 0 && this.readsOnly && this.#isTooNew(snapshot, entry)) {
+      if (!this.executor.versions.bring(set, entry, snapshot.limitHigh, snapshot.limitLow)) {
+        snapshot.check();
+        // It may have been the version of a half-looked-at header: only a second look condemns.
+        if (!this.#isCurrent(entry)) this.conflict(entry);
+        assert(!mustExist, "a version that a snapshot needs is kept");
+        return -1;
+      }
+    }
+    if (set.words[entry + BUFFER] >= 0) {
+      this.views = set.arena;
+      this.at = set.words[entry + BUFFER];
+    } else {
+      this.views = region;
+      this.at = word + HEADER_WORDS;
+    }
+    return entry;
+  }
+
+  /** The same for an address from outside: -1 if a snapshot does not see any object there. */
+  openIfThere(region: Region, word: number): number {
+    if (this.snapshot === undefined) return this.open(region, word);
+    return this.#openAt(this.snapshot, region, word, false);
+  }
+
+  /** An opened object was read and is not needed again: the copy of an old version can go. */
+  doneWith(entry: number): void {
+    if ((this.set.words[entry + KIND] & OLD) !== 0) this.set.dropCopy(entry);
+  }
+
+  #isTooNew(snapshot: Snapshot, entry: number): boolean {
+    const { words } = this.set;
+    return isLater(
+      words[entry + VERSION_HIGH],
+      words[entry + VERSION_LOW],
+      snapshot.limitHigh,
+      snapshot.limitLow,
+    );
+  }
+
+  /**
+   * Whether a transaction may trust what this executor remembers of an object that others may have
+   * made after its snapshot.
+   */
+  seesCurrent(region: Region, word: number): boolean {
+    const { snapshot } = this;
+    if (snapshot === undefined || !this.readsOnly) return true;
+    const { i32 } = region;
+    const high = i32[word + HEADER_VERSION_HIGH];
+    const low = i32[word + HEADER_VERSION_LOW];
+    return !isLater(high, low, snapshot.limitHigh, snapshot.limitLow);
+  }
+
   /** Whether all that was read since `open` belongs to one version. */
   settle(entry: number): boolean {
     const { words } = this.set;
@@ -140,7 +218,16 @@ export class Transaction {
   }
 
   depend(entry: number): void {
-    this.set.words[entry + KIND] |= READ;
+    if (this.snapshot !== undefined) this.#dependAt(this.snapshot, entry);
+    else this.set.words[entry + KIND] |= READ;
+  }
+
+  /** First committer wins: what is newer than the snapshot was committed by another. */
+  #dependAt(snapshot: Snapshot, entry: number): void {
+    const { words } = this.set;
+    if (this.readsOnly || (words[entry + KIND] & WRITE) !== 0) return;
+    if ((words[entry + KIND] & OLD) !== 0 || this.#isTooNew(snapshot, entry)) this.conflict(entry);
+    words[entry + KIND] |= READ;
   }
 
   /** The incarnation word of an opened object, as of its version. */
@@ -153,10 +240,11 @@ export class Transaction {
   }
 
   /**
-   * Makes an object writable: copies its `words` of data into the arena on the first call and
-   * returns where. The caller changes the copy and says which words with `set.markDirty`.
+   * Makes an object writable: copies its `words` of data, all it has, into the arena on the first
+   * call and returns where. The caller changes the copy and says which words with `set.markDirty`.
    */
   writable(entry: number, words: number): number {
+    if (this.snapshot !== undefined) this.#dependAt(this.snapshot, entry);
     const { set } = this;
     if (set.words[entry + BUFFER] >= 0) {
       if ((set.words[entry + KIND] & WINDOW) !== 0) this.#widen(entry);
@@ -189,6 +277,7 @@ export class Transaction {
 
   /** The same for words that the caller will overwrite, all of them: nothing is copied. */
   overwritableWindow(entry: number, from: number, to: number, words: number): number {
+    if (this.snapshot !== undefined) this.#dependAt(this.snapshot, entry);
     const { set } = this;
     if (set.words[entry + BUFFER] >= 0) {
       if ((set.words[entry + KIND] & WINDOW) !== 0) this.#widen(entry);
@@ -270,6 +359,7 @@ export class Transaction {
 
   /** Frees an opened object that is a cell of its own. */
   free(entry: number): void {
+    if (this.snapshot !== undefined) this.#dependAt(this.snapshot, entry);
     const { set } = this;
     const incarnation = set.words[entry + INCARNATION];
     assert((incarnation & ALLOCATED) !== 0, "only an allocated object is freed");
@@ -292,6 +382,7 @@ export class Transaction {
       const element = this.open(region, word);
       this.free(element);
       set.words[element + KIND] &= ~CELL;
+      set.words[element + DATA_WORDS] = stride - HEADER_WORDS;
     }
     this.free(cell);
   }
@@ -302,7 +393,10 @@ export class Transaction {
     this.metLock =
       entry < 0 ? 0 : Atomics.load(this.set.regionOf(entry).i32, this.set.wordOf(entry) + LOCK);
     this.doomed = true;
-    this.executor.counters[this.executor.counterBase + CONFLICTS]++;
+    // A snapshot's reader that looks again is in nobody's way, and nobody is in its.
+    if (this.snapshot === undefined || !this.readsOnly) {
+      this.executor.counters[this.executor.counterBase + CONFLICTS]++;
+    }
     throw CONFLICT;
   }
 
@@ -352,6 +446,7 @@ export class Transaction {
     if (address === NO_ADDRESS) {
       this.doomed = true;
       this.exhausted = true;
+      this.exhaustedClass = sizeClass;
       throw EXHAUSTED;
     }
     this.allocated = true;

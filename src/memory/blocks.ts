@@ -23,7 +23,7 @@ import { MAX_BLOCK_UNITS, MIN_BLOCK_CELLS, UNIT_BYTES } from "../runtime/limits.
 import type { Address } from "./address.ts";
 import { addressOf, NO_ADDRESS, regionIdOf, wordOf } from "./address.ts";
 import { ORPHANINGS } from "./control.ts";
-import { ALLOCATED, INCARNATION, INCARNATION_STEP } from "./object.ts";
+import { ALLOCATED, INCARNATION, INCARNATION_STEP, VERSION_HIGH, VERSION_LOW } from "./object.ts";
 import type { StoreMemory } from "./region.ts";
 import { CELL_BYTES } from "./size-classes.ts";
 
@@ -56,6 +56,9 @@ function stateOf(sizeClass: number, owner: number): number {
 /** A block is named by its first unit; units are numbered through all regions. */
 export class BlockTable {
   readonly memory: StoreMemory;
+  /** See `highestIfEmpty`. */
+  freedHigh = 0;
+  freedLow = 0;
   /** Where the search for free units goes on. */
   #cursor = 0;
   /** The count of orphanings up to which there was no orphan of a class. */
@@ -180,18 +183,31 @@ export class BlockTable {
     return true;
   }
 
-  /** Highest incarnation word of a block whose cells are all free; undefined if one is in use. */
+  /**
+   * Highest incarnation word of a block whose cells are all free; undefined if one is in use.
+   * Leaves the version of the cell that was freed last.
+   */
   highestIfEmpty(block: number): number | undefined {
     const sizeClass = this.classOf(block);
     const { i32 } = this.memory.region(this.regionIdOf(block));
     const words = CELL_BYTES[sizeClass] / 4;
     const first = this.firstWordOf(block);
     let highest = 0;
+    let high = 0;
+    let low = 0;
     for (let index = 0; index < BLOCK_CELLS[sizeClass]; index++) {
-      const word = i32[first + index * words + INCARNATION];
+      const at = first + index * words;
+      const word = i32[at + INCARNATION];
       if ((word & ALLOCATED) !== 0) return undefined;
       if (word >>> 0 > highest) highest = word >>> 0;
+      const itsHigh = i32[at + VERSION_HIGH] >>> 0;
+      const itsLow = i32[at + VERSION_LOW] >>> 0;
+      if (itsHigh < high || (itsHigh === high && itsLow <= low)) continue;
+      high = itsHigh;
+      low = itsLow;
     }
+    this.freedHigh = high | 0;
+    this.freedLow = low | 0;
     return highest;
   }
 

@@ -5,21 +5,27 @@
  *   words 32–33      the epoch, 64 bits, on a cache line of its own (engine/epoch.ts)
  *   words 64–65      catalogue: region id + 1 and word of its root object
  *   word 96          counts the executors that left blocks behind
+ *   word 128         schema generation: counts the changes to the tables' indexes
+ *   word 160         how far the table of snapshots is in use (engine/snapshots/registry.ts)
+ *   words 192–195    the keeper of old versions, and its overflow area (engine/snapshots/)
  *   word 1024…       one slot of 64 words per executor (engine/slot.ts)
  *   then             one state word per region: absent, being created by a slot, or ready
  *   then             one state word per slot: whether its journal exists
  *   then             four words per unit: state, frees, first incarnation, unused (blocks.ts)
+ *   then             one state word per slot: whether its version ring exists
+ *   then             four words per chunk of the overflow area
+ *   then             eight words per snapshot
  *
  * `READY` is written last, so a store whose creator died is recognised and made anew.
  */
 
 import { SituError } from "../runtime/errors.ts";
-import { UNIT_BYTES } from "../runtime/limits.ts";
+import { MAX_SNAPSHOTS, UNIT_BYTES } from "../runtime/limits.ts";
 import { Views } from "./views.ts";
 
 const MAGIC = 0x55544953; // "SITU", read in little-endian order
 /** Changes with any change to a layout in shared memory: headers, slots, journals, buckets. */
-export const LAYOUT_VERSION = 1;
+export const LAYOUT_VERSION = 2;
 const BYTE_ORDER = 0x01020304;
 const READY = 1;
 
@@ -31,15 +37,26 @@ const WORD_SLOTS = 4;
 const WORD_JOURNAL_BYTES = 5;
 const WORD_REGION_BYTES = 6;
 const WORD_REGIONS = 7;
+const WORD_RING_BYTES = 8;
+const WORD_CHUNK_BYTES = 9;
+const WORD_CHUNKS = 10;
 
 export const EPOCH_LOW = 32;
 export const EPOCH_HIGH = 33;
 export const CATALOGUE_REGION = 64;
 export const CATALOGUE_WORD = 65;
 export const ORPHANINGS = 96;
+export const SCHEMA_GENERATION = 128;
+export const SNAPSHOTS_IN_USE = 160;
+export const KEEPER = 192;
+export const OVERFLOW_MOVES = 193;
+export const OVERFLOW_INDEX_STATE = 194;
+export const RINGS_IN_USE = 195;
 const SLOTS_AT = 1024;
 export const SLOT_WORDS = 64;
 export const UNIT_ENTRY_WORDS = 4;
+export const CHUNK_ENTRY_WORDS = 4;
+export const SNAPSHOT_WORDS = 8;
 
 export interface Geometry {
   readonly slots: number;
@@ -47,12 +64,22 @@ export interface Geometry {
   readonly regionBytes: number;
   /** The most regions the store may have. */
   readonly regions: number;
+  /** Old versions: the ring of each slot, and the chunks of the overflow area. Powers of two. */
+  readonly ringBytes: number;
+  readonly chunkBytes: number;
+  /** The most chunks the overflow area may have. */
+  readonly chunks: number;
 }
 
 export function controlBytes(geometry: Geometry): number {
   const units = geometry.regions * (geometry.regionBytes / UNIT_BYTES);
   const words =
-    SLOTS_AT + geometry.slots * (SLOT_WORDS + 1) + geometry.regions + units * UNIT_ENTRY_WORDS;
+    SLOTS_AT +
+    geometry.slots * (SLOT_WORDS + 2) +
+    geometry.regions +
+    units * UNIT_ENTRY_WORDS +
+    geometry.chunks * CHUNK_ENTRY_WORDS +
+    (MAX_SNAPSHOTS + 1) * SNAPSHOT_WORDS;
   return Math.ceil((words * 4) / 4096) * 4096;
 }
 
@@ -65,6 +92,9 @@ export class Control extends Views {
   readonly #regionsAt: number;
   readonly #journalsAt: number;
   readonly #unitsAt: number;
+  readonly #ringsAt: number;
+  readonly #chunksAt: number;
+  readonly #snapshotsAt: number;
 
   constructor(buffer: ArrayBufferLike, geometry: Geometry) {
     super(buffer);
@@ -73,6 +103,10 @@ export class Control extends Views {
     this.#regionsAt = SLOTS_AT + geometry.slots * SLOT_WORDS;
     this.#journalsAt = this.#regionsAt + geometry.regions;
     this.#unitsAt = this.#journalsAt + geometry.slots;
+    this.#ringsAt = this.#unitsAt + geometry.regions * this.unitsPerRegion * UNIT_ENTRY_WORDS;
+    this.#chunksAt = this.#ringsAt + geometry.slots;
+    // At an even word: a snapshot's entry holds 64-bit floats.
+    this.#snapshotsAt = (this.#chunksAt + geometry.chunks * CHUNK_ENTRY_WORDS + 1) & ~1;
   }
 
   slotAt(slot: number): number {
@@ -92,6 +126,18 @@ export class Control extends Views {
     return this.#unitsAt + unit * UNIT_ENTRY_WORDS;
   }
 
+  ringStateAt(slot: number): number {
+    return this.#ringsAt + slot;
+  }
+
+  chunkAt(chunk: number): number {
+    return this.#chunksAt + chunk * CHUNK_ENTRY_WORDS;
+  }
+
+  snapshotAt(index: number): number {
+    return this.#snapshotsAt + index * SNAPSHOT_WORDS;
+  }
+
   format(): void {
     const { i32, geometry } = this;
     i32[WORD_MAGIC] = MAGIC;
@@ -101,6 +147,9 @@ export class Control extends Views {
     i32[WORD_JOURNAL_BYTES] = geometry.journalBytes;
     i32[WORD_REGION_BYTES] = geometry.regionBytes;
     i32[WORD_REGIONS] = geometry.regions;
+    i32[WORD_RING_BYTES] = geometry.ringBytes;
+    i32[WORD_CHUNK_BYTES] = geometry.chunkBytes;
+    i32[WORD_CHUNKS] = geometry.chunks;
     // Epoch 0 is never used, so that 0 in a version means "never written".
     Atomics.store(i32, EPOCH_LOW, 1);
   }
@@ -145,5 +194,8 @@ export function readGeometry(prefix: Int32Array, place: string): Geometry {
     journalBytes: prefix[WORD_JOURNAL_BYTES],
     regionBytes: prefix[WORD_REGION_BYTES],
     regions: prefix[WORD_REGIONS],
+    ringBytes: prefix[WORD_RING_BYTES],
+    chunkBytes: prefix[WORD_CHUNK_BYTES],
+    chunks: prefix[WORD_CHUNKS],
   };
 }

@@ -1,7 +1,8 @@
 import { SituError } from "../runtime/errors.ts";
+import { OVERFLOW_INDEX_BYTES, RING_HEADER_BYTES } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { regionIdOf } from "./address.ts";
-import { Control } from "./control.ts";
+import { Control, controlBytes, type Geometry, OVERFLOW_INDEX_STATE } from "./control.ts";
 import type { Segment, Segments } from "./segments.ts";
 import { Views } from "./views.ts";
 
@@ -15,7 +16,32 @@ const CREATING = 2;
 
 export const regionName = (id: number): string => `region-${id}`;
 export const journalName = (slot: number): string => `journal-${slot}`;
+export const ringName = (slot: number): string => `versions-${slot}`;
+export const chunkName = (chunk: number): string => `overflow-${chunk}`;
+export const OVERFLOW_INDEX_NAME = "overflow-index";
 export const CONTROL_NAME = "control";
+
+/** Beside the ring itself lie its head, its tail and an index (engine/snapshots/ring.ts). */
+export function ringSegmentBytes({ ringBytes }: Geometry): number {
+  return RING_HEADER_BYTES + ringBytes;
+}
+
+/** All segments that a store may come to have, for where they must exist from the start. */
+export function segmentSizes(geometry: Geometry): Map<string, number> {
+  const sizes = new Map([
+    [CONTROL_NAME, controlBytes(geometry)],
+    [OVERFLOW_INDEX_NAME, OVERFLOW_INDEX_BYTES],
+  ]);
+  for (let id = 0; id < geometry.regions; id++) sizes.set(regionName(id), geometry.regionBytes);
+  for (let slot = 0; slot < geometry.slots; slot++) {
+    sizes.set(journalName(slot), geometry.journalBytes);
+    sizes.set(ringName(slot), ringSegmentBytes(geometry));
+  }
+  for (let chunk = 0; chunk < geometry.chunks; chunk++) {
+    sizes.set(chunkName(chunk), geometry.chunkBytes);
+  }
+  return sizes;
+}
 
 /** The memory of one store as one executor sees it: control, and regions mapped when needed. */
 export class StoreMemory {
@@ -79,15 +105,26 @@ export class StoreMemory {
   /** The journal of a slot; made by the first who asks, which is the first who claims the slot. */
   attachJournal(slot: number): Views {
     const bytes = this.control.geometry.journalBytes;
-    const at = this.control.journalStateAt(slot);
-    const name = journalName(slot);
-    const made = Atomics.load(this.control.i32, at) === READY;
-    const segment = made ? this.segments.attach(name, bytes) : this.segments.create(name, bytes);
-    Atomics.store(this.control.i32, at, READY);
-    const views = new Views(segment.buffer);
-    this.#held.push(segment);
-    this.#views.push(views);
-    return views;
+    return this.#attachOrMake(journalName(slot), bytes, this.control.journalStateAt(slot));
+  }
+
+  /** The version ring of a slot; made by the slot's owner when it first needs one. */
+  attachRing(slot: number): Views {
+    const bytes = ringSegmentBytes(this.control.geometry);
+    return this.#attachOrMake(ringName(slot), bytes, this.control.ringStateAt(slot));
+  }
+
+  hasRing(slot: number): boolean {
+    return Atomics.load(this.control.i32, this.control.ringStateAt(slot)) === READY;
+  }
+
+  /** A chunk of the overflow area; made by the keeper of versions. `stateAt` says if it was. */
+  attachChunk(chunk: number, stateAt: number): Views {
+    return this.#attachOrMake(chunkName(chunk), this.control.geometry.chunkBytes, stateAt);
+  }
+
+  attachOverflowIndex(): Views {
+    return this.#attachOrMake(OVERFLOW_INDEX_NAME, OVERFLOW_INDEX_BYTES, OVERFLOW_INDEX_STATE);
   }
 
   close(): void {
@@ -95,6 +132,16 @@ export class StoreMemory {
     for (const segment of this.#held) segment.release();
     this.#views.length = 0;
     this.#held.length = 0;
+  }
+
+  #attachOrMake(name: string, bytes: number, stateAt: number): Views {
+    const made = Atomics.load(this.control.i32, stateAt) === READY;
+    const segment = made ? this.segments.attach(name, bytes) : this.segments.create(name, bytes);
+    Atomics.store(this.control.i32, stateAt, READY);
+    const views = new Views(segment.buffer);
+    this.#held.push(segment);
+    this.#views.push(views);
+    return views;
   }
 
   #attach(id: number): Region {

@@ -10,14 +10,15 @@
  *
  * A freed array needs care: its elements had headers in the middle of the cell, and a transaction
  * that read one may still try to lock it. Such a cell rests until every transaction that was
- * running when it was found has ended; the same holds for a block that changes its class.
+ * running when it was found has ended, and every snapshot that can still see the array; the same
+ * holds for a block that changes its class.
  */
 
 import { MAX_FREE_CELLS } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { NO_ADDRESS, regionIdOf } from "./address.ts";
 import { BLOCK_CELLS, BlockTable } from "./blocks.ts";
-import { ALLOCATED, ARRAY, INCARNATION } from "./object.ts";
+import { ALLOCATED, ARRAY, INCARNATION, VERSION_HIGH, VERSION_LOW } from "./object.ts";
 import type { StoreMemory } from "./region.ts";
 import { CELL_BYTES } from "./size-classes.ts";
 
@@ -27,6 +28,8 @@ export interface SlabHost {
   mark(): number;
   /** Whether no transaction that announced `epoch` or an earlier one is still running. */
   isPast(epoch: number): boolean;
+  /** Whether a snapshot is open that sees what was there before this version. */
+  isSeen(versionHigh: number, versionLow: number): boolean;
   /** Another executor is creating a region: waits a little, and sees to it if that one died. */
   waitForCreator(regionId: number): void;
 }
@@ -39,10 +42,18 @@ interface OwnedBlock {
   freesSeen: number;
 }
 
+interface RestingCell {
+  readonly cell: Address;
+  readonly since: number;
+  /** The version that it was freed with. */
+  readonly high: number;
+  readonly low: number;
+}
+
 interface Slab {
   readonly blocks: OwnedBlock[];
   readonly freeCells: Address[];
-  readonly resting: { readonly cell: Address; readonly since: number }[];
+  readonly resting: RestingCell[];
 }
 
 export class Slabs {
@@ -52,6 +63,8 @@ export class Slabs {
   readonly #host: SlabHost;
   readonly #slabs: (Slab | undefined)[] = [];
   readonly #known = new Set<Address>();
+  /** Whether `releaseEmptyBlocks` found some the last time and could not give them back yet. */
+  #waits = false;
 
   constructor(memory: StoreMemory, slot: number, host: SlabHost) {
     this.#memory = memory;
@@ -102,26 +115,44 @@ export class Slabs {
    * classes. Returns how many could be given back now.
    */
   releaseEmptyBlocks(): number {
-    const candidates: { block: number; highest: number }[] = [];
+    const candidates: { block: number; highest: number; high: number; low: number }[] = [];
     for (let block = 0; block < this.blocks.count; block++) {
       const mine = this.blocks.isOwnedBy(block, this.#slot) || this.blocks.adopt(block, this.#slot);
       if (!mine || this.#isReserved(block)) continue;
       const highest = this.blocks.highestIfEmpty(block);
-      if (highest !== undefined) candidates.push({ block, highest });
-      else this.#own(this.blocks.classOf(block), block);
+      if (highest !== undefined) {
+        const { freedHigh: high, freedLow: low } = this.blocks;
+        candidates.push({ block, highest, high, low });
+      } else {
+        this.#own(this.blocks.classOf(block), block);
+      }
     }
+    this.#waits = false;
     if (candidates.length === 0) return 0;
     const since = this.#host.mark();
     const past = this.#host.isPast(since);
-    for (const { block, highest } of candidates) {
-      if (past) {
+    let released = 0;
+    for (const { block, highest, high, low } of candidates) {
+      if (past && !this.#host.isSeen(high, low)) {
+        released++;
         this.#forget(block);
         this.blocks.release(block, this.#slot, highest);
       } else {
         this.#own(this.blocks.classOf(block), block);
       }
     }
-    return past ? candidates.length : 0;
+    this.#waits = released < candidates.length;
+    return released;
+  }
+
+  /** Looks for memory that a class can use by now; false if there is none. */
+  reclaim(sizeClass: number): boolean {
+    return this.releaseEmptyBlocks() > 0 || this.#hasRested(this.#slab(sizeClass));
+  }
+
+  /** Whether there is memory that a class could use if others moved on. */
+  isWaiting(sizeClass: number): boolean {
+    return this.#waits || this.#slab(sizeClass).resting.length > 0;
   }
 
   close(): void {
@@ -201,7 +232,10 @@ export class Slabs {
         if (this.#known.has(cell)) continue;
         if ((state & ARRAY) !== 0) {
           this.#known.add(cell);
-          slab.resting.push({ cell, since: this.#host.mark() });
+          const at = first + owned.cursor * words;
+          const high = region.i32[at + VERSION_HIGH];
+          const low = region.i32[at + VERSION_LOW];
+          slab.resting.push({ cell, since: this.#host.mark(), high, low });
           continue;
         }
         owned.cursor++;
@@ -216,10 +250,13 @@ export class Slabs {
   }
 
   #rested(slab: Slab): Address {
+    return this.#hasRested(slab) ? slab.resting.shift()!.cell : NO_ADDRESS;
+  }
+
+  #hasRested(slab: Slab): boolean {
     const oldest = slab.resting[0];
-    if (oldest === undefined || !this.#host.isPast(oldest.since)) return NO_ADDRESS;
-    slab.resting.shift();
-    return oldest.cell;
+    if (oldest === undefined || !this.#host.isPast(oldest.since)) return false;
+    return !this.#host.isSeen(oldest.high, oldest.low);
   }
 
   #fromNewBlock(slab: Slab, sizeClass: number): Address {

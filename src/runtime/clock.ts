@@ -7,6 +7,12 @@ export function nowMs(): number {
   return performance.now();
 }
 
+/** The same clock for all processes of this machine, counted from its start. */
+export function machineMs(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  return seconds * 1e3 + nanoseconds / 1e6;
+}
+
 /** Wall-clock time, for what people read: when a store was created, when a slot was claimed. */
 export function wallClockMs(): number {
   return Date.now();

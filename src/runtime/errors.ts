@@ -20,13 +20,20 @@ export type SituErrorCode =
   | "SITU_NO_MEMORY"
   | "SITU_PERMISSION"
   | "SITU_SCHEMA"
+  | "SITU_SNAPSHOT_TOO_OLD"
   | "SITU_TIMEOUT"
   | "SITU_TOO_LARGE"
   | "SITU_TYPE"
+  | "SITU_UNIQUE"
+  | "SITU_UNKNOWN_INDEX"
   | "SITU_UNKNOWN_TABLE"
   | "SITU_UNSUPPORTED";
 
-const RETRYABLE: ReadonlySet<SituErrorCode> = new Set(["SITU_CONFLICT", "SITU_TIMEOUT"]);
+const RETRYABLE: ReadonlySet<SituErrorCode> = new Set([
+  "SITU_CONFLICT",
+  "SITU_SNAPSHOT_TOO_OLD",
+  "SITU_TIMEOUT",
+]);
 
 export class SituError extends Error {
   override readonly name: string = "SituError";

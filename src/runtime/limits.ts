@@ -28,6 +28,31 @@ export const MAX_THREAD_SLOTS = 32;
 export const JOURNAL_BYTES = 4 * MIB;
 export const THREAD_JOURNAL_BYTES = 4 * MIB;
 
+/** Snapshots that may be open in a store at once, in all its processes. */
+export const MAX_SNAPSHOTS = 1_024;
+/** An older snapshot is released, unless `open` says otherwise (NAM-DB §5.3: the time-out E). */
+export const DEFAULT_MAX_SNAPSHOT_MS = 60_000;
+/** The old versions that an executor has kept last, in a ring of its own (NAM-DB §5.1). */
+export const VERSION_RING_BYTES = 4 * MIB;
+export const VERSION_RING_BUCKETS = 1 << 14;
+/** The head, the tail, and an index over the ring. */
+export const RING_HEADER_BYTES = 64 * 4 + VERSION_RING_BUCKETS * 4;
+/** What does not fit the rings moves to chunks that all executors share. */
+export const OVERFLOW_CHUNK_BYTES = 4 * MIB;
+export const OVERFLOW_BUCKETS = 1 << 17;
+export const OVERFLOW_INDEX_BYTES = OVERFLOW_BUCKETS * 4;
+/** A chunk number and a place in the chunk are one word. */
+export const MAX_OVERFLOW_CHUNKS = 1 << 13;
+/** How often the process that has a snapshot open looks after old versions. */
+export const KEEPER_MS = 20;
+/** Ring bytes that are moved at a time, so that nobody waits long for the keeper's lock. */
+export const KEEPER_BATCH_BYTES = 256 * KIB;
+/**
+ * A writer whose ring is full takes the keeper's lock. Should one who holds it not get a turn, on a
+ * busy machine, or be stopped, the writer waits at most so long; then snapshots give way.
+ */
+export const KEEPER_PATIENCE_MS = 1_000;
+
 /** What one transaction writes is kept in private memory until it commits. */
 export const MAX_ARENA_BYTES = 2 * JOURNAL_BYTES;
 /** A larger arena is given back after its transaction. */
@@ -39,6 +64,8 @@ export const MAX_ACCESSES = 1 << 17;
 export const MAX_TABLES = 256;
 export const MAX_NAME_BYTES = 200;
 export const MAX_FIELDS = 256;
+/** Indexes of one table. */
+export const MAX_INDEXES = 32;
 /** A schema is kept in one catalogue object. */
 export const MAX_SCHEMA_BYTES = 64 * KIB;
 /** A single string, bytes or json value. */
@@ -64,8 +91,35 @@ export const SPLIT_CHAIN_BLOCKS = 4;
 /** Six bits of the hash choose the bucket, the others the shard. */
 export const MAX_SHARD_DEPTH = 26;
 
+/** B+-tree: bytes of its nodes with their headers; keys of one size make do with small leaves. */
+export const LEAF_BYTES = 2 * KIB;
+export const INNER_BYTES = 8 * KIB;
+/** Nodes with keys of many sizes hold at least four of the longest ones, and two more as fences. */
+export const VARIABLE_NODE_BYTES = 8 * KIB;
+/** A key in its ordered form. */
+export const MAX_ORDERED_KEY_BYTES = 1024;
+/** Keys of one size, in their ordered form, have at most so many words. */
+export const MAX_FIXED_KEY_WORDS = 8;
+/** Text up to this declared length has one size in an ordered key: with its length, eight words. */
+export const MAX_FIXED_TEXT_BYTES = 4 * (MAX_FIXED_KEY_WORDS - 1);
+/** A leaf or inner node that is emptier than this looks for a neighbour to merge with. */
+export const MERGE_BELOW = 1 / 4;
+/** Two neighbours are merged if the result is at most this full. */
+export const MERGED_AT_MOST = 3 / 4;
+/** The root is at most on this level; the leaves are on level 0. */
+export const MAX_TREE_LEVEL = 30;
+/** Descents to a leaf that others keep splitting or merging, before the transaction starts again. */
+export const MAX_DESCENTS = 1 << 10;
+
 /** A lookup that keeps meeting moving keys gives up its turn after so many attempts. */
 export const LOOKUP_ATTEMPTS = 1 << 20;
+
+/** Rows that a scan asks its cursor for at a time. */
+export const SCAN_BATCH_ROWS = 256;
+/** An asynchronous scan lets the event loop turn after this much work. */
+export const SCAN_YIELD_MS = 5;
+/** Rows that are indexed in one transaction while an index is built. */
+export const BUILD_BATCH_ROWS = 64;
 
 export const DEFAULT_TIMEOUT_MS = 5_000;
 export const MAX_TIMEOUT_MS = 24 * 3600 * 1000;
@@ -94,4 +148,11 @@ relation(MAX_SLOTS < 256, "a slot id fits eight bits and leaves one value for no
 relation(1 << (32 - MAX_SHARD_DEPTH) === SHARD_BUCKETS, "hash bits: bucket and depth");
 relation(MAX_ROW_BYTES + 256 * KIB <= THREAD_JOURNAL_BYTES, "the largest row fits a journal");
 relation(MAX_VALUE_BYTES < MAX_ROW_BYTES, "the largest value fits a row");
+relation(2 * MAX_CELL_BYTES <= VERSION_RING_BYTES, "the largest object fits a version ring");
+relation(2 * MAX_CELL_BYTES <= OVERFLOW_CHUNK_BYTES, "the largest object fits a chunk");
+relation(
+  4 * (MAX_ORDERED_KEY_BYTES + MAX_INLINE_ROW_BYTES) + 2 * MAX_ORDERED_KEY_BYTES + 128 <=
+    VARIABLE_NODE_BYTES,
+  "four of the longest keys and two fences fit a node",
+);
 relation(MAX_SCHEMA_BYTES < MAX_CELL_BYTES, "a schema fits one object");

@@ -13,7 +13,7 @@ import { FileLockLeases } from "../../src/engine/leases/file-lock.ts";
 import type { Leases } from "../../src/engine/leases/leases.ts";
 import { controlBytes, type Geometry } from "../../src/memory/control.ts";
 import { MappedSegments } from "../../src/memory/mapped-segments.ts";
-import { CONTROL_NAME, journalName, regionName, StoreMemory } from "../../src/memory/region.ts";
+import { CONTROL_NAME, StoreMemory, segmentSizes } from "../../src/memory/region.ts";
 import type { Segments } from "../../src/memory/segments.ts";
 import { ThreadSegments } from "../../src/memory/thread-segments.ts";
 
@@ -27,6 +27,9 @@ export const SMALL: Geometry = {
   journalBytes: 64 * 1024,
   regionBytes: 2 * MIB,
   regions: 4,
+  ringBytes: 64 * 1024,
+  chunkBytes: 256 * 1024,
+  chunks: 8,
 };
 
 /** Segments of a kind in a place of their own. The names and sizes matter to threads only. */
@@ -52,15 +55,6 @@ export function testSegments(
   };
 }
 
-function sizesOf(geometry: Geometry): Map<string, number> {
-  const sizes = new Map([[CONTROL_NAME, controlBytes(geometry)]]);
-  for (let id = 0; id < geometry.regions; id++) sizes.set(regionName(id), geometry.regionBytes);
-  for (let slot = 0; slot < geometry.slots; slot++) {
-    sizes.set(journalName(slot), geometry.journalBytes);
-  }
-  return sizes;
-}
-
 export class EngineStore {
   readonly geometry: Geometry;
   /** A view of the memory that belongs to nobody: for tests that look or set the stage. */
@@ -71,7 +65,7 @@ export class EngineStore {
 
   constructor(geometry: Geometry = SMALL, sharing: Sharing = "mapped files") {
     this.geometry = geometry;
-    this.#place = testSegments(sharing, sizesOf(geometry));
+    this.#place = testSegments(sharing, segmentSizes(geometry));
     const segments = this.#place.segments();
     const control = segments.create(CONTROL_NAME, controlBytes(geometry));
     this.memory = new StoreMemory(segments, control, geometry);

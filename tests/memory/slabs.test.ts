@@ -112,7 +112,7 @@ class Model {
       if (cell === undefined) return;
       this.taken.delete(cell);
       commitFree(executor, cell);
-    } else if (step.kind === "reclaim") executor.reclaim();
+    } else if (step.kind === "reclaim") executor.reclaim(0);
     else {
       if (step.kind === "die") this.store.kill(executor);
       else {
@@ -133,7 +133,7 @@ class Model {
     for (const cell of this.pending[0].keys()) first.slabs.returned(cell);
     for (const cell of this.taken.keys()) commitFree(first, cell);
     this.taken.clear();
-    first.reclaim();
+    first.reclaim(0);
     const cells = fill(first, 255);
     expect(cells.length).toBe((3 * SMALL.regionBytes) / MIB);
   }
@@ -215,7 +215,7 @@ describe("slabs", () => {
         // One of the two in region 2 stays, and there is room beside it.
         const [gone, stays] = cells.filter((cell) => regionIdOf(cell) === 2);
         for (const cell of [cells[0], gone]) commitFree(executor, cell);
-        executor.reclaim();
+        executor.reclaim(0);
 
         const first = slabs.allocate(SMALL_CELLS, stays);
         expect(regionIdOf(first)).toBe(2);
@@ -282,7 +282,7 @@ describe("slabs", () => {
         const before = Math.max(...cells.map((cell) => stateOf(one, cell)));
         expect(two.slabs.allocate(SMALL_CELLS, NO_ADDRESS)).toBe(NO_ADDRESS);
         for (const cell of cells) commitFree(one, cell);
-        expect(one.reclaim()).toBe(true);
+        expect(one.reclaim(0)).toBe(true);
         const smaller = two.slabs.allocate(SMALL_CELLS, NO_ADDRESS);
         expect(smaller).not.toBe(NO_ADDRESS);
         expect(stateOf(two, smaller)).toBeGreaterThan(before);
@@ -295,10 +295,10 @@ describe("slabs", () => {
         const cells = fill(one, 255);
         for (const cell of cells) commitFree(one, cell);
         two.enter();
-        expect(one.reclaim()).toBe(false);
+        expect(one.reclaim(0)).toBe(false);
         expect(two.slabs.allocate(SMALL_CELLS, NO_ADDRESS)).toBe(NO_ADDRESS);
         two.leave();
-        expect(one.reclaim()).toBe(true);
+        expect(one.reclaim(0)).toBe(true);
       });
     });
 
@@ -306,7 +306,7 @@ describe("slabs", () => {
       withStore((store) => {
         const executor = store.open();
         const promised = executor.slabs.allocate(255, NO_ADDRESS);
-        executor.reclaim();
+        executor.reclaim(0);
         expect(executor.slabs.blocks.cellOf(promised)).toBe(promised);
         expect(fill(executor, 255)).not.toContain(promised);
       });

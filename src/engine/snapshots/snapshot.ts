@@ -1,0 +1,136 @@
+/**
+ * Taking a snapshot (DESIGN §5): register S = the epoch, advance the epoch, wait until no slot is
+ * committing at S or below. What is then in place with an epoch of at most S is a consistent prefix
+ * of the serial order, and contains everything that was committed before the call.
+ *
+ * The epoch is read again after registering, until both agree: then every commit that announces
+ * a later epoch does so after the registration, sees it, and keeps what it overwrites.
+ */
+
+import { lockWord, PREPARED } from "../../memory/object.ts";
+import { machineMs } from "../../runtime/clock.ts";
+import { SituError, TimeoutError } from "../../runtime/errors.ts";
+import type { Executor } from "../executor.ts";
+import {
+  COMMITTING,
+  epochsBehind,
+  phaseOf,
+  SNAPSHOTS,
+  SNAPSHOTS_RELEASED,
+  STATUS,
+} from "../slot.ts";
+import { limitLow, tidHigh } from "../tid.ts";
+import type { Registry } from "./registry.ts";
+
+/** How often a snapshot looks at the clock: reading it costs as much as a read. */
+const CLOCK_MASK = 0x3f;
+
+export class Snapshot {
+  readonly epoch: number;
+  readonly limitHigh: number;
+  readonly limitLow: number;
+  readonly #executor: Executor;
+  readonly #registry: Registry;
+  readonly #index: number;
+  readonly #state: number;
+  readonly #lifeMs: number;
+  #checks = 0;
+
+  constructor(executor: Executor, index: number, state: number, epoch: number, lifeMs: number) {
+    this.#executor = executor;
+    this.#registry = executor.versions.registry;
+    this.#index = index;
+    this.#state = state;
+    this.#lifeMs = lifeMs;
+    this.epoch = epoch;
+    this.limitHigh = tidHigh(Math.floor(epoch / 2 ** 32), epoch | 0);
+    this.limitLow = limitLow(epoch | 0);
+  }
+
+  /** Registers a snapshot of now, to be released after `lifeMs`. */
+  static take(executor: Executor, lifeMs: number, timeoutMs: number): Snapshot {
+    const snapshot = register(executor, lifeMs);
+    try {
+      executor.epochs.advance(snapshot.epoch);
+      awaitCommits(executor, snapshot.epoch, timeoutMs);
+    } catch (error) {
+      snapshot.release();
+      throw error;
+    }
+    executor.counters[executor.counterBase + SNAPSHOTS]++;
+    return snapshot;
+  }
+
+  /** After a read: what was read counts only if the snapshot was still registered then. */
+  check(): void {
+    if ((++this.#checks & CLOCK_MASK) === 0) this.#checkAge();
+    if (!this.isRegistered) throw this.tooOld();
+  }
+
+  #checkAge(): void {
+    if (this.#registry.expiresMs(this.#index) >= machineMs() || !this.release()) return;
+    this.#executor.counters[this.#executor.counterBase + SNAPSHOTS_RELEASED]++;
+  }
+
+  get isRegistered(): boolean {
+    const { limitHigh, limitLow } = this;
+    return this.#registry.isRegistered(this.#index, this.#state, limitHigh, limitLow);
+  }
+
+  /** Says whether it was still registered. */
+  release(): boolean {
+    return this.isRegistered && this.#registry.release(this.#index, this.#state);
+  }
+
+  tooOld(): SituError {
+    return new SituError(
+      "SITU_SNAPSHOT_TOO_OLD",
+      `the snapshot was released: it was older than the ${this.#lifeMs} ms of maxSnapshotMs, or ` +
+        `there was no room for the versions that it needed (versionBytes, memoryBytes), or the ` +
+        `process that was making room did not move. Take a new one`,
+    );
+  }
+}
+
+/** Registers the current epoch. Whoever finds no room may release it at once: then another one. */
+function register(executor: Executor, lifeMs: number): Snapshot {
+  const { registry } = executor.versions;
+  let index = -1;
+  let state = 0;
+  for (;;) {
+    if (state === 0) {
+      index = registry.claim(executor.slot, lifeMs);
+      state = registry.claimed;
+    }
+    const epoch = executor.epochs.current();
+    const high = tidHigh(Math.floor(epoch / 2 ** 32), epoch | 0);
+    state = registry.publish(index, state, high, limitLow(epoch | 0));
+    if (state !== 0 && executor.epochs.current() === epoch) {
+      return new Snapshot(executor, index, state, epoch, lifeMs);
+    }
+  }
+}
+
+/** Waits until nobody is committing at this epoch or an earlier one. */
+function awaitCommits(executor: Executor, epoch: number, timeoutMs: number): void {
+  const { control } = executor.memory;
+  const low = epoch | 0;
+  executor.settleOwn();
+  for (let slot = 0; slot < control.geometry.slots; slot++) {
+    const statusAt = control.slotAt(slot) + STATUS;
+    let patience: ReturnType<Executor["newPatience"]> | undefined;
+    for (let round = 0; ; round++) {
+      const status = Atomics.load(control.i32, statusAt);
+      if (phaseOf(status) < COMMITTING || epochsBehind(status, low) < 0) break;
+      if (round < 64) continue;
+      patience ??= executor.newPatience(timeoutMs);
+      if (patience.meet(lockWord(slot, PREPARED))) continue;
+      const holder = executor.holder(slot);
+      throw new TimeoutError(
+        `gave up after ${timeoutMs} ms: process ${holder.pid} (thread ${holder.threadId}, slot ` +
+          `${slot}) is committing and does not move; is it stopped?`,
+        holder,
+      );
+    }
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * An old version of an object, as it lies in a ring or in the overflow area, in units of eight
+ * words:
+ *
+ *   word 0       units
+ *   word 1       its own place: whoever follows an outdated index finds another number here
+ *   word 2       the next one with the same hash
+ *   words 3–4    the object: region id (-1: only filling), word of its header
+ *   words 5–6    the TID of this version
+ *   words 7–8    the TID of its successor: snapshots between the two need it
+ *   word 9       incarnation word
+ *   word 10      data words, which follow from word 12 on
+ *   word 11      in the overflow area: the generation of the chunk it was written in
+ *
+ * A version is written once and never changed but for word 2. It may be there twice: whoever keeps
+ * it and dies before the commit leaves a copy, the same words with a shorter span.
+ */
+
+import { INCARNATION as HEADER_INCARNATION, HEADER_WORDS } from "../../memory/object.ts";
+import { copyWords } from "../journal.ts";
+import type { Limits } from "./registry.ts";
+
+export const UNIT_WORDS = 8;
+export const UNITS = 0;
+export const PLACE = 1;
+export const NEXT = 2;
+export const REGION_ID = 3;
+export const WORD = 4;
+export const VERSION_HIGH = 5;
+export const VERSION_LOW = 6;
+export const SUCCESSOR_HIGH = 7;
+export const SUCCESSOR_LOW = 8;
+export const INCARNATION = 9;
+export const DATA_WORDS = 10;
+export const STAMP = 11;
+export const DATA = 12;
+export const FILLING = -1;
+
+export function unitsFor(dataWords: number): number {
+  return Math.ceil((DATA + dataWords) / UNIT_WORDS);
+}
+
+/** What is to be kept: an object that is locked, and about to get a new version. */
+export class Kept {
+  i32: Int32Array = new Int32Array(0);
+  regionId = 0;
+  word = 0;
+  versionHigh = 0;
+  versionLow = 0;
+  successorHigh = 0;
+  successorLow = 0;
+  dataWords = 0;
+
+  write(to: Int32Array, at: number, place: number, next: number): void {
+    to[at + UNITS] = unitsFor(this.dataWords);
+    to[at + PLACE] = place;
+    to[at + NEXT] = next;
+    to[at + REGION_ID] = this.regionId;
+    to[at + WORD] = this.word;
+    to[at + VERSION_HIGH] = this.versionHigh;
+    to[at + VERSION_LOW] = this.versionLow;
+    to[at + SUCCESSOR_HIGH] = this.successorHigh;
+    to[at + SUCCESSOR_LOW] = this.successorLow;
+    to[at + INCARNATION] = this.i32[this.word + HEADER_INCARNATION];
+    to[at + DATA_WORDS] = this.dataWords;
+    copyWords(this.i32, this.word + HEADER_WORDS, to, at + DATA, this.dataWords);
+  }
+}
+
+export function isNeeded(i32: Int32Array, at: number, limits: Limits): boolean {
+  return limits.need(
+    i32[at + VERSION_HIGH],
+    i32[at + VERSION_LOW],
+    i32[at + SUCCESSOR_HIGH],
+    i32[at + SUCCESSOR_LOW],
+  );
+}
+
+export function hashOf(regionId: number, word: number): number {
+  const mixed = Math.imul(word ^ Math.imul(regionId, 0x85ebca6b), 0x9e3779b1);
+  return (mixed ^ (mixed >>> 15)) >>> 0;
+}

@@ -1,0 +1,209 @@
+/**
+ * Old versions, for those who write and those who read. A commit keeps what it overwrites in the
+ * ring of its slot, if a registered snapshot needs it, between validation and the commit point: the
+ * objects are locked, the TID is chosen, and should the committer die, recovery has nothing more
+ * to do than without snapshots. A reader finds in the rings and the overflow area what is too new
+ * in its place.
+ *
+ * The invariant: while a snapshot is registered, every object that it can reach is in its place
+ * in the version that the snapshot sees, or that version is in a ring or in the overflow area.
+ *
+ * Nobody waits for a snapshot: where there is no room for a version, snapshots are released.
+ */
+
+import { addressOf } from "../../memory/address.ts";
+import { RINGS_IN_USE } from "../../memory/control.ts";
+import { ARRAY, HEADER_BYTES } from "../../memory/object.ts";
+import { loadAfterLoads } from "../../memory/ordering.ts";
+import { CELL_BYTES } from "../../memory/size-classes.ts";
+import {
+  type AccessSet,
+  CELL,
+  DATA_WORDS as ENTRY_DATA_WORDS,
+  INCARNATION as ENTRY_INCARNATION,
+  REGION_ID as ENTRY_REGION_ID,
+  VERSION_HIGH as ENTRY_VERSION_HIGH,
+  VERSION_LOW as ENTRY_VERSION_LOW,
+  WORD as ENTRY_WORD,
+  FREE,
+  KIND,
+  NEW,
+} from "../access-set.ts";
+import type { Executor } from "../executor.ts";
+import { copyWords } from "../journal.ts";
+import { VERSIONS_KEPT } from "../slot.ts";
+import { isLater, slotOf } from "../tid.ts";
+import { Keeper } from "./keeper.ts";
+import { OverflowArea } from "./overflow.ts";
+import { Limits, Registry } from "./registry.ts";
+import { VersionRing } from "./ring.ts";
+import { DATA, DATA_WORDS, INCARNATION, Kept, VERSION_HIGH, VERSION_LOW } from "./version.ts";
+
+export class Versions {
+  readonly registry: Registry;
+  readonly overflow: OverflowArea;
+  readonly keeper: Keeper;
+  readonly #executor: Executor;
+  readonly #rings: (VersionRing | undefined)[] = [];
+  readonly #limits = new Limits();
+  readonly #kept = new Kept();
+
+  constructor(executor: Executor) {
+    this.#executor = executor;
+    this.registry = new Registry(executor.memory.control);
+    this.overflow = new OverflowArea(executor.memory);
+    this.keeper = new Keeper(executor, this);
+  }
+
+  /** Slots that may have a ring. */
+  get ringsInUse(): number {
+    return Atomics.load(this.#executor.memory.control.i32, RINGS_IN_USE);
+  }
+
+  /** The ring of a slot, or undefined if it has none. */
+  ringOf(slot: number): VersionRing | undefined {
+    const ring = this.#rings[slot];
+    if (ring !== undefined) return ring;
+    if (!this.#executor.memory.hasRing(slot)) return undefined;
+    return this.#attach(slot);
+  }
+
+  /**
+   * Keeps the versions that a commit is about to overwrite. The write set is locked, its epoch
+   * announced, its TID chosen.
+   */
+  keep(
+    set: AccessSet,
+    order: Int32Array,
+    writes: number,
+    successorHigh: number,
+    successorLow: number,
+  ): void {
+    const limits = this.#limits;
+    this.registry.listBefore(limits, successorHigh, successorLow);
+    if (limits.count === 0) return;
+    // All of them lie before the new version, so the newest one decides.
+    let newest = limits.count - 1;
+    const { words } = set;
+    const kept = this.#kept;
+    kept.successorHigh = successorHigh;
+    kept.successorLow = successorLow;
+    for (let i = 0; i < writes; i++) {
+      const entry = order[i];
+      kept.versionHigh = words[entry + ENTRY_VERSION_HIGH];
+      kept.versionLow = words[entry + ENTRY_VERSION_LOW];
+      if ((words[entry + KIND] & NEW) !== 0) continue;
+      if (isLater(kept.versionHigh, kept.versionLow, limits.high[newest], limits.low[newest])) {
+        continue;
+      }
+      kept.i32 = set.regionOf(entry).i32;
+      kept.regionId = words[entry + ENTRY_REGION_ID];
+      kept.word = words[entry + ENTRY_WORD];
+      kept.dataWords = this.#dataWords(set, entry);
+      if (!this.#keepOne(kept)) {
+        // Snapshots were released to make room: perhaps nobody needs the rest any more.
+        this.registry.listBefore(limits, successorHigh, successorLow);
+        if (limits.count === 0) return;
+        newest = limits.count - 1;
+        i--;
+      }
+    }
+  }
+
+  /** False if snapshots had to be released first. */
+  #keepOne(kept: Kept): boolean {
+    const { counters, counterBase, slot } = this.#executor;
+    try {
+      const ring = this.ringOf(slot) ?? this.#attach(slot);
+      if (!ring.append(kept) && !this.keeper.makeRoom(ring, kept)) return false;
+    } catch {
+      // No memory for the ring or the overflow area: that is no reason for a commit to fail.
+      this.keeper.releaseAll();
+      return false;
+    }
+    counters[counterBase + VERSIONS_KEPT]++;
+    return true;
+  }
+
+  /** All data words of a written object. */
+  #dataWords(set: AccessSet, entry: number): number {
+    const { words } = set;
+    const kind = words[entry + KIND];
+    if ((kind & (FREE | CELL)) !== (FREE | CELL)) return words[entry + ENTRY_DATA_WORDS];
+    // The elements of an array are objects of their own, and kept as such.
+    if ((words[entry + ENTRY_INCARNATION] & ARRAY) !== 0) return 0;
+    const { blocks } = this.#executor.slabs;
+    const address = addressOf(words[entry + ENTRY_REGION_ID], words[entry + ENTRY_WORD]);
+    return (CELL_BYTES[blocks.classOf(blocks.blockOf(address))] - HEADER_BYTES) / 4;
+  }
+
+  /**
+   * Brings the version of an object that a snapshot sees into the arena of a transaction, as the
+   * entry's copy. The entry holds the version that was found to be too new. False if there is none.
+   */
+  bring(set: AccessSet, entry: number, limitHigh: number, limitLow: number): boolean {
+    const { words } = set;
+    // The version was found too new before this look: then the one we need is kept by now.
+    const rings = loadAfterLoads(this.#executor.memory.control.i32, RINGS_IN_USE);
+    // Whoever wrote the current version is the likeliest to have overwritten the one we need.
+    const likely = slotOf(words[entry + ENTRY_VERSION_LOW]);
+    if (this.#bringFromRing(likely, set, entry, limitHigh, limitLow)) return true;
+    for (let slot = 0; slot < rings; slot++) {
+      if (slot !== likely && this.#bringFromRing(slot, set, entry, limitHigh, limitLow))
+        return true;
+    }
+    for (;;) {
+      const { overflow } = this;
+      const regionId = words[entry + ENTRY_REGION_ID];
+      const at = overflow.find(regionId, words[entry + ENTRY_WORD], limitHigh, limitLow);
+      if (at < 0) {
+        // Nothing of a version that was given up while it was copied may stay.
+        set.forgetCopy(entry);
+        return false;
+      }
+      copyOut(overflow.wordsOf(overflow.foundChunk), at, set, entry);
+      if (overflow.isHere()) return true;
+    }
+  }
+
+  #bringFromRing(
+    slot: number,
+    set: AccessSet,
+    entry: number,
+    limitHigh: number,
+    limitLow: number,
+  ): boolean {
+    const ring = this.ringOf(slot);
+    if (ring === undefined) return false;
+    const { words } = set;
+    const regionId = words[entry + ENTRY_REGION_ID];
+    const at = ring.find(regionId, words[entry + ENTRY_WORD], limitHigh, limitLow);
+    if (at < 0) return false;
+    copyOut(ring.i32, at, set, entry);
+    // If it was given up meanwhile, it has been moved: the overflow area is looked at after this.
+    return ring.isHere(ring.foundPlace);
+  }
+
+  #attach(slot: number): VersionRing {
+    const { memory } = this.#executor;
+    const ring = new VersionRing(memory.attachRing(slot));
+    while (this.#rings.length <= slot) this.#rings.push(undefined);
+    this.#rings[slot] = ring;
+    const { i32 } = memory.control;
+    for (let seen = this.ringsInUse; seen <= slot; seen = this.ringsInUse) {
+      Atomics.compareExchange(i32, RINGS_IN_USE, seen, slot + 1);
+    }
+    return ring;
+  }
+}
+
+/** Copies a kept version to the arena. It may be garbage: the caller confirms that it was not. */
+function copyOut(i32: Int32Array, at: number, set: AccessSet, entry: number): void {
+  const dataWords = Math.max(0, Math.min(i32[at + DATA_WORDS], i32.length - at - DATA));
+  const buffer = set.copyOf(entry, dataWords);
+  copyWords(i32, at + DATA, set.arena.i32, buffer, dataWords);
+  const { words } = set;
+  words[entry + ENTRY_VERSION_HIGH] = i32[at + VERSION_HIGH];
+  words[entry + ENTRY_VERSION_LOW] = i32[at + VERSION_LOW];
+  words[entry + ENTRY_INCARNATION] = i32[at + INCARNATION];
+}
