@@ -8,13 +8,13 @@
  * Only a row larger than the largest object is cut into chunks.
  */
 
-import { copyWords } from "../../engine/journal.ts";
-import type { Transaction } from "../../engine/transaction.ts";
-import { dataCapacity } from "../../engine/transaction.ts";
-import type { Address } from "../../memory/address.ts";
-import { HEADER_BYTES, HEADER_WORDS } from "../../memory/object.ts";
-import { Views } from "../../memory/views.ts";
-import { MAX_CELL_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
+import { copyWords } from "../engine/journal.ts";
+import type { Transaction } from "../engine/transaction.ts";
+import { dataCapacity } from "../engine/transaction.ts";
+import type { Address } from "../memory/address.ts";
+import { HEADER_BYTES, HEADER_WORDS } from "../memory/object.ts";
+import { Views } from "../memory/views.ts";
+import { MAX_CELL_BYTES, MAX_ROW_BYTES } from "../runtime/limits.ts";
 
 export const ROW_WORDS = 0;
 export const ROW_CHUNKS = 1;
@@ -164,6 +164,7 @@ export function placeRow(tx: Transaction, entry: number, place: RowPlace): boole
     // Settled first: what this attempt knew of the cell may be from an earlier life of it.
     if (!tx.settle(chunk) || tx.incarnationOf(chunk) !== head.pointers[at + 2]) return false;
     tx.depend(chunk);
+    tx.doneWith(chunk);
     to += part;
   }
   return true;

@@ -34,6 +34,40 @@ export interface RowCodec<Row, Key> {
   merge(row: Row, changes: Partial<Row>): Row;
 }
 
+/**
+ * The same for stores that keep their rows in the order of their keys. A key in its ordered form is
+ * a sequence of words, compared as unsigned numbers one by one; of two that are the same as far as
+ * the shorter one goes, the shorter one is less.
+ */
+export interface OrderedCodec<Row, Key> extends RowCodec<Row, Key> {
+  /** Words of every key in its ordered form if all have the same number of them, else 0. */
+  readonly orderedWords: number;
+  /** Where `stageOrdered` leaves a key. */
+  readonly ordered: Int32Array;
+  /** Writes a key in its ordered form to `ordered` and returns its words. Checks its type. */
+  stageOrdered(key: Key): number;
+  /** The same for the key inside a row. */
+  stageOrderedOf(row: Row): number;
+}
+
+/** Keys in their ordered form, from the first one on, up to but not including the last one. */
+export interface KeyRange {
+  readonly from: Int32Array | undefined;
+  readonly to: Int32Array | undefined;
+}
+
+/**
+ * Walks over the rows of a store, some at a time. Its place changes only when a call returns: one
+ * that throws can be repeated. Between two calls the transaction may change rows, or be cleared
+ * if nothing depends on it, as for a snapshot.
+ */
+export interface Cursor<Row> {
+  /** Replaces `rows` by the next ones, `most` of them at most; false if there are no more. */
+  next(tx: Transaction, rows: Row[], most: number): boolean;
+  /** Passes over the next ones and says how many they were, 0 if there are no more. */
+  skip(tx: Transaction): number;
+}
+
 export interface Store<Row, Key> {
   /** Lock-free: one consistent read, linearizable, waits for no transaction but an installing one. */
   get(key: Key): Row | undefined;
@@ -49,6 +83,11 @@ export interface Store<Row, Key> {
   update(tx: Transaction, key: Key, changes: Partial<Row>): boolean;
   /** Removes a row; false if there is none. */
   remove(tx: Transaction, key: Key): boolean;
+  /**
+   * A cursor over the rows of a range in the order of their keys, or in reverse. A store without
+   * an order has them in some order, and takes no range.
+   */
+  cursor(range: KeyRange, reverse: boolean): Cursor<Row>;
   /** Work that a committed transaction left for later, such as growing. */
   maintain(): void;
 }

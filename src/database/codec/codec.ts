@@ -17,7 +17,8 @@ import * as values from "./values.ts";
 /** One for the thread: a row is copied out of it before the next one is encoded. */
 const scratch = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
 
-const EXPECTED: Record<string, string> = {
+/** What a field of each kind takes, for messages. */
+export const EXPECTED: Record<string, string> = {
   u8: "a whole number from 0 to 255",
   u16: "a whole number from 0 to 65535",
   u32: "a whole number from 0 to 4294967295",
@@ -61,7 +62,8 @@ function isWrong(field: Field<unknown>, value: string): string {
   }
 }
 
-function check(table: Table, name: string, field: Field<unknown>, value: string): string {
+/** A statement that refuses a value of the wrong type. */
+export function check(table: Table, name: string, field: Field<unknown>, value: string): string {
   if (field.kind === "json") return "";
   // A bigint where a number belongs would throw in the bit operations, with no name in sight.
   const number = ["u8", "u16", "u32", "i32"].includes(field.kind);
@@ -339,7 +341,11 @@ export function codecOf<Row, Key>(table: Table<Row, Key>): RowCodec<Row, Key> {
   return { ...generated, fixedWords, scratch };
 }
 
-function compile(source: string, names: readonly string[]): (...values: unknown[]) => unknown {
+/** Makes a function of generated source. */
+export function compile(
+  source: string,
+  names: readonly string[],
+): (...values: unknown[]) => unknown {
   try {
     return new Function(...names, source) as (...values: unknown[]) => unknown;
   } catch (cause) {

@@ -9,14 +9,15 @@ import { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import { addressOf, regionIdOf, wordOf } from "../../memory/address.ts";
 import { OVERFLOW_SLOTS, SPLIT_CHAIN_BLOCKS, SPLIT_OCCUPANCY } from "../../runtime/limits.ts";
-import type { RowCodec, Store } from "../store.ts";
+import { createRow, freeRow, replaceRow } from "../row-object.ts";
+import type { Cursor, KeyRange, RowCodec, Store } from "../store.ts";
 import { Directory } from "./directory.ts";
 import { BLOCK_ROWS, BLOCK_TAGS, Geometry, NEXT, OVERFLOW } from "./layout.ts";
 import { Lookup } from "./lookup.ts";
 import { Placement } from "./placement.ts";
-import { createRow, freeRow, replaceRow } from "./row-object.ts";
 import { Search } from "./search.ts";
 import { createShard, Splitter } from "./split.ts";
+import { Walk } from "./walk.ts";
 
 export class Hopscotch<Row, Key> implements Store<Row, Key> {
   readonly #executor: Executor;
@@ -141,6 +142,11 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
       tx.failHalfWay(error);
     }
     return true;
+  }
+
+  /** All rows, in no order: a hash table has no ranges. */
+  cursor(_range: KeyRange, _reverse: boolean): Cursor<Row> {
+    return new Walk(this.#directory, this.#geometry, this.#codec, this.#placement);
   }
 
   maintain(): void {

@@ -21,6 +21,7 @@ import {
 import { loadAcquire } from "../../memory/ordering.ts";
 import type { Region, StoreMemory } from "../../memory/region.ts";
 import { BUCKET_SLOTS } from "../../runtime/limits.ts";
+import { ROW_DATA, wordsOfSingleRow } from "../row-object.ts";
 import type { RowCodec } from "../store.ts";
 import { type Directory, depthIn, regionIdIn } from "./directory.ts";
 import {
@@ -33,7 +34,6 @@ import {
   slotWithTag,
   touchBucket,
 } from "./layout.ts";
-import { ROW_DATA, wordsOfSingleRow } from "./row-object.ts";
 
 /** Outcomes of a look at a bucket that are not a row. */
 const NOT_HERE = Symbol("not in this bucket");

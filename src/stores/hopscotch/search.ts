@@ -11,6 +11,7 @@
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { BUCKET_SLOTS, LOOKUP_ATTEMPTS, OVERFLOW_SLOTS } from "../../runtime/limits.ts";
+import { placeRow, RowPlace } from "../row-object.ts";
 import type { RowCodec } from "../store.ts";
 import { type Directory, depthIn, regionIdIn } from "./directory.ts";
 import {
@@ -26,7 +27,6 @@ import {
   slotWithTag,
   touchBucket,
 } from "./layout.ts";
-import { placeRow, RowPlace } from "./row-object.ts";
 
 const FOUND = 1;
 const ABSENT = 0;
@@ -88,6 +88,7 @@ export class Search<Row, Key> {
     if (shard === 0) return false;
     const region = tx.executor.memory.region(regionIdIn(shard));
     const word = directory.places[place + 1] + homeOf(hash) * this.#stride;
+    if (!tx.seesCurrent(region, word)) return false;
     this.touched = touchBucket(region.i32, word, this.#stride);
     const home = tx.open(region, word);
     if (tx.views.i32[tx.at + DEPTH] !== depthIn(shard)) return false;
@@ -126,7 +127,7 @@ export class Search<Row, Key> {
   }
 
   #findAnywhere(tx: Transaction, hash: number): boolean {
-    let known = this.#directory.recall(hash);
+    let known = this.#recall(tx, hash);
     for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
       if (!known) this.#directory.locate(tx, hash);
       known = false;
@@ -134,6 +135,13 @@ export class Search<Row, Key> {
       if (verdict !== MOVED) return verdict === FOUND;
     }
     return tx.conflict(this.home);
+  }
+
+  /** A shard that is younger than the transaction's snapshot is none of its. */
+  #recall(tx: Transaction, hash: number): boolean {
+    const directory = this.#directory;
+    if (!directory.recall(hash)) return false;
+    return tx.seesCurrent(directory.region!, directory.base + homeOf(hash) * this.#stride);
   }
 
   #findInShard(tx: Transaction, hash: number): number {

@@ -1,0 +1,241 @@
+/**
+ * Keys in their ordered form: words that compare as the keys do (stores/store.ts). Field by field:
+ *
+ *   u8 u16 u32 bool      one word
+ *   i32                  one word, sign bit flipped
+ *   u64 i64              two words, the upper one first; for i64 its sign bit flipped
+ *   str(n) bytes(n)      up to n = 28: the bytes, zero behind them, then a word with their number,
+ *                        so that "a" comes before "a\0"
+ *   other str, bytes     the bytes with 0x00 written as 0x00 0xFF, then 0x00 0x00 (FoundationDB's
+ *                        tuples do so), zero up to a whole word
+ *
+ * Bytes fill words from the top, so that comparing words compares bytes. No form of a field is the
+ * beginning of another one, so keys of several fields compare field by field.
+ */
+
+import { SituError } from "../../runtime/errors.ts";
+import {
+  MAX_FIXED_KEY_WORDS,
+  MAX_FIXED_TEXT_BYTES,
+  MAX_KEY_BYTES,
+  MAX_ORDERED_KEY_BYTES,
+} from "../../runtime/limits.ts";
+import type { OrderedCodec } from "../../stores/store.ts";
+import type { Field } from "../fields.ts";
+import type { Table } from "../table.ts";
+import { check, codecOf, compile } from "./codec.ts";
+import { textBytes, tooLong, wrongType } from "./values.ts";
+
+export const MAX_ORDERED_KEY_WORDS = MAX_ORDERED_KEY_BYTES / 4;
+
+/** Words of a field's ordered form if all its values take as many, else 0. */
+export function orderedWordsOf({ kind, max }: Field<unknown>): number {
+  if (kind === "u64" || kind === "i64") return 2;
+  if (kind !== "str" && kind !== "bytes") return 1;
+  return max !== undefined && max <= MAX_FIXED_TEXT_BYTES ? Math.ceil(max / 4) + 1 : 0;
+}
+
+/** Words of a key's ordered form if all keys take as many, and not too many; else 0. */
+function wordsOfKey(fields: readonly Field<unknown>[]): number {
+  const words = fields.map(orderedWordsOf);
+  const sum = words.reduce((a, b) => a + b, 0);
+  return words.includes(0) || sum > MAX_FIXED_KEY_WORDS ? 0 : sum;
+}
+
+const long = new BigInt64Array(1);
+const longWords = new Int32Array(long.buffer);
+/** The UTF-8 of the text that is being ordered. */
+const text = Buffer.alloc(MAX_KEY_BYTES + 4);
+
+export function orderLong(ordered: Int32Array, top: number, value: bigint, flip: number): number {
+  long[0] = value;
+  ordered[top] = longWords[1] ^ flip;
+  ordered[top + 1] = longWords[0];
+  return top + 2;
+}
+
+/** Writes the UTF-8 of a text to `text` and returns its bytes. */
+function encodeText(value: string, max: number, where: string): number {
+  const length = textBytes(value, where);
+  if (length > max) tooLong(where, length, max);
+  text.write(value, 0, "utf8");
+  return length;
+}
+
+export function orderFixedText(
+  ordered: Int32Array,
+  top: number,
+  value: string,
+  max: number,
+  where: string,
+): number {
+  return orderFixed(ordered, top, text, encodeText(value, max, where), max);
+}
+
+export function orderFixedBytes(
+  ordered: Int32Array,
+  top: number,
+  value: Uint8Array,
+  max: number,
+  where: string,
+): number {
+  if (value.length > max) tooLong(where, value.length, max);
+  return orderFixed(ordered, top, value, value.length, max);
+}
+
+function orderFixed(
+  ordered: Int32Array,
+  top: number,
+  bytes: Uint8Array,
+  length: number,
+  max: number,
+): number {
+  const end = top + Math.ceil(max / 4);
+  let at = top;
+  let byte = 0;
+  for (; byte + 3 < length; byte += 4) {
+    ordered[at++] =
+      (bytes[byte] << 24) | (bytes[byte + 1] << 16) | (bytes[byte + 2] << 8) | bytes[byte + 3];
+  }
+  if (byte < length) {
+    let word = 0;
+    for (let shift = 24; byte < length; shift -= 8) word |= bytes[byte++] << shift;
+    ordered[at++] = word;
+  }
+  while (at < end) ordered[at++] = 0;
+  ordered[end] = length;
+  return end + 1;
+}
+
+export function orderText(
+  ordered: Int32Array,
+  top: number,
+  value: string,
+  max: number,
+  where: string,
+): number {
+  return orderEscaped(ordered, top, text, encodeText(value, max, where));
+}
+
+export function orderBytes(
+  ordered: Int32Array,
+  top: number,
+  value: Uint8Array,
+  max: number,
+  where: string,
+): number {
+  if (value.length > max) tooLong(where, value.length, max);
+  return orderEscaped(ordered, top, value, value.length);
+}
+
+function orderEscaped(ordered: Int32Array, top: number, bytes: Uint8Array, length: number): number {
+  let at = top;
+  let word = 0;
+  let filled = 0;
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[i];
+    word = (word << 8) | byte;
+    if (++filled === 4) {
+      ordered[at++] = word;
+      filled = 0;
+    }
+    if (byte !== 0) continue;
+    word = (word << 8) | 0xff;
+    if (++filled === 4) {
+      ordered[at++] = word;
+      filled = 0;
+    }
+  }
+  // Two zero bytes and what is missing to a whole word: zeroes all of them.
+  ordered[at++] = filled === 0 ? 0 : word << (32 - 8 * filled);
+  if (filled === 3) ordered[at++] = 0;
+  return at;
+}
+
+/** A longer text would not even fit the form that is the shortest for it. */
+export function maxOf(field: Field<unknown>): number {
+  return Math.min(field.max ?? MAX_KEY_BYTES, MAX_KEY_BYTES);
+}
+
+export function keyTooLong(label: string, words: number): never {
+  throw new SituError(
+    "SITU_TOO_LARGE",
+    `${label}: the key takes ${words * 4} bytes in an ordered table or index, at most ` +
+      `${MAX_ORDERED_KEY_BYTES} are allowed`,
+  );
+}
+
+/** Statements that order one part of a key. */
+function orderer(field: Field<unknown>, value: string, where: string): string {
+  const rest = `${value}, ${maxOf(field)}, ${where}`;
+  const fixed = orderedWordsOf(field) > 0 ? "Fixed" : "";
+  switch (field.kind) {
+    case "bool":
+      return `ordered[top++] = ${value} ? 1 : 0;`;
+    case "i32":
+      return `ordered[top++] = ${value} ^ 0x80000000;`;
+    case "i64":
+      return `top = orderLong(ordered, top, ${value}, 0x80000000);`;
+    case "u64":
+      return `top = orderLong(ordered, top, BigInt.asIntN(64, ${value}), 0);`;
+    case "str":
+      return `top = order${fixed}Text(ordered, top, ${rest});`;
+    case "bytes":
+      return `top = order${fixed}Bytes(ordered, top, ${rest});`;
+    default:
+      return `ordered[top++] = ${value};`;
+  }
+}
+
+interface Generated<Row, Key> {
+  stageOrdered(key: Key): number;
+  stageOrderedOf(row: Row): number;
+}
+
+function orderedSource(table: Table, fixed: boolean): string {
+  const label = JSON.stringify(`table ${table.name}`);
+  const stage = (partOf: (name: string, index: number) => string): string => {
+    const parts = table.key.map((name, index) => {
+      const field = table.fields[name];
+      const value = `key${index}`;
+      const where = JSON.stringify(`${table.name}.${name}`);
+      return (
+        `const ${value} = ${partOf(name, index)};` +
+        `${check(table, name, field, value)} ${orderer(field, value, where)}`
+      );
+    });
+    const limit = fixed ? "" : `if (top > ${MAX_ORDERED_KEY_WORDS}) keyTooLong(${label}, top);`;
+    return `let top = 0; ${parts.join(" ")} ${limit} return top;`;
+  };
+  const { length } = table.key;
+  return `"use strict";
+return {
+  stageOrdered(key) {
+    ${table.singleKey ? "" : `if (!Array.isArray(key) || key.length !== ${length}) wrongType(${label}, "a key of ${length} values", key);`}
+    ${stage((_, index) => (table.singleKey ? "key" : `key[${index}]`))}
+  },
+  stageOrderedOf(row) {
+    ${stage((name) => `row[${JSON.stringify(name)}]`)}
+  },
+};`;
+}
+
+/** The codec of a table that is kept in the order of its keys. */
+export function orderedCodecOf<Row, Key>(table: Table<Row, Key>): OrderedCodec<Row, Key> {
+  const orderedWords = wordsOfKey(table.key.map((name) => table.fields[name]));
+  // What a key that is too long writes behind the end is dropped, then the key is refused.
+  const ordered = new Int32Array(MAX_ORDERED_KEY_WORDS + 8);
+  const library = {
+    wrongType,
+    keyTooLong,
+    orderLong,
+    orderText,
+    orderBytes,
+    orderFixedText,
+    orderFixedBytes,
+    ordered,
+  };
+  const make = compile(orderedSource(table, orderedWords > 0), Object.keys(library));
+  const generated = make(...Object.values(library)) as Generated<Row, Key>;
+  return { ...codecOf(table), ...generated, orderedWords, ordered };
+}

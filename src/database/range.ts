@@ -1,0 +1,224 @@
+/**
+ * From the bounds of a scan, as the caller writes them, to a range of keys in their ordered form.
+ * A bound is a list of values for the first fields of the key, and compares on these fields only:
+ * all keys that begin with these values lie between the words of the list and the next sequence
+ * of words that does not begin with them.
+ */
+
+import { SituError } from "../runtime/errors.ts";
+import type { KeyRange } from "../stores/store.ts";
+import { EXPECTED } from "./codec/codec.ts";
+import {
+  keyTooLong,
+  MAX_ORDERED_KEY_WORDS,
+  maxOf,
+  orderBytes,
+  orderedWordsOf,
+  orderFixedBytes,
+  orderFixedText,
+  orderLong,
+  orderText,
+} from "./codec/ordered.ts";
+import { textBytes, tooLong, wrongType } from "./codec/values.ts";
+import type { Field } from "./fields.ts";
+
+export interface Bounds {
+  readonly eq?: unknown;
+  readonly gte?: unknown;
+  readonly gt?: unknown;
+  readonly lte?: unknown;
+  readonly lt?: unknown;
+  readonly prefix?: unknown;
+}
+
+/** A field of a key, in the key's order. */
+export interface KeyField {
+  readonly name: string;
+  readonly field: Field<unknown>;
+}
+
+/** Nothing is less than the key without words. */
+const NOTHING: KeyRange = { from: undefined, to: new Int32Array(0) };
+
+const ordered = new Int32Array(MAX_ORDERED_KEY_WORDS + 8);
+
+/**
+ * The range that all given bounds allow. `what` is the table or index, for messages; `single` says
+ * that bounds are plain values and not lists.
+ */
+export function rangeOf(
+  what: string,
+  fields: readonly KeyField[],
+  single: boolean,
+  bounds: Bounds,
+): KeyRange {
+  let from: Int32Array | undefined;
+  let to: Int32Array | undefined;
+  let isEmpty = false;
+  const notBelow = (key: Int32Array | undefined): void => {
+    // Above the last key that there can be.
+    if (key === undefined) isEmpty = true;
+    else if (from === undefined || compare(from, key) < 0) from = key;
+  };
+  const below = (key: Int32Array | undefined): void => {
+    if (key !== undefined && (to === undefined || compare(key, to) < 0)) to = key;
+  };
+  const keyOf = (name: keyof Bounds): Int32Array =>
+    orderedBound(what, name, fields, single, bounds[name]);
+
+  if (bounds.eq !== undefined) {
+    const key = keyOf("eq");
+    notBelow(key);
+    below(next(key));
+  }
+  if (bounds.gte !== undefined) notBelow(keyOf("gte"));
+  if (bounds.gt !== undefined) notBelow(next(keyOf("gt")));
+  if (bounds.lte !== undefined) below(next(keyOf("lte")));
+  if (bounds.lt !== undefined) below(keyOf("lt"));
+  if (bounds.prefix !== undefined) {
+    const key = keyOf("prefix");
+    notBelow(key);
+    below(single ? afterPrefix(what, fields[0], bounds.prefix) : next(key));
+  }
+  return isEmpty || (from !== undefined && to !== undefined && compare(from, to) >= 0)
+    ? NOTHING
+    : { from, to };
+}
+
+/** The ordered form of a bound. */
+function orderedBound(
+  what: string,
+  name: keyof Bounds,
+  fields: readonly KeyField[],
+  single: boolean,
+  bound: unknown,
+): Int32Array {
+  const [first] = fields;
+  let values: readonly unknown[];
+  if (single) {
+    if (name === "prefix" && first.field.kind !== "str" && first.field.kind !== "bytes") {
+      throw new SituError(
+        "SITU_TYPE",
+        `${what}: prefix is for text and bytes, and ${first.name} is a ${first.field.kind} field; ` +
+          `use eq, gte, gt, lte or lt`,
+      );
+    }
+    values = [bound];
+  } else {
+    const names = fields.map((each) => each.name).join(", ");
+    if (!Array.isArray(bound) || bound.length === 0 || bound.length > fields.length) {
+      const most = fields.length === 1 ? "1 value" : `1 to ${fields.length} values`;
+      wrongType(`${what}: ${name}`, `a list of ${most} (${names})`, bound);
+    }
+    values = bound as readonly unknown[];
+  }
+  let top = 0;
+  for (let i = 0; i < values.length; i++) {
+    const { field } = fields[i];
+    const where = `${what}.${fields[i].name}`;
+    if (!isOfType(field, values[i])) {
+      wrongType(`${what}: ${name} of ${fields[i].name}`, EXPECTED[field.kind], values[i]);
+    }
+    top = order(top, field, values[i], where);
+  }
+  if (top > MAX_ORDERED_KEY_WORDS) keyTooLong(what, top);
+  return ordered.slice(0, top);
+}
+
+function isOfType({ kind }: Field<unknown>, value: unknown): boolean {
+  const isWhole = (least: number, most: number): boolean =>
+    Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
+  switch (kind) {
+    case "u8":
+      return isWhole(0, 0xff);
+    case "u16":
+      return isWhole(0, 0xffff);
+    case "u32":
+      return isWhole(0, 0xffffffff);
+    case "i32":
+      return isWhole(-0x80000000, 0x7fffffff);
+    case "bool":
+      return typeof value === "boolean";
+    case "u64":
+      return typeof value === "bigint" && BigInt.asUintN(64, value) === value;
+    case "i64":
+      return typeof value === "bigint" && BigInt.asIntN(64, value) === value;
+    case "str":
+      return typeof value === "string";
+    default:
+      return value instanceof Uint8Array;
+  }
+}
+
+function order(top: number, field: Field<unknown>, value: unknown, where: string): number {
+  const isFixed = orderedWordsOf(field) > 0;
+  switch (field.kind) {
+    case "i64":
+      return orderLong(ordered, top, value as bigint, 0x80000000);
+    case "u64":
+      return orderLong(ordered, top, BigInt.asIntN(64, value as bigint), 0);
+    case "i32":
+      ordered[top] = (value as number) ^ 0x80000000;
+      return top + 1;
+    case "str": {
+      const write = isFixed ? orderFixedText : orderText;
+      return write(ordered, top, value as string, maxOf(field), where);
+    }
+    case "bytes": {
+      const write = isFixed ? orderFixedBytes : orderBytes;
+      return write(ordered, top, value as Uint8Array, maxOf(field), where);
+    }
+    default:
+      ordered[top] = Number(value);
+      return top + 1;
+  }
+}
+
+/**
+ * The first key behind all that begin with some bytes; undefined if there is none. Only the last
+ * byte that can grow counts: what is behind it is left out, as zeroes.
+ */
+function afterPrefix(
+  what: string,
+  { name, field }: KeyField,
+  prefix: unknown,
+): Int32Array | undefined {
+  const where = `${what}.${name}`;
+  const bytes = typeof prefix === "string" ? Buffer.from(prefix) : (prefix as Uint8Array);
+  if (typeof prefix === "string") textBytes(prefix, where);
+  if (bytes.length > maxOf(field)) tooLong(where, bytes.length, maxOf(field));
+  let end = bytes.length;
+  while (end > 0 && bytes[end - 1] === 0xff) end--;
+  if (end === 0) return undefined;
+  const escaped: number[] = [];
+  for (const byte of bytes.subarray(0, end)) {
+    escaped.push(byte);
+    if (byte === 0 && orderedWordsOf(field) === 0) escaped.push(0xff);
+  }
+  // An escaped zero ends with 0xff: then it is the zero before it that grows.
+  while (escaped[escaped.length - 1] === 0xff) escaped.pop();
+  escaped[escaped.length - 1]++;
+  const words = new Int32Array(Math.ceil(escaped.length / 4));
+  escaped.forEach((byte, i) => {
+    words[i >> 2] |= byte << (24 - 8 * (i & 3));
+  });
+  return words;
+}
+
+/** The first sequence of words behind all that begin with these; undefined if there is none. */
+function next(key: Int32Array): Int32Array | undefined {
+  let words = key.length;
+  while (words > 0 && key[words - 1] === -1) words--;
+  if (words === 0) return undefined;
+  const after = key.slice(0, words);
+  after[words - 1]++;
+  return after;
+}
+
+function compare(a: Int32Array, b: Int32Array): number {
+  const most = Math.min(a.length, b.length);
+  for (let i = 0; i < most; i++) {
+    if (a[i] !== b[i]) return a[i] >>> 0 < b[i] >>> 0 ? -1 : 1;
+  }
+  return a.length - b.length;
+}

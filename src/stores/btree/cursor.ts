@@ -1,0 +1,214 @@
+/**
+ * Walking over a range, one leaf at a time. A cursor knows where it is by key and by nothing else:
+ * the high fence of a leaf (in reverse, the low one) leads to the next, whatever has happened in
+ * between. Every leaf that it has touched is part of the read set, also one without a row in the
+ * range, so a row that another transaction adds to the range is a validation failure here.
+ */
+
+import type { Transaction } from "../../engine/transaction.ts";
+import type { Cursor, KeyRange, OrderedCodec } from "../store.ts";
+import type { Geometry } from "./geometry.ts";
+import { compareKeys } from "./keys.ts";
+import { INFINITE, MAX_KEY_WORDS, type NodeFormat, POINTER_WORDS } from "./layout.ts";
+import type { Search } from "./search.ts";
+
+const NO_BOUND = new Int32Array(0);
+
+export class TreeCursor<Row, Key> implements Cursor<Row> {
+  readonly #codec: OrderedCodec<Row, Key>;
+  readonly #nodes: NodeFormat;
+  readonly #inline: boolean;
+  readonly #search: Search<Row, Key>;
+  readonly #range: KeyRange;
+  readonly #reverse: boolean;
+  /** The next row is the first one from here on; in reverse, the last one before it. */
+  #bound = new Int32Array(MAX_KEY_WORDS + 1);
+  #boundWords = 0;
+  #done: boolean;
+  /** Where the leaf that is being read ends. It becomes the bound when a call returns. */
+  #fence = new Int32Array(MAX_KEY_WORDS + 1);
+  #fenceWords = 0;
+  #last = false;
+  /** The entries of the leaf that lie in the range. */
+  #from = 0;
+  #to = 0;
+  #pointers = new Int32Array(0);
+
+  constructor(
+    codec: OrderedCodec<Row, Key>,
+    geometry: Geometry,
+    search: Search<Row, Key>,
+    range: KeyRange,
+    reverse: boolean,
+  ) {
+    this.#codec = codec;
+    this.#nodes = geometry.leaf;
+    this.#inline = geometry.inline;
+    this.#search = search;
+    this.#range = range;
+    this.#reverse = reverse;
+    const { from, to } = range;
+    this.#done =
+      to !== undefined &&
+      (to.length === 0 ||
+        (from !== undefined && compareKeys(from, 0, from.length, to, to.length) >= 0));
+    const start = (reverse ? to : from) ?? NO_BOUND;
+    // A bound longer than every key: what is cut off cannot tell two keys apart.
+    const words = Math.min(start.length, this.#bound.length);
+    for (let i = 0; i < words; i++) this.#bound[i] = start[i];
+    this.#boundWords = reverse && to === undefined ? INFINITE : words;
+  }
+
+  next(tx: Transaction, rows: Row[], most: number): boolean {
+    if (most < 1) throw new RangeError("a cursor is asked for at least one row");
+    let bound = this.#bound;
+    let words = this.#boundWords;
+    while (!this.#done) {
+      const leaf = this.#openLeaf(tx, bound, words);
+      const cut = this.#cut(tx, most);
+      const read = this.#inline
+        ? this.#readInline(tx, leaf, rows)
+        : this.#readObjects(tx, leaf, rows);
+      if (!read) continue;
+      if (this.#from < this.#to) {
+        this.#moveOn(this.#last && !cut);
+        return true;
+      }
+      if (this.#last) this.#done = true;
+      bound = this.#fence.slice();
+      words = this.#fenceWords;
+    }
+    rows.length = 0;
+    return false;
+  }
+
+  skip(tx: Transaction): number {
+    let bound = this.#bound;
+    let words = this.#boundWords;
+    while (!this.#done) {
+      const leaf = this.#openLeaf(tx, bound, words);
+      if (!tx.settle(leaf)) continue;
+      const skipped = this.#to - this.#from;
+      if (skipped > 0) {
+        this.#moveOn(this.#last);
+        return skipped;
+      }
+      if (this.#last) this.#done = true;
+      bound = this.#fence.slice();
+      words = this.#fenceWords;
+    }
+    return 0;
+  }
+
+  #moveOn(done: boolean): void {
+    const before = this.#bound;
+    this.#bound = this.#fence;
+    this.#boundWords = this.#fenceWords;
+    this.#fence = before;
+    this.#done = done;
+  }
+
+  /** Opens the next leaf and looks up which of its entries are in the range, and where it ends. */
+  #openLeaf(tx: Transaction, bound: Int32Array, words: number): number {
+    const nodes = this.#nodes;
+    const leaf = this.#search.openLeaf(tx, bound, words, this.#reverse);
+    const { i32 } = tx.views;
+    const { at } = tx;
+    const { from, to } = this.#range;
+    const fence = this.#fence;
+    if (this.#reverse) {
+      this.#fenceWords = nodes.copyLow(i32, at, fence);
+      this.#last =
+        this.#fenceWords === 0 ||
+        (from !== undefined && compareKeys(fence, 0, this.#fenceWords, from, from.length) <= 0);
+      this.#to =
+        words === INFINITE ? nodes.count(i32, at) : nodes.lowerBound(i32, at, bound, words);
+      this.#from =
+        from !== undefined && this.#last ? nodes.lowerBound(i32, at, from, from.length) : 0;
+    } else {
+      this.#fenceWords = nodes.copyHigh(i32, at, fence);
+      this.#last =
+        this.#fenceWords === INFINITE ||
+        (to !== undefined && compareKeys(fence, 0, this.#fenceWords, to, to.length) >= 0);
+      this.#from = words === 0 ? 0 : nodes.lowerBound(i32, at, bound, words);
+      this.#to =
+        to !== undefined && this.#last
+          ? nodes.lowerBound(i32, at, to, to.length)
+          : nodes.count(i32, at);
+    }
+    if (this.#from > this.#to) this.#from = this.#to;
+    return leaf;
+  }
+
+  /** Leaves out what is more than was asked for: the next call begins there. */
+  #cut(tx: Transaction, most: number): boolean {
+    if (this.#to - this.#from <= most) return false;
+    const { i32 } = tx.views;
+    const fence = this.#fence;
+    if (this.#reverse) {
+      this.#from = this.#to - most;
+      this.#fenceWords = this.#nodes.copyKey(i32, tx.at, this.#from, fence);
+    } else {
+      this.#to = this.#from + most;
+      const words = this.#nodes.copyKey(i32, tx.at, this.#to - 1, fence);
+      // Nothing is between a key and the same with a zero behind it.
+      fence[words] = 0;
+      this.#fenceWords = words + 1;
+    }
+    return true;
+  }
+
+  #readInline(tx: Transaction, leaf: number, rows: Row[]): boolean {
+    const { views, at } = tx;
+    const codec = this.#codec;
+    const { payloadWords } = this.#nodes;
+    const from = this.#from;
+    const count = this.#to - from;
+    const first = at + this.#nodes.payloadAt(from);
+    const stride = this.#nodes.payloadAt(1) - this.#nodes.payloadAt(0);
+    // Over the rows of the last call: the list keeps its size.
+    if (this.#reverse) {
+      let payload = first + (count - 1) * stride;
+      for (let i = 0; i < count; i++, payload -= stride) {
+        rows[i] = codec.decode(views, payload, payloadWords);
+      }
+    } else {
+      let payload = first;
+      for (let i = 0; i < count; i++, payload += stride) {
+        rows[i] = codec.decode(views, payload, payloadWords);
+      }
+    }
+    if (rows.length !== count) rows.length = count;
+    return tx.settle(leaf);
+  }
+
+  #readObjects(tx: Transaction, leaf: number, rows: Row[]): boolean {
+    const { i32 } = tx.views;
+    const nodes = this.#nodes;
+    const count = this.#to - this.#from;
+    if (this.#pointers.length < count * POINTER_WORDS) {
+      this.#pointers = new Int32Array(2 * count * POINTER_WORDS);
+    }
+    const pointers = this.#pointers;
+    for (let i = 0; i < count; i++) {
+      const index = this.#reverse ? this.#to - 1 - i : this.#from + i;
+      const payload = tx.at + nodes.payloadAt(index);
+      for (let word = 0; word < POINTER_WORDS; word++) {
+        pointers[i * POINTER_WORDS + word] = i32[payload + word];
+      }
+    }
+    if (!tx.settle(leaf)) return false;
+    const search = this.#search;
+    for (let i = 0; i < count; i++) {
+      const at = i * POINTER_WORDS;
+      const regionId = pointers[at] - 1;
+      // A leaf of the read set leads to a row that has gone: the leaf has changed.
+      if (!search.readRow(tx, regionId, pointers[at + 1], pointers[at + 2], true)) {
+        tx.conflict(leaf);
+      }
+      rows[i] = search.row!;
+    }
+    if (rows.length !== count) rows.length = count;
+    return true;
+  }
+}

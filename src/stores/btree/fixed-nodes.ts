@@ -1,0 +1,253 @@
+/**
+ * Nodes whose keys have one size: the keys side by side, so that a search touches few cache lines,
+ * then the payloads side by side, from an even word on as 64-bit fields need. Data words:
+ *
+ *   0–3  see layout.ts
+ *   4…   in a leaf: low fence, high fence
+ *   …    keys, for as many entries as fit
+ *   …    payloads
+ */
+
+import { assert } from "../../runtime/assert.ts";
+import type { Entries } from "./entries.ts";
+import { compareKeys, moveWords } from "./keys.ts";
+import {
+  COUNT,
+  type Fence,
+  HIGH_WORDS,
+  INFINITE,
+  LEVEL,
+  LOW_WORDS,
+  type NodeFormat,
+} from "./layout.ts";
+
+const FENCES = 4;
+/** Words of a cache line. */
+const LINE = 16;
+
+export class FixedNodes implements NodeFormat {
+  readonly words: number;
+  readonly keyWords: number;
+  readonly payloadWords: number;
+  readonly capacity: number;
+  readonly keysAt: number;
+  readonly payloadsAt: number;
+
+  constructor(words: number, keyWords: number, payloadWords: number, fenced: boolean) {
+    this.words = words;
+    this.keyWords = keyWords;
+    this.payloadWords = payloadWords;
+    this.keysAt = FENCES + (fenced ? 2 * keyWords : 0);
+    // One word may be lost where the payloads are aligned.
+    this.capacity = Math.floor((words - this.keysAt - 1) / (keyWords + payloadWords));
+    this.payloadsAt = (this.keysAt + this.capacity * keyWords + 1) & ~1;
+  }
+
+  /**
+   * Asks for the keys of a node while its header is on the way; and for the payload of one entry,
+   * which is easily guessed where keys are numbers without gaps: as far behind the first one as its
+   * key is. The result means nothing.
+   */
+  touch(i32: Int32Array, at: number, distance: number): number {
+    const touched = i32[at + LINE] ^ i32[at + 2 * LINE];
+    if (distance >>> 0 >= this.capacity) return touched;
+    const payload = at + this.payloadsAt + distance * this.payloadWords;
+    return touched ^ i32[payload] ^ i32[payload + this.payloadWords - 1];
+  }
+
+  count(i32: Int32Array, at: number): number {
+    const count = i32[at + COUNT];
+    return count >>> 0 > this.capacity ? this.capacity : count;
+  }
+
+  lowerBound(i32: Int32Array, at: number, key: Int32Array, words: number): number {
+    const keysAt = at + this.keysAt;
+    const { keyWords } = this;
+    let low = 0;
+    let high = this.count(i32, at);
+    if (keyWords === 1 && words === 1) return lowerWord(i32, keysAt, high, key[0]);
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const order = compareKeys(i32, keysAt + middle * keyWords, keyWords, key, words);
+      if (order < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  upperBound(i32: Int32Array, at: number, key: Int32Array, words: number): number {
+    const keysAt = at + this.keysAt;
+    const { keyWords } = this;
+    let low = 0;
+    let high = this.count(i32, at);
+    if (keyWords === 1 && words === 1) return upperWord(i32, keysAt, high, key[0]);
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      const order = compareKeys(i32, keysAt + middle * keyWords, keyWords, key, words);
+      if (order <= 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  holds(i32: Int32Array, at: number, index: number, key: Int32Array, words: number): boolean {
+    const { keyWords } = this;
+    if (index >= this.count(i32, at) || words !== keyWords) return false;
+    const keyAt = at + this.keysAt + index * keyWords;
+    for (let i = 0; i < keyWords; i++) if (i32[keyAt + i] !== key[i]) return false;
+    return true;
+  }
+
+  covers(i32: Int32Array, at: number, key: Int32Array, words: number): boolean {
+    const { keyWords } = this;
+    const lowAt = at + FENCES;
+    if (i32[at + LOW_WORDS] !== 0 && compareKeys(i32, lowAt, keyWords, key, words) > 0)
+      return false;
+    if (i32[at + HIGH_WORDS] === INFINITE) return true;
+    return compareKeys(i32, lowAt + keyWords, keyWords, key, words) > 0;
+  }
+
+  coversBelow(i32: Int32Array, at: number, key: Int32Array, words: number): boolean {
+    const { keyWords } = this;
+    const lowAt = at + FENCES;
+    const last = i32[at + HIGH_WORDS] === INFINITE;
+    if (words === INFINITE) return last;
+    if (!last && compareKeys(i32, lowAt + keyWords, keyWords, key, words) < 0) return false;
+    return i32[at + LOW_WORDS] === 0 || compareKeys(i32, lowAt, keyWords, key, words) < 0;
+  }
+
+  payloadAt(index: number): number {
+    return this.payloadsAt + index * this.payloadWords;
+  }
+
+  copyKey(i32: Int32Array, at: number, index: number, to: Int32Array): number {
+    const { keyWords } = this;
+    const keyAt = at + this.keysAt + index * keyWords;
+    for (let i = 0; i < keyWords; i++) to[i] = i32[keyAt + i];
+    return keyWords;
+  }
+
+  copyLow(i32: Int32Array, at: number, to: Int32Array): number {
+    return i32[at + LOW_WORDS] === 0 ? 0 : this.#copyFence(i32, at + FENCES, to);
+  }
+
+  copyHigh(i32: Int32Array, at: number, to: Int32Array): number {
+    if (i32[at + HIGH_WORDS] === INFINITE) return INFINITE;
+    return this.#copyFence(i32, at + FENCES + this.keyWords, to);
+  }
+
+  #copyFence(i32: Int32Array, from: number, to: Int32Array): number {
+    const { keyWords } = this;
+    for (let i = 0; i < keyWords; i++) to[i] = i32[from + i];
+    return keyWords;
+  }
+
+  used(i32: Int32Array, at: number): number {
+    return this.count(i32, at);
+  }
+
+  costOf(_keyWords: number): number {
+    return 1;
+  }
+
+  insert(i32: Int32Array, at: number, index: number, key: Int32Array, words: number): number {
+    const { keyWords, payloadWords } = this;
+    const count = i32[at + COUNT];
+    const moved = count - index;
+    const keyAt = at + this.keysAt + index * keyWords;
+    moveWords(i32, keyAt, keyAt + keyWords, moved * keyWords);
+    for (let i = 0; i < words; i++) i32[keyAt + i] = key[i];
+    const payloadAt = at + this.payloadAt(index);
+    moveWords(i32, payloadAt, payloadAt + payloadWords, moved * payloadWords);
+    i32[at + COUNT] = count + 1;
+    return this.payloadAt(count + 1);
+  }
+
+  remove(i32: Int32Array, at: number, index: number): number {
+    const { keyWords, payloadWords } = this;
+    const count = i32[at + COUNT];
+    const moved = count - index - 1;
+    const keyAt = at + this.keysAt + index * keyWords;
+    moveWords(i32, keyAt + keyWords, keyAt, moved * keyWords);
+    const payloadAt = at + this.payloadAt(index);
+    moveWords(i32, payloadAt + payloadWords, payloadAt, moved * payloadWords);
+    i32[at + COUNT] = count - 1;
+    return this.payloadAt(count);
+  }
+
+  gather(i32: Int32Array, at: number, from: number, to: number, entries: Entries): void {
+    const { keyWords, payloadWords } = this;
+    for (let index = from; index < to; index++) {
+      const keyAt = at + this.keysAt + index * keyWords;
+      entries.add(i32, keyAt, keyWords, i32, at + this.payloadAt(index), payloadWords);
+    }
+  }
+
+  separator(entries: Entries, index: number): Int32Array {
+    return entries.key(index);
+  }
+
+  sizeOf(_entries: Entries, from: number, to: number): number {
+    return to - from;
+  }
+
+  write(
+    i32: Int32Array,
+    at: number,
+    level: number,
+    entries: Entries,
+    from: number,
+    to: number,
+    low: Int32Array,
+    high: Fence,
+  ): void {
+    const { keyWords, payloadWords } = this;
+    assert(to - from <= this.capacity, "the entries fit their node");
+    i32[at + LEVEL] = level;
+    i32[at + COUNT] = to - from;
+    i32[at + LOW_WORDS] = low.length;
+    i32[at + HIGH_WORDS] = high === undefined ? INFINITE : high.length;
+    i32.set(low, at + FENCES);
+    if (high !== undefined) i32.set(high, at + FENCES + keyWords);
+    for (let index = from; index < to; index++) {
+      const source = entries.keyAt(index);
+      const keyAt = at + this.keysAt + (index - from) * keyWords;
+      for (let i = 0; i < keyWords; i++) i32[keyAt + i] = entries.words[source + i];
+      const payloadAt = at + this.payloadAt(index - from);
+      const payload = source + keyWords;
+      for (let i = 0; i < payloadWords; i++) i32[payloadAt + i] = entries.words[payload + i];
+    }
+  }
+}
+
+/**
+ * How many of `count` sorted words are less than `wanted`. Without branches on what is compared:
+ * nobody could predict them, and a wrong guess costs more than the arithmetic.
+ */
+function lowerWord(i32: Int32Array, at: number, count: number, wanted: number): number {
+  let from = at;
+  let left = count;
+  while (left > 1) {
+    const half = left >> 1;
+    from += half & isLess(i32[from + half - 1], wanted);
+    left -= half;
+  }
+  return left === 1 ? from - at - isLess(i32[from], wanted) : 0;
+}
+
+/** The same for those that are not greater. */
+function upperWord(i32: Int32Array, at: number, count: number, wanted: number): number {
+  let from = at;
+  let left = count;
+  while (left > 1) {
+    const half = left >> 1;
+    from += half & ~isLess(wanted, i32[from + half - 1]);
+    left -= half;
+  }
+  return left === 1 ? from - at - ~isLess(wanted, i32[from]) : 0;
+}
+
+/** All bits if a is less than b, both unsigned, else none: the borrow of their difference. */
+export function isLess(a: number, b: number): number {
+  return ((~a & b) | (~(a ^ b) & (a - b))) >> 31;
+}

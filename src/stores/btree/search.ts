@@ -1,0 +1,222 @@
+/**
+ * Finding a key inside a transaction: from the root down to the leaf that is responsible for it.
+ * All that a caller needs to go on (insert, remove, split) stays in the fields of the search.
+ *
+ * What becomes part of the read set is one object: the leaf, which proves a key present or absent,
+ * or the row object, which proves it present. Inner nodes are read in one version each, and then
+ * forgotten: should one be out of date, the leaf it leads to says so, by its fences or because its
+ * cell has another incarnation.
+ */
+
+import type { Transaction } from "../../engine/transaction.ts";
+import { type Address, regionIdOf, wordOf } from "../../memory/address.ts";
+import { HEADER_WORDS } from "../../memory/object.ts";
+import { MAX_DESCENTS, MAX_TREE_LEVEL } from "../../runtime/limits.ts";
+import { placeRow, RowPlace } from "../row-object.ts";
+import type { OrderedCodec } from "../store.ts";
+import { FixedNodes } from "./fixed-nodes.ts";
+import type { Geometry } from "./geometry.ts";
+import { INFINITE, LEVEL, type NodeFormat } from "./layout.ts";
+
+export class Search<Row, Key> {
+  readonly #codec: OrderedCodec<Row, Key>;
+  readonly #leafNodes: NodeFormat;
+  readonly #innerNodes: NodeFormat;
+  readonly #inline: boolean;
+  /** The leaves of a tree with keys of one word, which can be asked for early. */
+  readonly #dense: FixedNodes | undefined;
+  readonly #innerKeys: number = 0;
+  readonly #rootRegionId: number;
+  readonly #rootWord: number;
+  /** The inner nodes of the last descent and the child taken in each, by level. */
+  readonly path = new Int32Array(MAX_TREE_LEVEL + 1);
+  readonly taken = new Int32Array(MAX_TREE_LEVEL + 1);
+  rootLevel = 0;
+  /** The leaf, and the incarnation that its parent knows it by. */
+  leaf = -1;
+  #incarnation = 0;
+  /** The entry in the leaf that has the key, or before which it belongs. */
+  index = 0;
+  /** The row object, if rows are objects, and where the row can be read. */
+  rowEntry = -1;
+  readonly #row = new RowPlace();
+  /** What was read only to ask for it: kept, so that the compiler keeps the loads. */
+  touched = 0;
+  /** The row, if it was asked for. */
+  row: Row | undefined;
+
+  constructor(codec: OrderedCodec<Row, Key>, geometry: Geometry, root: Address) {
+    this.#codec = codec;
+    this.#leafNodes = geometry.leaf;
+    this.#innerNodes = geometry.inner;
+    this.#inline = geometry.inline;
+    const { leaf, inner } = geometry;
+    if (leaf instanceof FixedNodes && inner instanceof FixedNodes && leaf.keyWords === 1) {
+      this.#dense = leaf;
+      this.#innerKeys = inner.keysAt;
+    }
+    this.#rootRegionId = regionIdOf(root);
+    this.#rootWord = wordOf(root);
+  }
+
+  /** Searches for the key that the codec has staged; `row` is decoded only if it is wanted. */
+  find(tx: Transaction, words: number, wanted: boolean): boolean {
+    const key = this.#codec.ordered;
+    const nodes = this.#leafNodes;
+    this.row = undefined;
+    for (let attempt = 0; attempt < MAX_DESCENTS; attempt++) {
+      if (!this.descend(tx, key, words)) continue;
+      const { views, at } = tx;
+      const { leaf } = this;
+      const { i32 } = views;
+      const covers = nodes.covers(i32, at, key, words);
+      const index = nodes.lowerBound(i32, at, key, words);
+      const found = nodes.holds(i32, at, index, key, words);
+      this.index = index;
+      const payload = at + nodes.payloadAt(index);
+      if (this.#inline) {
+        if (found && wanted) this.row = this.#codec.decode(views, payload, nodes.payloadWords);
+        if (!this.#isProven(tx, covers)) continue;
+        tx.depend(leaf);
+        return found;
+      }
+      const regionId = i32[payload] - 1;
+      const word = i32[payload + 1];
+      const incarnation = i32[payload + 2];
+      if (!this.#isProven(tx, covers)) continue;
+      if (!found) {
+        tx.depend(leaf);
+        return false;
+      }
+      if (this.readRow(tx, regionId, word, incarnation, wanted)) return true;
+    }
+    return tx.conflict(this.leaf);
+  }
+
+  /**
+   * Opens the leaf that is responsible for a key, or for what comes just before it, which is then
+   * part of the read set. Tells its version as of now: settle it after reading.
+   */
+  openLeaf(tx: Transaction, key: Int32Array, words: number, below: boolean): number {
+    const nodes = this.#leafNodes;
+    for (let attempt = 0; attempt < MAX_DESCENTS; attempt++) {
+      const reached = below ? this.descendBelow(tx, key, words) : this.descend(tx, key, words);
+      if (!reached) continue;
+      const { i32 } = tx.views;
+      const covers = below
+        ? nodes.coversBelow(i32, tx.at, key, words)
+        : nodes.covers(i32, tx.at, key, words);
+      if (!this.#isProven(tx, covers)) continue;
+      tx.depend(this.leaf);
+      return this.leaf;
+    }
+    return tx.conflict(this.leaf);
+  }
+
+  /**
+   * Reads a row object that a leaf points to, in one version. False if the pointer is out of date.
+   * An object that still has its incarnation is the row of its key, whichever leaf that is in now.
+   */
+  readRow(
+    tx: Transaction,
+    regionId: number,
+    word: number,
+    incarnation: number,
+    wanted: boolean,
+  ): boolean {
+    const region = tx.executor.memory.region(regionId);
+    for (let attempt = 0; attempt < MAX_DESCENTS; attempt++) {
+      const entry = tx.open(region, word);
+      const place = this.#row;
+      const placed = placeRow(tx, entry, place);
+      if (placed && wanted) this.row = this.#codec.decode(place.views, place.at, place.words);
+      if (!tx.settle(entry)) continue;
+      if (!placed || tx.incarnationOf(entry) !== incarnation) return false;
+      tx.depend(entry);
+      tx.doneWith(entry);
+      this.rowEntry = entry;
+      return true;
+    }
+    return false;
+  }
+
+  /** Opens a leaf by the way of a key; false if the way was out of date. */
+  descend(tx: Transaction, key: Int32Array, words: number): boolean {
+    const nodes = this.#innerNodes;
+    const dense = this.#dense;
+    let region = tx.executor.memory.region(this.#rootRegionId);
+    let word = this.#rootWord;
+    let incarnation = 0;
+    let expected = -1;
+    for (;;) {
+      const entry = tx.open(region, word);
+      if (expected === 0) {
+        this.leaf = entry;
+        this.#incarnation = incarnation;
+        return true;
+      }
+      const { i32 } = tx.views;
+      const { at } = tx;
+      const level = i32[at + LEVEL];
+      const child = nodes.upperBound(i32, at, key, words) - 1;
+      const taken = Math.max(child, 0);
+      const pointer = at + nodes.payloadAt(taken);
+      const regionId = i32[pointer] - 1;
+      const childWord = i32[pointer + 1];
+      const childIncarnation = i32[pointer + 2];
+      const first = dense === undefined ? 0 : i32[at + this.#innerKeys + taken];
+      if (!tx.settle(entry)) continue;
+      if (expected < 0) this.rootLevel = level;
+      else if (level !== expected || tx.incarnationOf(entry) !== incarnation) return false;
+      this.path[level] = entry;
+      this.taken[level] = taken;
+      region = tx.executor.memory.region(regionId);
+      word = childWord;
+      if (level === 1 && dense !== undefined) {
+        this.touched = dense.touch(region.i32, word + HEADER_WORDS, key[0] - first);
+      }
+      incarnation = childIncarnation;
+      expected = level - 1;
+    }
+  }
+
+  /** The same by the way of what comes just before a key, which may be INFINITE. */
+  descendBelow(tx: Transaction, key: Int32Array, words: number): boolean {
+    const nodes = this.#innerNodes;
+    let region = tx.executor.memory.region(this.#rootRegionId);
+    let word = this.#rootWord;
+    let incarnation = 0;
+    let expected = -1;
+    for (;;) {
+      const entry = tx.open(region, word);
+      if (expected === 0) {
+        this.leaf = entry;
+        this.#incarnation = incarnation;
+        return true;
+      }
+      const { i32 } = tx.views;
+      const { at } = tx;
+      const level = i32[at + LEVEL];
+      const bound =
+        words === INFINITE ? nodes.count(i32, at) : nodes.lowerBound(i32, at, key, words);
+      const pointer = at + nodes.payloadAt(bound > 0 ? bound - 1 : 0);
+      const regionId = i32[pointer] - 1;
+      const childWord = i32[pointer + 1];
+      const childIncarnation = i32[pointer + 2];
+      if (!tx.settle(entry)) continue;
+      if (expected >= 0 && (level !== expected || tx.incarnationOf(entry) !== incarnation)) {
+        return false;
+      }
+      region = tx.executor.memory.region(regionId);
+      word = childWord;
+      incarnation = childIncarnation;
+      expected = level - 1;
+    }
+  }
+
+  /** Whether the leaf was read in one version, is a leaf of this tree, and the right one. */
+  #isProven(tx: Transaction, covers: boolean): boolean {
+    const { leaf } = this;
+    return tx.settle(leaf) && covers && tx.incarnationOf(leaf) === this.#incarnation;
+  }
+}
