@@ -1,7 +1,13 @@
 /** The public face of Situ. */
 
 export type { AsyncTransaction } from "./database/async-transaction.ts";
-export type { Database, Stats, TransactOptions, TransactSyncOptions } from "./database/database.ts";
+export type {
+  Database,
+  Isolation,
+  Stats,
+  TransactOptions,
+  TransactSyncOptions,
+} from "./database/database.ts";
 export {
   bool,
   bytes,
@@ -17,8 +23,13 @@ export {
   u32,
   u64,
 } from "./database/fields.ts";
+export type { IndexDefinition, IndexKind, IndexOptions } from "./database/indexes/definition.ts";
+export type { CountOptions, GetOptions, ScanOptions } from "./database/indexes/options.ts";
 export { destroy, open } from "./database/open.ts";
 export type { OpenOptions } from "./database/options.ts";
+export type { AsyncScan, Scan } from "./database/scan.ts";
+export type { TableStats } from "./database/schema.ts";
+export type { Snapshot } from "./database/snapshot.ts";
 export { type InferRow, type Table, table } from "./database/table.ts";
 export type { Transaction } from "./database/transaction.ts";
 export { Pointer } from "./memory/pointer.ts";

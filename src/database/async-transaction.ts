@@ -5,6 +5,14 @@
  */
 
 import type { Pointer } from "../memory/pointer.ts";
+import type {
+  CountOptions,
+  GetOptions,
+  IndexKey,
+  ScanOptions,
+  UniqueName,
+} from "./indexes/options.ts";
+import { AsyncScan } from "./scan.ts";
 import type { Table } from "./table.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -44,8 +52,29 @@ export class AsyncTransaction {
     this.#tx = tx;
   }
 
-  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined> {
-    return this.#enqueue(() => this.#tx.get(table, key));
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
+  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+    table: Table<Row, Key, Changes, Ways>,
+    key: NoInfer<IndexKey<Ways, Name>>,
+    options: GetOptions<Name>,
+  ): Promise<Row | undefined>;
+  get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Promise<Row | undefined> {
+    return this.#enqueue(() => this.#tx.get(table, key as never, options as never));
+  }
+
+  /** The same as `tx.scan` of `transactSync`, for `for await`. */
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): AsyncScan<Row> {
+    return new AsyncScan(this.#tx.scan(table, options), (run) => this.#enqueue(run));
+  }
+
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): Promise<number> {
+    return this.#enqueue(() => this.#tx.count(table, options));
   }
 
   getMany<Row, Key>(

@@ -18,7 +18,7 @@ import {
   readGeometry,
 } from "../memory/control.ts";
 import { MappedSegments } from "../memory/mapped-segments.ts";
-import { CONTROL_NAME, journalName, regionName, StoreMemory } from "../memory/region.ts";
+import { CONTROL_NAME, regionName, StoreMemory, segmentSizes } from "../memory/region.ts";
 import type { Segments } from "../memory/segments.ts";
 import {
   type SegmentBuffers,
@@ -32,9 +32,11 @@ import {
   MAX_BLOCK_UNITS,
   MAX_SLOTS,
   MAX_THREAD_SLOTS,
+  OVERFLOW_CHUNK_BYTES,
   REGION_BYTES,
   THREAD_JOURNAL_BYTES,
   UNIT_BYTES,
+  VERSION_RING_BYTES,
 } from "../runtime/limits.ts";
 import type { Settings } from "./options.ts";
 import {
@@ -180,12 +182,21 @@ function refuseIfNoRoom(memoryDir: string, memoryBytes: number): void {
   );
 }
 
-function geometryOf({ memoryBytes }: Settings, slots: number, journalBytes: number): Geometry {
+function geometryOf(settings: Settings, slots: number, journalBytes: number): Geometry {
+  const { memoryBytes, versionBytes } = settings;
   const regions = Math.ceil(memoryBytes / REGION_BYTES);
   // Equal regions that together have what was asked for, rounded down to whole blocks.
   const grain = UNIT_BYTES * MAX_BLOCK_UNITS;
   const regionBytes = Math.floor(memoryBytes / regions / grain) * grain;
-  return { slots, journalBytes, regionBytes, regions };
+  return {
+    slots,
+    journalBytes,
+    regionBytes,
+    regions,
+    ringBytes: VERSION_RING_BYTES,
+    chunkBytes: OVERFLOW_CHUNK_BYTES,
+    chunks: Math.ceil(versionBytes / OVERFLOW_CHUNK_BYTES),
+  };
 }
 
 function createControl(segments: Segments, geometry: Geometry): StoreMemory {
@@ -230,15 +241,7 @@ function joinThreads(segments: ThreadSegments, buffers: SegmentBuffers): StoreMe
 }
 
 function threadSizes(geometry: Geometry): Map<string, number> {
-  const sizes = new Map([
-    [CONTROL_NAME, controlBytes(geometry)],
-    [LEASES_NAME, geometry.slots * 8],
-  ]);
-  for (let id = 0; id < geometry.regions; id++) sizes.set(regionName(id), geometry.regionBytes);
-  for (let slot = 0; slot < geometry.slots; slot++) {
-    sizes.set(journalName(slot), geometry.journalBytes);
-  }
-  return sizes;
+  return segmentSizes(geometry).set(LEASES_NAME, geometry.slots * 8);
 }
 
 /** Refuses if an executor of this machine, or a thread of this process, has the store open. */

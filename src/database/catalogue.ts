@@ -1,24 +1,30 @@
 /**
  * The catalogue: which tables the store has, as objects like all else. Its root is found in the
  * control segment and has a pointer for each table; a table's entry holds its schema and where its
- * rows are rooted. Tables are added by ordinary transactions, so two processes that open the store
- * with a new table at once agree on one.
+ * rows and indexes are rooted. Tables are added by ordinary transactions, so two processes that
+ * open the store with a new table at once agree on one. A table keeps its number for ever; an
+ * entry that changes is replaced by a new object.
  *
  *   root   word 0 tables; then for each table: region id + 1, word
  *   entry  words 0–1 root of the rows (region id + 1, word), word 2 bytes of the schema, then JSON
  */
 
 import type { Executor } from "../engine/executor.ts";
-import { runSync } from "../engine/run.ts";
+import { runReadOnly, runSync } from "../engine/run.ts";
 import { Transaction } from "../engine/transaction.ts";
-import { addressOf, regionIdOf, wordOf } from "../memory/address.ts";
+import { type Address, addressOf, regionIdOf, wordOf } from "../memory/address.ts";
 import { CATALOGUE_REGION, CATALOGUE_WORD } from "../memory/control.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS, MAX_SCHEMA_BYTES, MAX_TABLES } from "../runtime/limits.ts";
-import { Hopscotch } from "../stores/hopscotch/hopscotch.ts";
-import type { Store } from "../stores/store.ts";
-import { codecOf } from "./codec/codec.ts";
-import { differences, type StoredSchema, schemaOf } from "./schema.ts";
+import { Structure, structuresOf, type Values } from "./indexes/structure.ts";
+import { TableStore } from "./indexes/table-store.ts";
+import {
+  differences,
+  type Schema,
+  type StoredSchema,
+  schemaOf,
+  type TableStats,
+} from "./schema.ts";
 import type { Table } from "./table.ts";
 
 const ROOT_WORDS = 2 + 2 * MAX_TABLES;
@@ -43,47 +49,101 @@ export function createCatalogue(executor: Executor): void {
   control.i32[CATALOGUE_WORD] = word;
 }
 
-/** Finds or makes the table in the store, and refuses one with another schema. */
-export function openTable<Row, Key>(executor: Executor, table: Table<Row, Key>): Store<Row, Key> {
+/**
+ * Finds or makes the table in the store, and refuses one with another schema. A new table has its
+ * indexes from the start; those that a table in the store has not are left to build.ts.
+ */
+export function openTable(executor: Executor, table: Table): TableStore {
   const tx = new Transaction(executor);
-  const codec = codecOf(table);
+  const structure = new Structure(table as Table<Values>);
+  const indexes = table.indexes.map((index) => structuresOf(table, index));
   const wanted = schemaOf(table);
-  const root = runSync(
+  const found = runSync(
     executor,
     tx,
     DEFAULT_TIMEOUT_MS,
     () => {
       tx.subject = `table ${table.name}`;
-      const { entries, catalogue } = readRoot(executor, tx);
-      for (const found of entries) {
-        const { schema, root } = readEntry(executor, tx, found);
-        if (schema.name !== table.name) continue;
-        const lines = differences(schema, wanted);
-        if (lines.length === 0) return root;
-        throw new SituError(
-          "SITU_SCHEMA",
-          `table ${table.name} is in the store with another schema:\n  ${lines.join("\n  ")}`,
-        );
+      const { places, catalogue } = readRoot(tx);
+      for (let position = 0; position < places.length; position++) {
+        const found = readEntry(tx, places[position]);
+        if (found.schema.name !== table.name) continue;
+        refuseOther(found.schema, wanted);
+        return { ...found, position };
       }
-      const root = Hopscotch.create(tx, codec.fixedWords);
-      addEntry(tx, catalogue, entries.length, wanted, regionIdOf(root), wordOf(root));
-      return root;
+      const root = structure.create(tx);
+      const schema: StoredSchema = {
+        ...wanted,
+        indexes: wanted.indexes.map((index, i) => ({
+          ...index,
+          state: "ready",
+          roots: indexes[i].map((part) => part.create(tx)),
+          build: "",
+        })),
+        leftovers: [],
+      };
+      addEntry(tx, catalogue, places.length, schema, root);
+      return { schema, root, position: places.length };
     },
     undefined,
   );
-  return new Hopscotch(executor, codec, root);
+  const store = new TableStore(executor, structure, found.position, found.root);
+  store.adopt(found.schema.indexes);
+  return store;
+}
+
+function refuseOther(stored: Schema, wanted: Schema): void {
+  const lines = differences(stored, wanted);
+  if (lines.length === 0) return;
+  throw new SituError(
+    "SITU_SCHEMA",
+    `table ${wanted.name} is in the store with another schema:\n  ${lines.join("\n  ")}`,
+  );
+}
+
+/** Takes over what has changed about the indexes of open tables. */
+export function refreshTables(executor: Executor, tables: readonly TableStore[]): void {
+  const schemas = runReadOnly(
+    executor,
+    new Transaction(executor),
+    (tx) => {
+      const { places } = readRoot(tx);
+      return tables.map(({ position }) => readEntry(tx, places[position]).schema);
+    },
+    undefined,
+  );
+  for (let i = 0; i < tables.length; i++) tables[i].adopt(schemas[i].indexes);
 }
 
 /** The schemas of all tables in the store. */
-export function readCatalogue(executor: Executor): StoredSchema[] {
-  const tx = new Transaction(executor);
-  return runSync(
+export function readCatalogue(executor: Executor): TableStats[] {
+  const schemas = runReadOnly(
     executor,
-    tx,
-    DEFAULT_TIMEOUT_MS,
-    () => readRoot(executor, tx).entries.map((entry) => readEntry(executor, tx, entry).schema),
+    new Transaction(executor),
+    (tx) => readRoot(tx).places.map((place) => readEntry(tx, place).schema),
     undefined,
   );
+  return schemas.map(({ leftovers: _, ...schema }) => ({
+    ...schema,
+    indexes: schema.indexes.map(({ roots: _roots, build: _build, ...index }) => index),
+  }));
+}
+
+/** The schema of a table, as part of a transaction. */
+export function readSchema(tx: Transaction, position: number): StoredSchema {
+  return readEntry(tx, readRoot(tx).places[position]).schema;
+}
+
+/** Replaces the schema of a table. */
+export function writeSchema(tx: Transaction, position: number, schema: StoredSchema): void {
+  const { places, catalogue } = readRoot(tx);
+  const { entry, root } = readEntry(tx, places[position]);
+  try {
+    tx.free(entry);
+    setEntry(tx, catalogue, position, places.length, schema, root);
+  } catch (error) {
+    tx.failHalfWay(error);
+  }
 }
 
 interface Place {
@@ -91,48 +151,58 @@ interface Place {
   readonly word: number;
 }
 
-function readRoot(executor: Executor, tx: Transaction): { entries: Place[]; catalogue: number } {
-  const { i32: control } = executor.memory.control;
-  const region = executor.memory.region(control[CATALOGUE_REGION] - 1);
-  const catalogue = tx.open(region, control[CATALOGUE_WORD]);
+function readRoot(tx: Transaction): { places: Place[]; catalogue: number } {
+  const { memory } = tx.executor;
+  const { i32: control } = memory.control;
+  const catalogue = tx.open(memory.region(control[CATALOGUE_REGION] - 1), control[CATALOGUE_WORD]);
   tx.depend(catalogue);
   const { i32 } = tx.views;
-  const entries: Place[] = [];
+  const places: Place[] = [];
   const count = Math.min(i32[tx.at], MAX_TABLES);
   for (let index = 0; index < count; index++) {
     const at = tx.at + ROOT_TABLES + 2 * index;
-    entries.push({ regionId: i32[at] - 1, word: i32[at + 1] });
+    places.push({ regionId: i32[at] - 1, word: i32[at + 1] });
   }
   if (!tx.settle(catalogue)) tx.conflict(catalogue);
-  return { entries, catalogue };
+  return { places, catalogue };
 }
 
 function readEntry(
-  executor: Executor,
   tx: Transaction,
   { regionId, word }: Place,
-): { schema: StoredSchema; root: ReturnType<typeof addressOf> } {
-  const entry = tx.open(executor.memory.region(regionId), word);
+): { schema: StoredSchema; root: Address; entry: number } {
+  const entry = tx.open(tx.executor.memory.region(regionId), word);
   tx.depend(entry);
   const { i32, bytes } = tx.views;
   const root = addressOf(i32[tx.at] - 1, i32[tx.at + 1]);
   const start = (tx.at + ENTRY_SCHEMA) * 4;
   const text = bytes.toString("utf8", start, start + Math.min(i32[tx.at + 2], MAX_SCHEMA_BYTES));
   if (!tx.settle(entry)) tx.conflict(entry);
-  return { schema: JSON.parse(text) as StoredSchema, root };
+  // Text that is none was replaced since the root was read; the error is not believed then.
+  return { schema: JSON.parse(text) as StoredSchema, root, entry };
 }
 
 function addEntry(
   tx: Transaction,
   catalogue: number,
-  index: number,
+  position: number,
   schema: StoredSchema,
-  rootRegionId: number,
-  rootWord: number,
+  root: Address,
 ): void {
-  if (index >= MAX_TABLES) {
+  if (position >= MAX_TABLES) {
     throw new SituError("SITU_FULL", `the store has ${MAX_TABLES} tables, which is the most`);
   }
+  setEntry(tx, catalogue, position, position + 1, schema, root);
+}
+
+function setEntry(
+  tx: Transaction,
+  catalogue: number,
+  position: number,
+  tables: number,
+  schema: StoredSchema,
+  root: Address,
+): void {
   const text = Buffer.from(JSON.stringify(schema));
   if (text.length > MAX_SCHEMA_BYTES) {
     throw new SituError("SITU_TOO_LARGE", `the schema of ${schema.name} is ${text.length} bytes`);
@@ -140,13 +210,13 @@ function addEntry(
   const { set } = tx;
   const entry = tx.allocate(ENTRY_SCHEMA * 4 + text.length);
   const at = set.bufferOf(entry);
-  set.arena.i32[at] = rootRegionId + 1;
-  set.arena.i32[at + 1] = rootWord;
+  set.arena.i32[at] = regionIdOf(root) + 1;
+  set.arena.i32[at + 1] = wordOf(root);
   set.arena.i32[at + 2] = text.length;
   set.arena.u8.set(text, (at + ENTRY_SCHEMA) * 4);
   const rootAt = tx.writable(catalogue, ROOT_WORDS);
-  set.arena.i32[rootAt] = index + 1;
-  set.arena.i32[rootAt + ROOT_TABLES + 2 * index] = set.regionIdOf(entry) + 1;
-  set.arena.i32[rootAt + ROOT_TABLES + 2 * index + 1] = set.wordOf(entry);
-  set.markDirty(catalogue, 0, ROOT_TABLES + 2 * index + 2);
+  set.arena.i32[rootAt] = tables;
+  set.arena.i32[rootAt + ROOT_TABLES + 2 * position] = set.regionIdOf(entry) + 1;
+  set.arena.i32[rootAt + ROOT_TABLES + 2 * position + 1] = set.wordOf(entry);
+  set.markDirty(catalogue, 0, ROOT_TABLES + 2 * position + 2);
 }

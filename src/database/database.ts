@@ -3,27 +3,50 @@
 import { clearInterval, setInterval } from "node:timers";
 import type { Executor } from "../engine/executor.ts";
 import { readObject } from "../engine/objects.ts";
-import { runSync } from "../engine/run.ts";
+import { runReadOnly, runSync } from "../engine/run.ts";
 import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
+import { Snapshot as EngineSnapshot } from "../engine/snapshots/snapshot.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
+import { SCHEMA_GENERATION } from "../memory/control.ts";
+import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
 import { AssertionError } from "../runtime/assert.ts";
 import { type Holder, SituError } from "../runtime/errors.ts";
-import { MAX_TIMEOUT_MS, SWEEP_MS, UNIT_BYTES } from "../runtime/limits.ts";
+import { KEEPER_MS, MAX_TIMEOUT_MS, SWEEP_MS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
-import { openTable, readCatalogue } from "./catalogue.ts";
+import { openTable, readCatalogue, refreshTables } from "./catalogue.ts";
+import { buildIndexes } from "./indexes/build.ts";
+import type {
+  CountOptions,
+  GetOptions,
+  IndexKey,
+  ScanOptions,
+  UniqueName,
+} from "./indexes/options.ts";
+import type { TableStore } from "./indexes/table-store.ts";
+import { isDuration, type Settings } from "./options.ts";
 import { AsyncRunner, isInsideTransaction } from "./run-async.ts";
-import type { StoredSchema } from "./schema.ts";
+import { countRows, Scan, type ScanSource } from "./scan.ts";
+import type { TableStats } from "./schema.ts";
+import { Snapshot, type SnapshotHost } from "./snapshot.ts";
 import type { Table } from "./table.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
 
 /** Under this part of free blocks, the background gives empty ones back for other sizes. */
 const LOW_MEMORY = 0.1;
 
+/** What a transaction may see of others: see docs/ISOLATION.md. */
+export type Isolation = "strict-serializable" | "snapshot";
+
 export interface TransactSyncOptions {
   /** How long to retry and to wait for others before giving up. */
   readonly timeoutMs?: number;
+  /**
+   * With "snapshot", reads see the store as it was when the body began, and of two transactions
+   * that change the same the first to commit wins. Default: "strict-serializable".
+   */
+  readonly isolation?: Isolation;
 }
 
 export interface TransactOptions extends TransactSyncOptions {
@@ -41,7 +64,16 @@ export interface Stats {
     /** Of that, what is not handed to any executor. */
     readonly freeBytes: number;
   };
-  readonly tables: readonly StoredSchema[];
+  readonly snapshots: {
+    /** Snapshots that are open, in all processes. */
+    readonly open: number;
+    readonly oldestMs: number;
+    /** Memory that holds versions which only snapshots need. */
+    readonly versionBytes: number;
+    /** What `versionBytes` can come to, with the rings of the executors that have one. */
+    readonly limitBytes: number;
+  };
+  readonly tables: readonly TableStats[];
   /** Summed over all executors that the store ever had. */
   readonly counters: Readonly<Record<Counter, number>>;
 }
@@ -50,14 +82,23 @@ export class Database implements Stores {
   readonly path: string;
   readonly #executor: Executor;
   readonly #timeoutMs: number;
+  readonly #maxSnapshotMs: number;
   /** By a table's ordinal. */
   readonly #stores: (Store<unknown, unknown> | undefined)[] = [];
-  readonly #opened: Store<unknown, unknown>[] = [];
+  readonly #tables: TableStore[] = [];
+  /** The index lists of the tables are those of this schema generation, or later ones. */
+  #generation: number;
   readonly #engineTx: EngineTransaction;
+  /** For reads outside of transactions that take more than one look. */
+  readonly #reader: EngineTransaction;
   readonly #tx: Transaction;
   readonly #async: AsyncRunner;
   readonly #sweeper: NodeJS.Timeout;
   readonly #running = new Set<Promise<unknown>>();
+  readonly #snapshots = new Set<Snapshot>();
+  readonly #snapshotHost: SnapshotHost;
+  /** Runs while snapshots of this database are open. */
+  #keeper: NodeJS.Timeout | undefined;
   #insideSync = false;
   #closed = false;
   #closing: Promise<void> | undefined;
@@ -65,15 +106,26 @@ export class Database implements Stores {
   #asyncSeen = false;
 
   /** Use `open`. */
-  constructor(path: string, executor: Executor, tables: readonly Table[], timeoutMs: number) {
+  constructor(executor: Executor, { path, tables, timeoutMs, maxSnapshotMs }: Settings) {
     this.path = path;
     this.#executor = executor;
     this.#timeoutMs = timeoutMs;
+    this.#maxSnapshotMs = maxSnapshotMs;
     executor.timeoutMs = timeoutMs;
-    for (const table of tables) this.#openTable(table);
+    this.#generation = this.#currentGeneration();
+    for (const table of tables) this.#tables.push(openTable(executor, table));
+    this.#placeStores();
+    this.#reader = new EngineTransaction(executor);
     this.#engineTx = new EngineTransaction(executor);
     this.#tx = new Transaction(this, this.#engineTx);
     this.#async = new AsyncRunner(executor, this);
+    this.#snapshotHost = {
+      executor,
+      reader: this.#reader,
+      tableOf: (table) => this.tableOf(table),
+      check: () => this.#check(),
+      closed: (snapshot) => this.#snapshots.delete(snapshot),
+    };
     this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS).unref();
   }
 
@@ -81,9 +133,50 @@ export class Database implements Stores {
    * A row by its key: lock-free, never blocks a writer. It waits only for a commit that is just
    * being installed, and gives up with SITU_TIMEOUT if the committing process is stopped there.
    */
-  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined {
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
+  /** A row by the values of a unique index. */
+  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+    table: Table<Row, Key, Changes, Ways>,
+    key: NoInfer<IndexKey<Ways, Name>>,
+    options: GetOptions<Name>,
+  ): Row | undefined;
+  get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Row | undefined {
     this.#check();
+    if (options !== undefined) return this.#lookup(table, key, options);
     return this.storeOf(table).get(key);
+  }
+
+  /** The rows within bounds, in the order of the key or of an index. */
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): Scan<Row> {
+    this.#check();
+    const plan = this.tableOf(table).plan<Row>("scan", options);
+    return new Scan(() => this.#scanSource(), plan);
+  }
+
+  /** How many rows `scan` would give. */
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): number {
+    this.#check();
+    const plan = this.tableOf(table).plan<Row>("count", options);
+    return countRows(this.#scanSource(), plan);
+  }
+
+  /**
+   * The store as it is now, to be read for as long as the snapshot is open. Takes some
+   * microseconds; waits for commits that are just being installed. Close it: `using snap = …`.
+   */
+  snapshot(): Snapshot {
+    this.#check();
+    const taken = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#timeoutMs);
+    const snapshot = new Snapshot(this.#snapshotHost, taken);
+    this.#snapshots.add(snapshot);
+    this.#lookAfterVersions();
+    return snapshot;
   }
 
   /** A copy of an object's bytes, lock-free. */
@@ -101,16 +194,18 @@ export class Database implements Stores {
     if (this.#insideSync || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
     if (typeof body !== "function") throw notAFunction("transactSync", body);
     let timeoutMs = this.#timeoutMs;
+    let snapshotMs = 0;
     if (options !== undefined) {
       checkOptions("transactSync", options, SYNC_OPTIONS);
       timeoutMs = this.#timeoutOf(options);
+      snapshotMs = this.#snapshotMsOf(options);
     }
     // Only asynchronous transactions can be under way here: one whose stack overflowed is not.
     if (this.#running.size === 0) this.#executor.forgetRunning();
     this.#insideSync = true;
     try {
       this.#tx.begin(timeoutMs);
-      return runSync(this.#executor, this.#engineTx, timeoutMs, body, this.#tx);
+      return runSync(this.#executor, this.#engineTx, timeoutMs, body, this.#tx, snapshotMs);
     } finally {
       this.#insideSync = false;
       this.#tx.end(ENDED);
@@ -129,7 +224,9 @@ export class Database implements Stores {
     if (typeof body !== "function") throw notAFunction("transact", body);
     checkOptions("transact", options, ASYNC_OPTIONS);
     const timeoutMs = this.#timeoutOf(options);
-    const running = this.#async.run<T>(body, { timeoutMs, signal: options.signal });
+    const snapshotMs = this.#snapshotMsOf(options);
+    if (snapshotMs > 0) this.#lookAfterVersions();
+    const running = this.#async.run<T>(body, { timeoutMs, signal: options.signal, snapshotMs });
     this.#running.add(running);
     try {
       return await running;
@@ -142,8 +239,10 @@ export class Database implements Stores {
   stats(): Stats {
     this.#check();
     const { control } = this.#executor.memory;
-    const { blocks } = this.#executor.slabs;
+    const { versions, slabs } = this.#executor;
+    const { blocks } = slabs;
     this.#executor.sweep();
+    versions.keeper.tick();
     const counters = COUNTERS.map((name) => [name, counterSum(control, name)]);
     return {
       executors: this.#executor.holders(),
@@ -152,6 +251,11 @@ export class Database implements Stores {
         limitBytes: blocks.limit * UNIT_BYTES,
         reservedBytes: blocks.count * UNIT_BYTES,
         freeBytes: blocks.freeUnits() * UNIT_BYTES,
+      },
+      snapshots: {
+        ...versions.registry.summary(),
+        versionBytes: versions.keeper.usedBytes(),
+        limitBytes: versions.keeper.limitBytes(),
       },
       tables: readCatalogue(this.#executor),
       counters: Object.fromEntries(counters) as Record<Counter, number>,
@@ -168,7 +272,9 @@ export class Database implements Stores {
   async #close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#sweeper);
+    clearInterval(this.#keeper);
     await Promise.allSettled(this.#running);
+    for (const snapshot of this.#snapshots) snapshot.close();
     this.#executor.close();
   }
 
@@ -183,11 +289,96 @@ export class Database implements Stores {
     return store as Store<Row, Key>;
   }
 
-  #openTable(table: Table): void {
-    const store = openTable(this.#executor, table);
-    while (this.#stores.length <= table.ordinal) this.#stores.push(undefined);
-    this.#stores[table.ordinal] = store;
-    this.#opened.push(store);
+  /**
+   * The same with all indexes that the store has by now. A builder of indexes announces a change
+   * by the generation and then waits for the transactions that had begun: one that begins later,
+   * and looks here, knows of it.
+   */
+  currentStoreOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
+    if (this.#currentGeneration() !== this.#generation) this.#refresh();
+    return this.storeOf(table);
+  }
+
+  /** For transactions and snapshots: the table with its indexes. */
+  tableOf(table: Table): TableStore {
+    const found = this.#tables.find(({ table: { ordinal } }) => ordinal === table?.ordinal);
+    if (found === undefined) throw unknownTable(table);
+    return found;
+  }
+
+  /** For `open`: builds the indexes that are declared here and not ready in the store. */
+  async buildIndexes(): Promise<void> {
+    const unfinished = this.#tables.filter(({ isComplete }) => !isComplete);
+    for (const table of unfinished) {
+      const { timeoutMs } = this.#executor;
+      await buildIndexes({
+        executor: this.#executor,
+        table,
+        timeoutMs,
+        source: () => this.#buildSource(),
+      });
+    }
+    if (unfinished.length > 0) this.#refresh();
+  }
+
+  #currentGeneration(): number {
+    return loadAcquire(this.#executor.memory.control.i32, SCHEMA_GENERATION);
+  }
+
+  #refresh(): void {
+    const generation = this.#currentGeneration();
+    refreshTables(this.#executor, this.#tables);
+    this.#placeStores();
+    this.#generation = generation;
+  }
+
+  #placeStores(): void {
+    for (const { table, store } of this.#tables) {
+      while (this.#stores.length <= table.ordinal) this.#stores.push(undefined);
+      this.#stores[table.ordinal] = store;
+    }
+  }
+
+  #lookup<Row, Key>(table: Table<Row, Key>, key: unknown, options: unknown): Row | undefined {
+    const store = this.tableOf(table);
+    const read = (tx: EngineTransaction) => store.lookup(tx, key, options);
+    return runReadOnly(this.#executor, this.#reader, read, undefined) as Row | undefined;
+  }
+
+  /** What a scan outside of transactions reads through: a snapshot of its own. */
+  #scanSource(): ScanSource {
+    const snapshot = this.snapshot();
+    const source = snapshot.source();
+    return { ...source, release: () => snapshot.close() };
+  }
+
+  /** What the builder of an index reads through: every step sees the state of its moment. */
+  #buildSource(): ScanSource {
+    return {
+      read: (step) => {
+        const snapshot = this.snapshot();
+        try {
+          return snapshot.source().read(step);
+        } finally {
+          snapshot.close();
+        }
+      },
+      check: () => this.#check(),
+      release: () => {},
+    };
+  }
+
+  /** Has old versions moved and collected here, for as long as there are snapshots in the store. */
+  #lookAfterVersions(): void {
+    this.#keeper ??= setInterval(() => {
+      const { registry, keeper } = this.#executor.versions;
+      // The last round comes after the last snapshot.
+      if (registry.inUse === 0) {
+        clearInterval(this.#keeper);
+        this.#keeper = undefined;
+      }
+      this.#quietly(() => keeper.tick());
+    }, KEEPER_MS).unref();
   }
 
   #check(): void {
@@ -197,39 +388,54 @@ export class Database implements Stores {
 
   #timeoutOf(options: TransactSyncOptions): number {
     const { timeoutMs = this.#timeoutMs } = options;
-    if (typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS) {
-      return timeoutMs;
-    }
+    if (isDuration(timeoutMs)) return timeoutMs;
     throw new SituError(
       "SITU_CONFIG",
       `timeoutMs is a number up to ${MAX_TIMEOUT_MS}, not ${String(timeoutMs)}`,
     );
   }
 
+  #snapshotMsOf({ isolation = "strict-serializable" }: TransactSyncOptions): number {
+    if (isolation === "snapshot") return this.#maxSnapshotMs;
+    if (isolation === "strict-serializable") return 0;
+    throw new SituError(
+      "SITU_CONFIG",
+      `isolation is "strict-serializable" or "snapshot", not ${JSON.stringify(isolation)}`,
+    );
+  }
+
   /** Work that can wait. Its failure is not the failure of the transaction that came before it. */
   #maintain(): void {
     try {
-      for (let i = 0; i < this.#opened.length; i++) this.#opened[i].maintain();
+      for (let i = 0; i < this.#tables.length; i++) this.#tables[i].store.maintain();
     } catch (error) {
       if (error instanceof AssertionError) throw error;
     }
   }
 
-  /** The same for the timer, where nobody could catch it: the next round tries again. */
   #sweep(): void {
-    try {
+    this.#quietly(() => {
+      const { slabs, versions } = this.#executor;
       this.#executor.sweep();
-      const { blocks } = this.#executor.slabs;
+      versions.keeper.tick();
+      const { blocks } = slabs;
       const free = blocks.limit - blocks.count + blocks.freeUnits();
-      if (free < blocks.limit * LOW_MEMORY) this.#executor.slabs.releaseEmptyBlocks();
+      if (free < blocks.limit * LOW_MEMORY) slabs.releaseEmptyBlocks();
+    });
+  }
+
+  /** Work of a timer, where nobody could catch an error: the next round tries again. */
+  #quietly(work: () => void): void {
+    try {
+      work();
     } catch (error) {
       if (error instanceof AssertionError) throw error;
     }
   }
 }
 
-const SYNC_OPTIONS = ["timeoutMs"];
-const ASYNC_OPTIONS = ["timeoutMs", "signal"];
+const SYNC_OPTIONS = ["timeoutMs", "isolation"];
+const ASYNC_OPTIONS = ["timeoutMs", "isolation", "signal"];
 
 function checkOptions(call: string, options: object, known: readonly string[]): void {
   if (typeof options !== "object" || options === null) {

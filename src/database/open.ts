@@ -10,13 +10,21 @@ import { readIdentity, removeStore, withOpenLock } from "./store-files.ts";
 /** Opens the store of a folder, creating it if it is not there. */
 export async function open(options: OpenOptions): Promise<Database> {
   const settings = settingsOf(options);
-  return attach(settings, ({ executor, fresh }) => {
+  const db = await attach(settings, ({ executor, fresh }) => {
     if (fresh) {
       createCatalogue(executor);
       executor.memory.control.publish();
     }
-    return new Database(settings.path, executor, settings.tables, settings.timeoutMs);
+    return new Database(executor, settings);
   });
+  try {
+    // Not under the lock of the folder: it may take long, and others may join meanwhile.
+    await db.buildIndexes();
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+  return db;
 }
 
 /** Removes a store that nobody has open, memory and all. */

@@ -6,11 +6,14 @@ import { resolve } from "node:path";
 import { whyNoProcesses } from "../memory/libc.ts";
 import { SituError } from "../runtime/errors.ts";
 import {
+  DEFAULT_MAX_SNAPSHOT_MS,
   DEFAULT_TIMEOUT_MS,
   MAX_BLOCK_UNITS,
+  MAX_OVERFLOW_CHUNKS,
   MAX_REGIONS,
   MAX_TIMEOUT_MS,
   MIN_MEMORY_BYTES,
+  OVERFLOW_CHUNK_BYTES,
   REGION_BYTES,
   UNIT_BYTES,
 } from "../runtime/limits.ts";
@@ -32,6 +35,14 @@ export interface OpenOptions {
    * which needs no FFI. Default: processes, where the system allows it.
    */
   readonly sharing?: "processes" | "threads";
+  /**
+   * The most memory for versions that only snapshots still need, beside a ring of 4 MiB for each
+   * executor that writes. When it is full, the oldest snapshots are released. Counts when the
+   * store is created. Default: a quarter of `memoryBytes`.
+   */
+  readonly versionBytes?: number;
+  /** Snapshots taken here are released after this time. Default: one minute. */
+  readonly maxSnapshotMs?: number;
   /** How long transactions retry and wait for others, unless they say otherwise. */
   readonly timeoutMs?: number;
 }
@@ -45,9 +56,20 @@ export interface Settings {
   readonly memoryDirGiven: boolean;
   readonly sharing: "processes" | "threads";
   readonly timeoutMs: number;
+  readonly versionBytes: number;
+  readonly maxSnapshotMs: number;
 }
 
-const KNOWN = ["path", "tables", "memoryBytes", "memoryDir", "sharing", "timeoutMs"];
+const KNOWN = [
+  "path",
+  "tables",
+  "memoryBytes",
+  "memoryDir",
+  "sharing",
+  "timeoutMs",
+  "versionBytes",
+  "maxSnapshotMs",
+];
 const DEFAULT_MEMORY_BYTES = 256 * 2 ** 20;
 
 function refuse(why: string): never {
@@ -70,16 +92,25 @@ export function settingsOf(options: OpenOptions): Settings {
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) refuse(`two tables are called ${twice}`);
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  if (!(timeoutMs > 0 && timeoutMs <= MAX_TIMEOUT_MS)) refuse(`timeoutMs cannot be ${timeoutMs}`);
+  if (!isDuration(timeoutMs)) refuse(`timeoutMs cannot be ${String(timeoutMs)}`);
+  const { maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS } = options;
+  if (!isDuration(maxSnapshotMs)) refuse(`maxSnapshotMs cannot be ${String(maxSnapshotMs)}`);
+  const memoryBytes = memoryBytesOf(options.memoryBytes ?? DEFAULT_MEMORY_BYTES);
   return {
     path: resolve(options.path),
     tables,
-    memoryBytes: memoryBytesOf(options.memoryBytes ?? DEFAULT_MEMORY_BYTES),
+    memoryBytes,
+    versionBytes: versionBytesOf(options.versionBytes, memoryBytes),
+    maxSnapshotMs,
     memoryDir: resolve(options.memoryDir ?? process.env.SITU_MEMORY_DIR ?? defaultMemoryDir()),
     memoryDirGiven: options.memoryDir !== undefined,
     sharing: sharingOf(options.sharing),
     timeoutMs,
   };
+}
+
+export function isDuration(ms: unknown): ms is number {
+  return typeof ms === "number" && ms > 0 && ms <= MAX_TIMEOUT_MS;
 }
 
 function memoryBytesOf(bytes: number): number {
@@ -89,6 +120,13 @@ function memoryBytesOf(bytes: number): number {
   }
   const grain = UNIT_BYTES * MAX_BLOCK_UNITS;
   return Math.ceil(bytes / grain) * grain;
+}
+
+function versionBytesOf(bytes: number | undefined, memoryBytes: number): number {
+  const most = MAX_OVERFLOW_CHUNKS * OVERFLOW_CHUNK_BYTES;
+  if (bytes === undefined) return Math.min(memoryBytes / 4, most);
+  if (Number.isSafeInteger(bytes) && bytes >= 1 && bytes <= most) return bytes;
+  return refuse(`versionBytes is a whole number from 1 to ${most}, not ${bytes}`);
 }
 
 function sharingOf(wanted: OpenOptions["sharing"]): "processes" | "threads" {

@@ -6,7 +6,14 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Executor } from "../engine/executor.ts";
-import { gaveUp, isCallersOwn, storeFull, throwIfFatal } from "../engine/run.ts";
+import {
+  gaveUp,
+  isCallersOwn,
+  limitToSnapshot,
+  releaseSnapshot,
+  storeFull,
+  throwIfFatal,
+} from "../engine/run.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { lockOwner } from "../memory/object.ts";
 import { nowMs, sleep } from "../runtime/clock.ts";
@@ -37,6 +44,8 @@ export function isInsideTransaction(stores: Stores): boolean {
 export interface AsyncLimits {
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
+  /** With a snapshot for each attempt: how long it lives at most. Else 0. */
+  readonly snapshotMs: number;
 }
 
 export class AsyncRunner {
@@ -57,13 +66,19 @@ export class AsyncRunner {
     const expiry = new Expiry(limits);
     const tx = this.#pool.pop() ?? new EngineTransaction(executor);
     tx.timeoutMs = limits.timeoutMs;
-    executor.enter();
+    let entered = executor.enter();
     try {
       for (let attempt = 1; ; attempt++) {
-        const outcome = await this.#attempt(body, tx, limits.timeoutMs, expiry);
+        const outcome = await this.#attempt(body, tx, limits, expiry);
         if (outcome.done) return outcome.result;
         throwIfFatal(executor, tx);
-        if (tx.exhausted && !this.#reclaim(tx)) throw storeFull(executor, tx);
+        if (tx.exhausted) {
+          tx.clear();
+          executor.leave(entered);
+          const reclaimed = executor.reclaim(tx.exhaustedClass);
+          entered = executor.enter();
+          if (!reclaimed) throw storeFull(executor, tx);
+        }
         expiry.check();
         if (attempt >= MAX_ATTEMPTS) throw gaveUp(executor, tx, limits.timeoutMs);
         if (attempt >= SUSPECT_ATTEMPT && tx.metLock !== 0) {
@@ -77,18 +92,20 @@ export class AsyncRunner {
       expiry.stop();
       tx.clear();
       tx.trace = undefined;
+      releaseSnapshot(tx);
       if (this.#pool.length < MAX_POOLED) this.#pool.push(tx);
-      executor.leave();
+      executor.leave(entered);
     }
   }
 
   async #attempt<T>(
     body: (tx: AsyncTransaction) => T | PromiseLike<T>,
     tx: EngineTransaction,
-    timeoutMs: number,
+    { timeoutMs, snapshotMs }: AsyncLimits,
     expiry: Expiry,
   ): Promise<{ done: true; result: T } | { done: false }> {
     tx.clear();
+    if (snapshotMs > 0) limitToSnapshot(this.#executor, tx, snapshotMs);
     const surface = new Transaction(this.#stores, tx);
     surface.begin(timeoutMs);
     const handle = new AsyncTransaction(surface);
@@ -113,16 +130,6 @@ export class AsyncRunner {
       inside.running = false;
     }
     return { done: false };
-  }
-
-  #reclaim(tx: EngineTransaction): boolean {
-    tx.clear();
-    this.#executor.leave();
-    try {
-      return this.#executor.reclaim();
-    } finally {
-      this.#executor.enter();
-    }
   }
 }
 

@@ -1,29 +1,52 @@
 /** A schema as it is kept in the store, and the difference between two. */
 
 import type { FieldKind } from "./fields.ts";
+import {
+  describeIndex,
+  type IndexDefinition,
+  type IndexState,
+  type StoredIndex,
+  sameDefinition,
+} from "./indexes/definition.ts";
 import type { Table } from "./table.ts";
 
 /** Field order does not matter, neither to the layout of rows nor here; the key's order does. */
-export interface StoredSchema {
+export interface Schema {
   readonly name: string;
   readonly fields: Readonly<Record<string, string>>;
   readonly key: readonly string[];
+  /** Whether rows lie in the order of their keys. */
+  readonly ordered: boolean;
+  readonly indexes: readonly IndexDefinition[];
+}
+
+/** The same for people: with the state of the indexes. */
+export interface TableStats extends Schema {
+  readonly indexes: readonly (IndexDefinition & { readonly state: IndexState })[];
+}
+
+/** The same in the catalogue: with the places of the indexes. */
+export interface StoredSchema extends Schema {
+  readonly indexes: readonly StoredIndex[];
+  /** Indexes that could not be built; their structures serve the next attempt. */
+  readonly leftovers: readonly StoredIndex[];
 }
 
 function describe(kind: FieldKind, max: number | undefined): string {
   return max === undefined ? kind : `${kind}(${max})`;
 }
 
-export function schemaOf(table: Table): StoredSchema {
+export function schemaOf(table: Table): Schema {
   const fields: Record<string, string> = {};
   for (const name of Object.keys(table.fields).sort()) {
     fields[name] = describe(table.fields[name].kind, table.fields[name].max);
   }
-  return { name: table.name, fields, key: table.key };
+  const { name, key, ordered, indexes } = table;
+  return { name, fields, key, ordered, indexes };
 }
 
-/** One line for each thing that differs; empty if nothing does. */
-export function differences(stored: StoredSchema, wanted: StoredSchema): string[] {
+/** One line for each thing that differs; empty if nothing does, but for indexes not in both. */
+export function differences(stored: Schema, wanted: Schema): string[] {
   const lines: string[] = [];
   for (const [name, kind] of Object.entries(stored.fields)) {
     const other = Object.hasOwn(wanted.fields, name) ? wanted.fields[name] : undefined;
@@ -35,6 +58,16 @@ export function differences(stored: StoredSchema, wanted: StoredSchema): string[
   }
   if (JSON.stringify(stored.key) !== JSON.stringify(wanted.key)) {
     lines.push(`~ key: ${stored.key.join(", ")} in the store, ${wanted.key.join(", ")} here`);
+  }
+  if (stored.ordered !== wanted.ordered) {
+    lines.push(`~ ordered: ${stored.ordered} in the store, ${wanted.ordered} here`);
+  }
+  for (const index of wanted.indexes) {
+    const other = stored.indexes.find(({ name }) => name === index.name);
+    if (other === undefined || sameDefinition(other, index)) continue;
+    lines.push(
+      `~ index ${index.name}: ${describeIndex(other)} in the store, ${describeIndex(index)} here`,
+    );
   }
   return lines;
 }

@@ -3,6 +3,7 @@
 import { SituError } from "../runtime/errors.ts";
 import { MAX_FIELDS, MAX_NAME_BYTES } from "../runtime/limits.ts";
 import type { Field, FieldKind } from "./fields.ts";
+import { definitionsOf, type IndexDefinition, type IndexOptions } from "./indexes/definition.ts";
 
 export type Fields = Readonly<Record<string, Field<unknown>>>;
 
@@ -20,22 +21,60 @@ export type ChangesOf<F extends Fields, K> = Partial<
   Omit<RowOf<F>, K extends readonly (infer N)[] ? N & string : K & string>
 >;
 
+/** How rows can be found in one way: by the key, or by an index. */
+export interface Way {
+  readonly key: unknown;
+  readonly kind: "ordered" | "hash";
+  readonly unique: boolean;
+}
+
+type IndexesOf<F extends Fields> = Readonly<Record<string, IndexOptions<keyof F & string>>>;
+/** One field is written as a value, several as a list. */
+type IndexKeyOf<F extends Fields, On> = On extends readonly [infer Only]
+  ? KeyOf<F, Only>
+  : KeyOf<F, On>;
+
+/** All ways to find rows: the indexes by their names, and the key as "", which no index is called. */
+export type WaysOf<F extends Fields, K, Ordered, I> = {
+  [Name in (keyof I & string) | ""]: Name extends ""
+    ? { key: KeyOf<F, K>; kind: Ordered extends true ? "ordered" : "hash"; unique: true }
+    : Name extends keyof I
+      ? {
+          key: IndexKeyOf<F, I[Name] extends { readonly on: infer On } ? On : never>;
+          kind: I[Name] extends { readonly kind: "hash" } ? "hash" : "ordered";
+          unique: I[Name] extends { readonly unique: true } ? true : false;
+        }
+      : never;
+};
+
 /** The rows of a table, for functions of your own: `InferRow<typeof Account>`. */
 export type InferRow<T> = T extends Table<infer Row, infer _Key, infer _Changes> ? Row : never;
 
 declare const rowType: unique symbol;
 
-export interface Table<Row = unknown, Key = unknown, Changes = unknown> {
+export interface Table<Row = unknown, Key = unknown, Changes = unknown, Ways = unknown> {
   readonly name: string;
   readonly fields: Fields;
   /** The names of the key's fields, in order. */
   readonly key: readonly string[];
   /** Keys are written as a value, not as a list of values. */
   readonly singleKey: boolean;
+  /** Whether rows lie in the order of their keys. */
+  readonly ordered: boolean;
+  readonly indexes: readonly IndexDefinition[];
   /** Numbers the tables of this thread: databases find their part of a table by it. */
   readonly ordinal: number;
   /** Only for the type checker. */
-  readonly [rowType]?: { row: Row; key: Key; changes: Changes };
+  readonly [rowType]?: { row: Row; key: Key; changes: Changes; ways: Ways };
+}
+
+export interface TableOptions<F extends Fields, K, Ordered, I> {
+  /** The field that rows are found by, or a list of them. */
+  readonly key: K;
+  /** Keeps rows in the order of their keys, for ranges. Default: false, they are hashed. */
+  readonly ordered?: Ordered;
+  /** Other fields to find rows by. */
+  readonly indexes?: I & IndexesOf<F>;
 }
 
 const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
@@ -50,13 +89,21 @@ const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
   "bytes",
 ]);
 
+const KNOWN = ["key", "ordered", "indexes"];
+
 let tables = 0;
 
-export function table<F extends Fields, const K extends KeyNames<F>>(
+export function table<
+  F extends Fields,
+  const K extends KeyNames<F>,
+  const Ordered extends boolean = false,
+  // biome-ignore lint/complexity/noBannedTypes: no index is declared, and keyof must be never
+  const I extends IndexesOf<F> = {},
+>(
   name: string,
   fields: F,
-  options: { readonly key: K },
-): Table<RowOf<F>, KeyOf<F, K>, ChangesOf<F, K>> {
+  options: TableOptions<F, K, Ordered, I>,
+): Table<RowOf<F>, KeyOf<F, K>, ChangesOf<F, K>, WaysOf<F, K, Ordered, I>> {
   const refuse = (why: string): never => {
     throw new SituError("SITU_SCHEMA", `table ${JSON.stringify(name)}: ${why}`);
   };
@@ -76,11 +123,18 @@ export function table<F extends Fields, const K extends KeyNames<F>>(
     const found = fields[each] ?? refuse(`the key field ${JSON.stringify(each)} does not exist`);
     if (!KEY_KINDS.has(found.kind)) refuse(`${found.kind} field ${each} cannot be part of a key`);
   }
+  for (const each of Object.keys(options)) {
+    if (!KNOWN.includes(each)) refuse(`unknown option ${each}; there are ${KNOWN.join(", ")}`);
+  }
+  const { ordered = false } = options;
+  if (typeof ordered !== "boolean") refuse(`ordered is true or false, not ${String(ordered)}`);
   return Object.freeze({
     name,
     fields: Object.freeze({ ...fields }),
     key: Object.freeze(key),
     singleKey: typeof options.key === "string",
+    ordered,
+    indexes: Object.freeze(definitionsOf(fields, options.indexes, KEY_KINDS, refuse)),
     ordinal: tables++,
   });
 }

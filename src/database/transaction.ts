@@ -13,6 +13,15 @@ import type { Pointer } from "../memory/pointer.ts";
 import { nowMs } from "../runtime/clock.ts";
 import { SituError, TimeoutError } from "../runtime/errors.ts";
 import type { Store } from "../stores/store.ts";
+import type {
+  CountOptions,
+  GetOptions,
+  IndexKey,
+  ScanOptions,
+  UniqueName,
+} from "./indexes/options.ts";
+import type { TableStore } from "./indexes/table-store.ts";
+import { countRows, Scan, type ScanSource } from "./scan.ts";
 import type { Table } from "./table.ts";
 
 /** How often a body's operations look at the clock. */
@@ -27,6 +36,9 @@ export const ENDED = new SituError(
 /** What a transaction needs of its database. */
 export interface Stores {
   storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key>;
+  /** The same for one who will change rows: with all indexes that the store has by now. */
+  currentStoreOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key>;
+  tableOf(table: Table): TableStore;
 }
 
 export class Transaction {
@@ -36,16 +48,27 @@ export class Transaction {
   #timeoutMs = 0;
   #deadlineMs = 0;
   #ended: SituError | undefined;
+  /** Numbers the transactions that this object has served: a scan belongs to one of them. */
+  #serial = 0;
 
   constructor(stores: Stores, tx: EngineTransaction) {
     this.#stores = stores;
     this.#tx = tx;
   }
 
-  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined {
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
+  /** A row by the values of a unique index. */
+  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+    table: Table<Row, Key, Changes, Ways>,
+    key: NoInfer<IndexKey<Ways, Name>>,
+    options: GetOptions<Name>,
+  ): Row | undefined;
+  get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Row | undefined {
+    if (options !== undefined) return this.#lookup(table, key, options);
     const store = this.#enter(table);
     const from = this.#tx.set.end;
     const row = store.read(this.#tx, key);
+    this.#confirm();
     this.#trace(table, key, from);
     return row;
   }
@@ -60,17 +83,42 @@ export class Transaction {
     return rows;
   }
 
+  /**
+   * The rows within bounds, in the order of the key or of an index. What is read is protected
+   * against phantoms: no other transaction can add a row to it or take one away unnoticed.
+   */
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): Scan<Row> {
+    this.#check();
+    const plan = this.#stores.tableOf(table).plan<Row>("scan", options);
+    const source = this.#sourceOf(table);
+    return new Scan(() => source, plan);
+  }
+
+  /** How many rows `scan` would give. */
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): number {
+    this.#check();
+    const plan = this.#stores.tableOf(table).plan<Row>("count", options);
+    return countRows(this.#sourceOf(table), plan);
+  }
+
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
     const store = this.#enter(table);
     const from = this.#tx.set.end;
     const found = store.has(this.#tx, key);
+    this.#confirm();
     this.#trace(table, key, from);
     return found;
   }
 
   /** Adds a row; fails with SITU_EXISTS if its key is taken. */
   insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
-    const store = this.#enter(table);
+    const store = this.#enterToWrite(table);
     const from = this.#tx.set.end;
     const added = store.insert(this.#tx, row);
     this.#trace(table, undefined, from, row);
@@ -79,7 +127,7 @@ export class Transaction {
 
   /** Adds a row, or replaces the one with its key. */
   put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
-    const store = this.#enter(table);
+    const store = this.#enterToWrite(table);
     const from = this.#tx.set.end;
     store.put(this.#tx, row);
     this.#trace(table, undefined, from, row);
@@ -91,7 +139,7 @@ export class Transaction {
     key: NoInfer<Key>,
     changes: NoInfer<Changes>,
   ): void {
-    const store = this.#enter(table);
+    const store = this.#enterToWrite(table);
     const from = this.#tx.set.end;
     const found = store.update(this.#tx, key, changes as Partial<Row>);
     this.#trace(table, key, from);
@@ -100,7 +148,7 @@ export class Transaction {
 
   /** Removes a row; says whether there was one. */
   delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
-    const store = this.#enter(table);
+    const store = this.#enterToWrite(table);
     const from = this.#tx.set.end;
     const removed = store.remove(this.#tx, key);
     this.#trace(table, key, from);
@@ -110,6 +158,7 @@ export class Transaction {
   /** Allocates an object of `size` zeroed bytes, close to another one if that is possible. */
   alloc(size: number, options: { readonly near?: Pointer } = {}): Pointer {
     this.#check();
+    this.#tx.readsOnly = false;
     this.#tx.subject = `an object of ${size} bytes`;
     return allocateObject(this.#tx, size, options.near);
   }
@@ -117,6 +166,7 @@ export class Transaction {
   /** Allocates `count` objects of `size` bytes side by side; `pointer.at(i)` leads to each. */
   allocArray(size: number, count: number, options: { readonly near?: Pointer } = {}): Pointer {
     this.#check();
+    this.#tx.readsOnly = false;
     this.#tx.subject = `an array of ${count} objects of ${size} bytes`;
     return allocateArray(this.#tx, size, count, options.near);
   }
@@ -124,17 +174,22 @@ export class Transaction {
   /** A copy of the object's bytes; fails with SITU_FREED if it was freed. */
   read(pointer: Pointer): Uint8Array {
     this.#check();
-    return readInTransaction(this.#tx, pointer);
+    this.#tx.readsOnly = true;
+    const data = readInTransaction(this.#tx, pointer);
+    this.#confirm();
+    return data;
   }
 
   /** Replaces the object's first `data.length` bytes. */
   write(pointer: Pointer, data: Uint8Array): void {
     this.#check();
+    this.#tx.readsOnly = false;
     writeInTransaction(this.#tx, pointer, data);
   }
 
   free(pointer: Pointer): void {
     this.#check();
+    this.#tx.readsOnly = false;
     freeInTransaction(this.#tx, pointer);
   }
 
@@ -143,6 +198,7 @@ export class Transaction {
     this.#timeoutMs = timeoutMs;
     this.#deadlineMs = 0;
     this.#ended = undefined;
+    this.#serial++;
   }
 
   /** For the retry loop: no further operation is possible. */
@@ -154,7 +210,54 @@ export class Transaction {
     this.#check();
     const store = this.#stores.storeOf(table);
     this.#tx.subject = table.name;
+    this.#tx.readsOnly = true;
     return store;
+  }
+
+  #enterToWrite<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
+    this.#check();
+    const store = this.#stores.currentStoreOf(table);
+    this.#tx.subject = table.name;
+    this.#tx.readsOnly = false;
+    return store;
+  }
+
+  #lookup<Row, Key>(table: Table<Row, Key>, key: unknown, options: unknown): Row | undefined {
+    this.#enter(table);
+    const from = this.#tx.set.end;
+    const row = this.#stores.tableOf(table).lookup(this.#tx, key, options);
+    this.#confirm();
+    this.#trace(table, key, from);
+    return row as Row | undefined;
+  }
+
+  /** What a scan reads through, until this transaction ends. */
+  #sourceOf(table: Table): ScanSource {
+    const serial = this.#serial;
+    const check = (): void => {
+      if (serial !== this.#serial) throw ENDED;
+      if (this.#ended !== undefined) throw this.#ended;
+    };
+    return {
+      check,
+      read: (step) => {
+        check();
+        this.#check();
+        this.#tx.subject = table.name;
+        const from = this.#tx.set.end;
+        this.#tx.readsOnly = true;
+        const result = step(this.#tx);
+        this.#confirm();
+        this.#trace(table, "(scan)", from);
+        return result;
+      },
+      release: () => {},
+    };
+  }
+
+  /** What was read from a snapshot counts only if the snapshot is still registered. */
+  #confirm(): void {
+    if (this.#tx.snapshot !== undefined) this.#tx.snapshot.check();
   }
 
   #check(): void {

@@ -238,7 +238,13 @@ describe("stats", () => {
     expect(before.memory.reservedBytes).toBeLessThanOrEqual(16 * MIB);
     expect(before.memory.freeBytes).toBeLessThan(before.memory.reservedBytes);
     expect(before.tables).toEqual([
-      { name: "account", fields: { balance: "i64", id: "u32" }, key: ["id"] },
+      {
+        name: "account",
+        fields: { balance: "i64", id: "u32" },
+        key: ["id"],
+        ordered: false,
+        indexes: [],
+      },
     ]);
     const second = await stores.open({ path, tables: [Account] });
     put(db, 1, 1n);

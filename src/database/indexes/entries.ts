@@ -1,0 +1,114 @@
+/** What all kinds of indexes have in common: entries made from rows, and keys made from entries. */
+
+import type { Transaction } from "../../engine/transaction.ts";
+import { SituError } from "../../runtime/errors.ts";
+import type { Cursor } from "../../stores/store.ts";
+import type { Table } from "../table.ts";
+import type { IndexDefinition, IndexState } from "./definition.ts";
+import type { CheckedScan } from "./options.ts";
+import type { Values } from "./structure.ts";
+
+export interface Index {
+  readonly definition: IndexDefinition;
+  readonly state: IndexState;
+  /** Fails if the values of a row are too long to be indexed. */
+  check(row: Values): void;
+  /** The key of the row that has the same values as this one, if the index is unique. */
+  holderOf(tx: Transaction, row: Values): unknown;
+  /** Adds the row's entry. Of an index that is not ready, it may be there already. */
+  add(tx: Transaction, row: Values): void;
+  /** Removes the row's entry. Of an index that is not ready, it may be missing. */
+  remove(tx: Transaction, row: Values): void;
+  /** The key of the row with these values, given as a caller writes them; unique indexes only. */
+  find(tx: Transaction, values: unknown): unknown;
+  /** Checks the bounds of a scan and says how to walk over the keys it finds. */
+  walk(scan: CheckedScan): () => KeyWalk;
+  maintain(): void;
+}
+
+/**
+ * Walks over the keys of rows. Looking and moving on are two steps: the rows are read in between,
+ * and if that fails the same keys come again, read anew.
+ */
+export interface KeyWalk {
+  /** Replaces `keys` by the next ones, `most` of them at most; false if there are no more. */
+  look(tx: Transaction, keys: unknown[], most: number): boolean;
+  /** Moves on behind the keys that were looked at last. */
+  moveOn(): void;
+  /** For one who only counts: passes over the next ones and says how many; 0 at the end. */
+  skip(tx: Transaction): number;
+}
+
+/** The rows of keys that an index leads to. */
+export class IndexCursor<Row> implements Cursor<Row> {
+  readonly #walk: KeyWalk;
+  readonly #read: (tx: Transaction, key: unknown) => Row | undefined;
+  readonly #keys: unknown[] = [];
+
+  constructor(walk: KeyWalk, read: (tx: Transaction, key: unknown) => Row | undefined) {
+    this.#walk = walk;
+    this.#read = read;
+  }
+
+  next(tx: Transaction, rows: Row[], most: number): boolean {
+    rows.length = 0;
+    if (!this.#walk.look(tx, this.#keys, most)) return false;
+    for (const key of this.#keys) {
+      const row = this.#read(tx, key);
+      // The entry was read before its row was deleted, or after: this transaction cannot commit.
+      if (row === undefined) tx.conflict(-1);
+      rows.push(row);
+    }
+    this.#walk.moveOn();
+    return true;
+  }
+
+  skip(tx: Transaction): number {
+    return this.#walk.skip(tx);
+  }
+}
+
+export function project(row: Values, names: readonly string[]): Values {
+  const values: Values = {};
+  for (let i = 0; i < names.length; i++) values[names[i]] = row[names[i]];
+  return values;
+}
+
+/** The values of some fields as a key is written: one as it is, or a list of them. */
+export function keyIn(row: Values, names: readonly string[], single: boolean): unknown {
+  return single ? row[names[0]] : names.map((name) => row[name]);
+}
+
+export function sameValue(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  return a instanceof Uint8Array && b instanceof Uint8Array && Buffer.compare(a, b) === 0;
+}
+
+export function sameValues(a: Values, b: Values, names: readonly string[]): boolean {
+  for (let i = 0; i < names.length; i++) {
+    if (!sameValue(a[names[i]], b[names[i]])) return false;
+  }
+  return true;
+}
+
+function shown(value: unknown): string {
+  if (value instanceof Uint8Array) return `0x${Buffer.from(value).toString("hex")}`;
+  if (Array.isArray(value)) return `[${value.map(shown).join(", ")}]`;
+  return typeof value === "bigint" ? `${value}n` : JSON.stringify(value);
+}
+
+/** The error for two rows with the same values. */
+export function notUnique(
+  table: Table,
+  definition: IndexDefinition,
+  row: Values,
+  holder: unknown,
+): SituError {
+  const values = definition.on.map((name) => `${name} ${shown(row[name])}`).join(", ");
+  const key = keyIn(row, table.key, table.singleKey);
+  return new SituError(
+    "SITU_UNIQUE",
+    `unique index ${definition.name} of table ${table.name}: row ${shown(key)} would have ` +
+      `${values}, but row ${shown(holder)} has it`,
+  );
+}

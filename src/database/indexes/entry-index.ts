@@ -1,0 +1,163 @@
+/**
+ * An index with one entry for each row. Ordered: the entry's key is the indexed values and, so
+ * that rows with the same values have entries of their own, the rest of the row's key. Unique:
+ * the indexed values alone lead to the row's key.
+ */
+
+import type { Executor } from "../../engine/executor.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import type { KeyRange, OrderedCodec, Store } from "../../stores/store.ts";
+import type { Table } from "../table.ts";
+import type { IndexDefinition, IndexState, StoredIndex } from "./definition.ts";
+import { type Index, type KeyWalk, keyIn, project, sameValues } from "./entries.ts";
+import type { CheckedScan } from "./options.ts";
+import { indexRange } from "./ranges.ts";
+import { type Structure, structuresOf, type Values } from "./structure.ts";
+
+export class EntryIndex implements Index {
+  readonly definition: IndexDefinition;
+  readonly state: IndexState;
+  readonly #table: Table;
+  readonly #structure: Structure<Values, unknown>;
+  readonly #store: Store<Values, unknown>;
+  readonly #names: readonly string[];
+
+  constructor(executor: Executor, table: Table, stored: StoredIndex) {
+    this.definition = stored;
+    this.state = stored.state;
+    this.#table = table;
+    [this.#structure] = structuresOf(table, stored);
+    this.#store = this.#structure.open(executor, stored.roots[0]);
+    this.#names = Object.keys(this.#structure.table.fields);
+  }
+
+  check(row: Values): void {
+    this.#structure.checkKeyOf(project(row, this.#names));
+  }
+
+  holderOf(tx: Transaction, row: Values): unknown {
+    if (!this.definition.unique) return undefined;
+    const entry = this.#store.read(tx, this.#entryKey(row));
+    return entry && this.#keyOf(entry);
+  }
+
+  add(tx: Transaction, row: Values): void {
+    const added = this.#store.insert(tx, project(row, this.#names));
+    if (!added && this.state === "ready") tx.conflict(-1);
+  }
+
+  remove(tx: Transaction, row: Values): void {
+    const key = this.#entryKey(row);
+    const isOwn = !this.definition.unique || this.#isOwn(this.#store.read(tx, key), row);
+    const removed = isOwn && this.#store.remove(tx, key);
+    if (!removed && this.state === "ready") tx.conflict(-1);
+  }
+
+  find(tx: Transaction, values: unknown): unknown {
+    const entry = this.#store.read(tx, values);
+    return entry && this.#keyOf(entry);
+  }
+
+  walk(scan: CheckedScan): () => KeyWalk {
+    const { ordered, codec } = this.#structure;
+    const keyOf = (entry: Values): unknown => this.#keyOf(entry);
+    if (ordered !== undefined) {
+      const range = indexRange(this.#table, this.definition, scan.bounds);
+      return () => new OrderedWalk(this.#store, ordered, range, scan.reverse, keyOf);
+    }
+    codec.stageKey(scan.bounds.eq);
+    return () => new SingleWalk((tx) => this.find(tx, scan.bounds.eq));
+  }
+
+  maintain(): void {
+    this.#store.maintain();
+  }
+
+  #entryKey(row: Values): unknown {
+    const { key, singleKey } = this.#structure.table;
+    return keyIn(row, key, singleKey);
+  }
+
+  #keyOf(entry: Values): unknown {
+    return keyIn(entry, this.#table.key, this.#table.singleKey);
+  }
+
+  #isOwn(entry: Values | undefined, row: Values): boolean {
+    return entry !== undefined && sameValues(entry, row, this.#table.key);
+  }
+}
+
+/** Entries in their order. Its place is a key, so a look can be repeated. */
+class OrderedWalk implements KeyWalk {
+  readonly #store: Store<Values, unknown>;
+  readonly #codec: OrderedCodec<Values, unknown>;
+  readonly #reverse: boolean;
+  readonly #keyOf: (entry: Values) => unknown;
+  readonly #entries: Values[] = [];
+  #range: KeyRange;
+  #counter: { skip(tx: Transaction): number } | undefined;
+
+  constructor(
+    store: Store<Values, unknown>,
+    codec: OrderedCodec<Values, unknown>,
+    range: KeyRange,
+    reverse: boolean,
+    keyOf: (entry: Values) => unknown,
+  ) {
+    this.#store = store;
+    this.#codec = codec;
+    this.#range = range;
+    this.#reverse = reverse;
+    this.#keyOf = keyOf;
+  }
+
+  look(tx: Transaction, keys: unknown[], most: number): boolean {
+    keys.length = 0;
+    const entries = this.#entries;
+    const cursor = this.#store.cursor(this.#range, this.#reverse);
+    if (!cursor.next(tx, entries, most)) return false;
+    for (let i = 0; i < entries.length; i++) keys.push(this.#keyOf(entries[i]));
+    return true;
+  }
+
+  moveOn(): void {
+    const { from, to } = this.#range;
+    const words = this.#codec.stageOrderedOf(this.#entries[this.#entries.length - 1]);
+    // One word more, 0, is the least key that is greater.
+    const place = new Int32Array(this.#reverse ? words : words + 1);
+    place.set(this.#codec.ordered.subarray(0, words));
+    this.#range = this.#reverse ? { from, to: place } : { from: place, to };
+  }
+
+  skip(tx: Transaction): number {
+    this.#counter ??= this.#store.cursor(this.#range, this.#reverse);
+    return this.#counter.skip(tx);
+  }
+}
+
+/** The one key that a unique hash index may lead to. */
+class SingleWalk implements KeyWalk {
+  readonly #find: (tx: Transaction) => unknown;
+  #done = false;
+
+  constructor(find: (tx: Transaction) => unknown) {
+    this.#find = find;
+  }
+
+  look(tx: Transaction, keys: unknown[], most: number): boolean {
+    keys.length = 0;
+    const key = this.#done || most === 0 ? undefined : this.#find(tx);
+    if (key !== undefined) keys.push(key);
+    return keys.length > 0;
+  }
+
+  moveOn(): void {
+    this.#done = true;
+  }
+
+  skip(tx: Transaction): number {
+    if (this.#done || this.#find(tx) === undefined) return 0;
+    this.#done = true;
+    return 1;
+  }
+}

@@ -1,0 +1,143 @@
+/** What `get`, `scan` and `count` take beside the table: their types, and the checks of them. */
+
+import { SituError } from "../../runtime/errors.ts";
+import type { Way } from "../table.ts";
+
+/** The first one to all of the values of a composite key, as types. */
+export type Leading<T extends readonly unknown[]> = T extends readonly [
+  ...infer Before,
+  infer _Last,
+]
+  ? Before extends readonly []
+    ? T
+    : T | Leading<Before>
+  : never;
+
+/** How a bound is written: a value, or a list of the first values of a composite key. */
+export type BoundOf<Key> = Key extends readonly unknown[] ? Leading<Key> : Key;
+type PrefixOf<Key> = Key extends readonly unknown[]
+  ? Leading<Key>
+  : Key extends string | Uint8Array
+    ? Key
+    : never;
+
+/** Bounds that are given together all count. */
+export interface Bounds<Bound, Prefix = Bound> {
+  readonly eq?: Bound | undefined;
+  readonly gte?: Bound | undefined;
+  readonly gt?: Bound | undefined;
+  readonly lte?: Bound | undefined;
+  readonly lt?: Bound | undefined;
+  /** The beginning of a text or of bytes, or the first values of a composite key. */
+  readonly prefix?: Prefix | undefined;
+}
+
+type BoundsOf<W, Name> = W extends Way
+  ? W["kind"] extends "ordered"
+    ? Bounds<BoundOf<W["key"]>, PrefixOf<W["key"]>>
+    : Name extends ""
+      ? unknown
+      : { readonly eq: W["key"] }
+  : never;
+
+type NameOf<Name> = Name extends "" ? { readonly index?: undefined } : { readonly index: Name };
+
+export interface Limits {
+  /** The most rows to give out. */
+  readonly limit?: number | undefined;
+}
+export interface Direction {
+  /** From the last one to the first. */
+  readonly reverse?: boolean | undefined;
+}
+type DirectionOf<W> = W extends { readonly kind: "ordered" } ? Direction : unknown;
+
+/** For tables of which nothing is known at compile time. */
+export type AnyCountOptions = Bounds<unknown> & { readonly index?: string | undefined };
+export type AnyScanOptions = AnyCountOptions & Limits & Direction;
+
+export type CountOptions<Ways> = unknown extends Ways
+  ? AnyCountOptions
+  : { [Name in keyof Ways]: NameOf<Name> & BoundsOf<Ways[Name], Name> }[keyof Ways];
+
+export type ScanOptions<Ways> = unknown extends Ways
+  ? AnyScanOptions
+  : {
+      [Name in keyof Ways]: NameOf<Name> &
+        BoundsOf<Ways[Name], Name> &
+        DirectionOf<Ways[Name]> &
+        Limits;
+    }[keyof Ways];
+
+/** The names of the indexes that lead to one row at most. */
+export type UniqueName<Ways> = {
+  [Name in keyof Ways]: Name extends ""
+    ? never
+    : Ways[Name] extends { readonly unique: true }
+      ? Name
+      : never;
+}[keyof Ways];
+
+export type IndexKey<Ways, Name> = Name extends keyof Ways
+  ? Ways[Name] extends { readonly key: infer Key }
+    ? Key
+    : never
+  : never;
+
+export interface GetOptions<Name> {
+  /** The index that the key is one of. */
+  readonly index: Name;
+}
+
+const BOUNDS = ["eq", "gte", "gt", "lte", "lt", "prefix"] as const;
+const SCAN = ["index", ...BOUNDS, "reverse", "limit"];
+const COUNT = ["index", ...BOUNDS];
+const GET = ["index"];
+
+function refuse(why: string): never {
+  throw new SituError("SITU_TYPE", why);
+}
+
+function checkNames(call: string, options: unknown, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    refuse(`${call}: the options are an object, such as { ${known.at(-1)}: … }`);
+  }
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) refuse(`${call} has no option ${name}; it has ${known.join(", ")}`);
+  }
+}
+
+/** The options of a scan with everything that was left out filled in. */
+export interface CheckedScan {
+  readonly index: string | undefined;
+  readonly bounds: Bounds<unknown>;
+  /** The names of the bounds that are there. */
+  readonly given: readonly string[];
+  readonly reverse: boolean;
+  readonly limit: number;
+}
+
+export function checkedScan(
+  call: "scan" | "count",
+  table: string,
+  options: unknown = {},
+): CheckedScan {
+  const what = `${call}(${table}, …)`;
+  checkNames(what, options, call === "scan" ? SCAN : COUNT);
+  const { index, reverse = false, limit = Number.POSITIVE_INFINITY } = options as AnyScanOptions;
+  if (typeof reverse !== "boolean") {
+    refuse(`${what}: reverse is true or false, not ${String(reverse)}`);
+  }
+  if (limit !== Number.POSITIVE_INFINITY && !(Number.isSafeInteger(limit) && limit >= 0)) {
+    refuse(`${what}: limit is a whole number from 0 on, not ${String(limit)}`);
+  }
+  const bounds = options as Bounds<unknown>;
+  const given = BOUNDS.filter((name) => bounds[name] !== undefined);
+  return { index, bounds, given, reverse, limit };
+}
+
+/** The index that a `get` names; undefined for the key. */
+export function checkedGet(table: string, options: unknown): string | undefined {
+  checkNames(`get(${table}, …)`, options, GET);
+  return (options as Partial<GetOptions<string>>).index;
+}

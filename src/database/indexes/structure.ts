@@ -1,0 +1,91 @@
+/** A table's rows, or the entries of an index, as a data structure: hashed or ordered. */
+
+import type { Executor } from "../../engine/executor.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import type { Address } from "../../memory/address.ts";
+import { BTree } from "../../stores/btree/btree.ts";
+import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
+import type { OrderedCodec, RowCodec, Store } from "../../stores/store.ts";
+import { codecOf } from "../codec/codec.ts";
+import { orderedCodecOf } from "../codec/ordered.ts";
+import type { Fields, Table } from "../table.ts";
+import type { IndexDefinition } from "./definition.ts";
+
+/** Rows of tables that nobody declared, and parts of rows. */
+export type Values = Record<string, unknown>;
+
+export class Structure<Row, Key> {
+  readonly table: Table<Row, Key>;
+  readonly codec: RowCodec<Row, Key>;
+  /** The same codec, if the structure has an order. */
+  readonly ordered: OrderedCodec<Row, Key> | undefined;
+
+  constructor(table: Table<Row, Key>) {
+    this.table = table;
+    this.ordered = table.ordered ? orderedCodecOf(table) : undefined;
+    this.codec = this.ordered ?? codecOf(table);
+  }
+
+  /** Makes an empty one and returns where it is rooted. */
+  create(tx: Transaction): Address {
+    return this.ordered === undefined
+      ? Hopscotch.create(tx, this.codec.fixedWords)
+      : BTree.create(tx, this.ordered);
+  }
+
+  open(executor: Executor, root: Address): Store<Row, Key> {
+    return this.ordered === undefined
+      ? new Hopscotch(executor, this.codec, root)
+      : new BTree(executor, this.ordered, root);
+  }
+
+  /** Fails if the key of a row is longer than the structure can hold. */
+  checkKeyOf(row: Row): void {
+    if (this.ordered === undefined) this.codec.stageKeyOf(row);
+    else this.ordered.stageOrderedOf(row);
+  }
+}
+
+/** The hidden tables that an index consists of (entry-index.ts and postings-index.ts use them). */
+export function structuresOf(
+  table: Table,
+  definition: IndexDefinition,
+): Structure<Values, unknown>[] {
+  const { on, unique, kind } = definition;
+  const name = `${table.name}/${definition.name}`;
+  const rest = table.key.filter((field) => !on.includes(field));
+  const fields = pick(table.fields, [...on, ...rest]);
+  const hidden = (part: string, more: Fields, key: readonly string[]): Structure<Values, unknown> =>
+    new Structure({
+      name: name + part,
+      fields: { ...fields, ...more },
+      key,
+      singleKey: key.length === 1,
+      ordered: kind === "ordered",
+      indexes: [],
+      ordinal: -1,
+    });
+  if (unique) return [hidden("", {}, on)];
+  if (kind === "ordered") return [hidden("", {}, [...on, ...rest])];
+  const position = { [positionName(table)]: { kind: "u32", max: undefined } } as const;
+  return [
+    new Structure({
+      ...hidden("", {}, on).table,
+      name: `${name}/counts`,
+      fields: { ...pick(table.fields, on), ...position },
+    }),
+    hidden("/entries", position, [...on, positionName(table)]),
+    hidden("/places", position, [...on, ...rest]),
+  ];
+}
+
+/** A name that is not a field of the table's: in all processes the same, as the fields are. */
+export function positionName(table: Table): string {
+  let name = "position";
+  while (Object.hasOwn(table.fields, name)) name += "'";
+  return name;
+}
+
+function pick(fields: Fields, names: readonly string[]): Fields {
+  return Object.fromEntries(names.map((name) => [name, fields[name]]));
+}

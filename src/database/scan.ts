@@ -1,0 +1,236 @@
+/**
+ * Rows one after the other. A scan is only a plan: every iteration opens its source anew, reads
+ * rows in batches while it goes, and lets go of the source when it ends or is left.
+ */
+
+import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
+import { nowMs } from "../runtime/clock.ts";
+import { SCAN_BATCH_ROWS, SCAN_YIELD_MS } from "../runtime/limits.ts";
+import type { Cursor } from "../stores/store.ts";
+
+/** What a scan reads through: a transaction, or a snapshot. */
+export interface ScanSource {
+  /** Runs one step of a cursor. A snapshot may run it again after a conflict. */
+  read<T>(step: (tx: EngineTransaction) => T): T;
+  /** Throws if no more rows may be given out, not even those that were read already. */
+  check(): void;
+  /** The iteration has ended or was left. */
+  release(): void;
+}
+
+export interface ScanPlan<Row> {
+  cursor(): Cursor<Row>;
+  readonly limit: number;
+}
+
+/** One iteration: the batch that is being given out, and the way to the next one. */
+class Batches<Row> {
+  readonly source: ScanSource;
+  readonly rows: Row[] = [];
+  readonly #cursor: Cursor<Row>;
+  readonly #step: (tx: EngineTransaction) => boolean;
+  #left: number;
+  #most = 0;
+  #ended = false;
+
+  constructor(source: ScanSource, plan: ScanPlan<Row>) {
+    this.source = source;
+    this.#cursor = plan.cursor();
+    this.#left = plan.limit;
+    this.#step = (tx) => this.#cursor.next(tx, this.rows, this.#most);
+  }
+
+  /** Replaces `rows` by the next ones; false at the end, and then there are none. */
+  read(): boolean {
+    if (this.#ended) return false;
+    this.#most = Math.min(this.#left, SCAN_BATCH_ROWS);
+    try {
+      if (this.#most > 0 && this.source.read(this.#step)) {
+        this.#left -= this.rows.length;
+        return true;
+      }
+    } catch (error) {
+      this.end();
+      throw error;
+    }
+    this.end();
+    return false;
+  }
+
+  end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.rows.length = 0;
+    this.source.release();
+  }
+}
+
+class RowIterator<Row> implements IterableIterator<Row> {
+  readonly #batches: Batches<Row>;
+  #at = 0;
+
+  constructor(batches: Batches<Row>) {
+    this.#batches = batches;
+  }
+
+  [Symbol.iterator](): this {
+    return this;
+  }
+
+  next(): IteratorResult<Row, undefined> {
+    const batches = this.#batches;
+    if (this.#at === batches.rows.length) {
+      this.#at = 0;
+      if (!batches.read()) return { done: true, value: undefined };
+    } else {
+      batches.source.check();
+    }
+    return { done: false, value: batches.rows[this.#at++] };
+  }
+
+  return(): IteratorResult<Row, undefined> {
+    this.#at = 0;
+    this.#batches.end();
+    return { done: true, value: undefined };
+  }
+}
+
+/** Reads the next batch of an asynchronous iteration, in this turn or later. */
+type ReadBatch<Row> = (batches: Batches<Row>) => boolean | Promise<boolean>;
+
+class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
+  readonly #batches: Batches<Row>;
+  readonly #read: ReadBatch<Row>;
+  #at = 0;
+  #turnMs = nowMs();
+  /** The step that runs; calls that do not wait for each other queue up behind it. */
+  #running: Promise<unknown> | undefined;
+
+  constructor(batches: Batches<Row>, read: ReadBatch<Row>) {
+    this.#batches = batches;
+    this.#read = read;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<Row, undefined>> {
+    if (this.#running === undefined && this.#at < this.#batches.rows.length) {
+      try {
+        this.#batches.source.check();
+      } catch (error) {
+        return Promise.reject(error);
+      }
+      return Promise.resolve({ done: false, value: this.#batches.rows[this.#at++] });
+    }
+    const after = this.#running ?? Promise.resolve();
+    const step = after.then(() => this.#step());
+    const settled: Promise<void> = step.then(
+      () => this.#hasRun(settled),
+      () => this.#hasRun(settled),
+    );
+    this.#running = settled;
+    return step;
+  }
+
+  return(): Promise<IteratorResult<Row, undefined>> {
+    this.#at = 0;
+    this.#batches.end();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  #hasRun(step: Promise<unknown>): void {
+    if (this.#running === step) this.#running = undefined;
+  }
+
+  async #step(): Promise<IteratorResult<Row, undefined>> {
+    if (this.#at === this.#batches.rows.length) {
+      if (nowMs() - this.#turnMs >= SCAN_YIELD_MS) {
+        await new Promise((resolve) => setImmediate(resolve));
+        this.#turnMs = nowMs();
+      }
+      this.#at = 0;
+      if (!(await this.#read(this.#batches))) return { done: true, value: undefined };
+    }
+    return { done: false, value: this.#batches.rows[this.#at++] };
+  }
+}
+
+/**
+ * The rows that `scan` found, in the order of the key or index. Rows are read while iterating, in
+ * batches: a row that the body changes meanwhile may come as it was before, and one that it moves
+ * ahead in the order may come again. `toArray` first, to change what was found.
+ *
+ * `for…of` does not let the event loop turn before its end; `for await` does, after every 5 ms of
+ * work.
+ */
+export class Scan<Row> implements Iterable<Row>, AsyncIterable<Row> {
+  readonly #open: () => ScanSource;
+  readonly #plan: ScanPlan<Row>;
+
+  /** Use `scan` of a transaction, a snapshot or a database. */
+  constructor(open: () => ScanSource, plan: ScanPlan<Row>) {
+    this.#open = open;
+    this.#plan = plan;
+  }
+
+  [Symbol.iterator](): IterableIterator<Row> {
+    return new RowIterator(this.batches());
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Row> {
+    return new AsyncRowIterator(this.batches(), (batches) => batches.read());
+  }
+
+  toArray(): Row[] {
+    const all: Row[] = [];
+    const batches = this.batches();
+    while (batches.read()) for (const row of batches.rows) all.push(row);
+    return all;
+  }
+
+  /** For iterations that read their batches in a way of their own. */
+  batches(): Batches<Row> {
+    return new Batches(this.#open(), this.#plan);
+  }
+}
+
+/** The same inside `transact`, where every read is an operation of the transaction's queue. */
+export class AsyncScan<Row> implements AsyncIterable<Row> {
+  readonly #scan: Scan<Row>;
+  readonly #enqueue: <T>(run: () => T) => Promise<T>;
+
+  /** Use `scan` of a transaction. */
+  constructor(scan: Scan<Row>, enqueue: <T>(run: () => T) => Promise<T>) {
+    this.#scan = scan;
+    this.#enqueue = enqueue;
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Row> {
+    return new AsyncRowIterator(this.#scan.batches(), (batches) =>
+      this.#enqueue(() => batches.read()),
+    );
+  }
+
+  async toArray(): Promise<Row[]> {
+    const all: Row[] = [];
+    for await (const row of this) all.push(row);
+    return all;
+  }
+}
+
+/** Counts the rows of a plan, without reading them where that is possible. */
+export function countRows<Row>(source: ScanSource, plan: ScanPlan<Row>): number {
+  try {
+    const cursor = plan.cursor();
+    let count = 0;
+    for (;;) {
+      const passed = source.read((tx) => cursor.skip(tx));
+      if (passed === 0) return count;
+      count += passed;
+    }
+  } finally {
+    source.release();
+  }
+}

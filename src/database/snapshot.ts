@@ -1,0 +1,133 @@
+/**
+ * A snapshot: the store as it was at one moment, for as long as the snapshot lives. Reading from
+ * it locks nothing, aborts nobody and never fails for what others do; only keeping it open for too
+ * long ends it (SITU_SNAPSHOT_TOO_OLD).
+ */
+
+import type { Executor } from "../engine/executor.ts";
+import { readAtSnapshot } from "../engine/run.ts";
+import type { Snapshot as EngineSnapshot } from "../engine/snapshots/snapshot.ts";
+import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
+import { SituError } from "../runtime/errors.ts";
+import type {
+  CountOptions,
+  GetOptions,
+  IndexKey,
+  ScanOptions,
+  UniqueName,
+} from "./indexes/options.ts";
+import type { TableStore } from "./indexes/table-store.ts";
+import { countRows, Scan, type ScanSource } from "./scan.ts";
+import type { Table } from "./table.ts";
+
+/** What a snapshot needs of its database. */
+export interface SnapshotHost {
+  readonly executor: Executor;
+  /** A transaction for reads outside of transactions; free between two operations. */
+  readonly reader: EngineTransaction;
+  tableOf(table: Table): TableStore;
+  /** Throws if the database is closed. */
+  check(): void;
+  closed(snapshot: Snapshot): void;
+}
+
+export class Snapshot implements Disposable {
+  readonly #host: SnapshotHost;
+  readonly #snapshot: EngineSnapshot;
+  #closed = false;
+
+  /** Use `db.snapshot()`. */
+  constructor(host: SnapshotHost, snapshot: EngineSnapshot) {
+    this.#host = host;
+    this.#snapshot = snapshot;
+  }
+
+  /** A row by its key, or by the values of a unique index. */
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
+  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+    table: Table<Row, Key, Changes, Ways>,
+    key: NoInfer<IndexKey<Ways, Name>>,
+    options: GetOptions<Name>,
+  ): Row | undefined;
+  get(table: Table, key: unknown, options?: object): unknown {
+    const tableStore = this.#tableStore(table);
+    if (options === undefined) return this.#read((tx) => tableStore.rows.read(tx, key));
+    return this.#read((tx) => tableStore.lookup(tx, key, options));
+  }
+
+  /** The rows of several keys, in their order. */
+  getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
+    const { rows } = this.#tableStore(table);
+    if (typeof keys !== "object" || typeof keys?.[Symbol.iterator] !== "function") {
+      throw new SituError("SITU_TYPE", `getMany(${table.name}, …) takes a list of keys`);
+    }
+    // One by one: the copies of old versions need not all be held at once.
+    return Array.from(keys, (key) => this.#read((tx) => rows.read(tx, key)) as Row | undefined);
+  }
+
+  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
+    const { rows } = this.#tableStore(table);
+    return this.#read((tx) => rows.has(tx, key));
+  }
+
+  /** Rows in the order of their key or of an index; see `Scan`. */
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): Scan<Row> {
+    const plan = this.#tableStore(table).plan<Row>("scan", options);
+    return new Scan<Row>(() => this.source(), plan);
+  }
+
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): number {
+    const plan = this.#tableStore(table).plan<Row>("count", options);
+    return countRows(this.source(), plan);
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /** Lets the store forget what only this snapshot needs. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#snapshot.release();
+    this.#host.closed(this);
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  /** For scans. */
+  source(): ScanSource {
+    this.#check();
+    return {
+      read: (step) => this.#read(step),
+      check: () => this.#check(),
+      release: () => {},
+    };
+  }
+
+  #read<T>(body: (tx: EngineTransaction) => T): T {
+    this.#check();
+    const { executor, reader } = this.#host;
+    return readAtSnapshot(executor, reader, this.#snapshot, body, undefined);
+  }
+
+  #tableStore(table: Table): TableStore {
+    this.#check();
+    return this.#host.tableOf(table);
+  }
+
+  #check(): void {
+    this.#host.check();
+    if (this.#closed) {
+      throw new SituError("SITU_CLOSED", "this snapshot is closed: take a new one");
+    }
+  }
+}
