@@ -3,7 +3,7 @@
 import { clearInterval, setInterval } from "node:timers";
 import type { Executor } from "../engine/executor.ts";
 import { readObject } from "../engine/objects.ts";
-import { runReadOnly, runSync } from "../engine/run.ts";
+import { runReadOnly, runSync, tryReadOnly } from "../engine/run.ts";
 import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
 import { Snapshot as EngineSnapshot } from "../engine/snapshots/snapshot.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
@@ -12,7 +12,13 @@ import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
 import { AssertionError } from "../runtime/assert.ts";
 import { type Holder, SituError } from "../runtime/errors.ts";
-import { KEEPER_MS, MAX_TIMEOUT_MS, SWEEP_MS, UNIT_BYTES } from "../runtime/limits.ts";
+import {
+  KEEPER_MS,
+  MAX_TIMEOUT_MS,
+  SCAN_BATCH_ROWS,
+  SWEEP_MS,
+  UNIT_BYTES,
+} from "../runtime/limits.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
 import { openTable, readCatalogue, refreshTables } from "./catalogue.ts";
@@ -27,14 +33,24 @@ import type {
 import type { TableStore } from "./indexes/table-store.ts";
 import { isDuration, type Settings } from "./options.ts";
 import { AsyncRunner, isInsideTransaction } from "./run-async.ts";
-import { countRows, Scan, type ScanSource } from "./scan.ts";
+import {
+  CursorBatches,
+  countRows,
+  readWhole,
+  Scan,
+  type ScanPlan,
+  type ScanSource,
+  WholeBatch,
+} from "./scan.ts";
 import type { TableStats } from "./schema.ts";
-import { Snapshot, type SnapshotHost } from "./snapshot.ts";
+import { Snapshot, type SnapshotHost, SnapshotSource } from "./snapshot.ts";
 import type { Table } from "./table.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
 
 /** Under this part of free blocks, the background gives empty ones back for other sizes. */
 const LOW_MEMORY = 0.1;
+/** How often a short scan is tried without a snapshot. */
+const SHORT_SCAN_ATTEMPTS = 3;
 
 /** What a transaction may see of others: see docs/ISOLATION.md. */
 export type Isolation = "strict-serializable" | "snapshot";
@@ -153,7 +169,11 @@ export class Database implements Stores {
   ): Scan<Row> {
     this.#check();
     const plan = this.tableOf(table).plan<Row>("scan", options);
-    return new Scan(() => this.#scanSource(), plan);
+    return new Scan(() =>
+      plan.limit <= SCAN_BATCH_ROWS
+        ? new WholeBatch(() => this.#readWhole(plan))
+        : new CursorBatches(this.#scanSource(), plan),
+    );
   }
 
   /** How many rows `scan` would give. */
@@ -347,20 +367,37 @@ export class Database implements Stores {
 
   /** What a scan outside of transactions reads through: a snapshot of its own. */
   #scanSource(): ScanSource {
-    const snapshot = this.snapshot();
-    const source = snapshot.source();
-    return { ...source, release: () => snapshot.close() };
+    this.#check();
+    const snapshot = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#timeoutMs);
+    this.#lookAfterVersions();
+    return new SnapshotSource(this.#snapshotHost, snapshot);
+  }
+
+  /** A short scan is one read-only transaction; only where others get in between, a snapshot. */
+  #readWhole<Row>(plan: ScanPlan<Row>): Row[] {
+    this.#check();
+    let rows: Row[] = [];
+    const done = tryReadOnly(this.#executor, this.#reader, SHORT_SCAN_ATTEMPTS, (tx) => {
+      rows = readWhole(tx, plan);
+    });
+    if (done) return rows;
+    const source = this.#scanSource();
+    try {
+      return source.run(readWhole<Row>, plan);
+    } finally {
+      source.release();
+    }
   }
 
   /** What the builder of an index reads through: every step sees the state of its moment. */
   #buildSource(): ScanSource {
     return {
-      read: (step) => {
-        const snapshot = this.snapshot();
+      run: (step, argument) => {
+        const source = this.#scanSource();
         try {
-          return snapshot.source().read(step);
+          return source.run(step, argument);
         } finally {
-          snapshot.close();
+          source.release();
         }
       },
       check: () => this.#check(),

@@ -11,7 +11,7 @@ import type { Cursor } from "../stores/store.ts";
 /** What a scan reads through: a transaction, or a snapshot. */
 export interface ScanSource {
   /** Runs one step of a cursor. A snapshot may run it again after a conflict. */
-  read<T>(step: (tx: EngineTransaction) => T): T;
+  run<A, T>(step: (tx: EngineTransaction, argument: A) => T, argument: A): T;
   /** Throws if no more rows may be given out, not even those that were read already. */
   check(): void;
   /** The iteration has ended or was left. */
@@ -24,28 +24,35 @@ export interface ScanPlan<Row> {
 }
 
 /** One iteration: the batch that is being given out, and the way to the next one. */
-class Batches<Row> {
-  readonly source: ScanSource;
+export interface Batches<Row> {
+  /** Replaced by every `read`. */
+  readonly rows: readonly Row[];
+  /** Brings the next rows; false at the end, and then there are none. */
+  read(): boolean;
+  check(): void;
+  end(): void;
+}
+
+/** Reads step by step through a source. */
+export class CursorBatches<Row> implements Batches<Row> {
   readonly rows: Row[] = [];
+  readonly #source: ScanSource;
   readonly #cursor: Cursor<Row>;
-  readonly #step: (tx: EngineTransaction) => boolean;
   #left: number;
   #most = 0;
   #ended = false;
 
   constructor(source: ScanSource, plan: ScanPlan<Row>) {
-    this.source = source;
+    this.#source = source;
     this.#cursor = plan.cursor();
     this.#left = plan.limit;
-    this.#step = (tx) => this.#cursor.next(tx, this.rows, this.#most);
   }
 
-  /** Replaces `rows` by the next ones; false at the end, and then there are none. */
   read(): boolean {
     if (this.#ended) return false;
     this.#most = Math.min(this.#left, SCAN_BATCH_ROWS);
     try {
-      if (this.#most > 0 && this.source.read(this.#step)) {
+      if (this.#most > 0 && this.#source.run(CursorBatches.#step, this as CursorBatches<unknown>)) {
         this.#left -= this.rows.length;
         return true;
       }
@@ -57,12 +64,57 @@ class Batches<Row> {
     return false;
   }
 
+  check(): void {
+    this.#source.check();
+  }
+
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
     this.rows.length = 0;
-    this.source.release();
+    this.#source.release();
   }
+
+  // One function for all, and no closure: V8 keeps what it has optimized for it.
+  static #step(tx: EngineTransaction, batches: CursorBatches<unknown>): boolean {
+    return batches.#cursor.next(tx, batches.rows, batches.#most);
+  }
+}
+
+/** All rows of a short scan, read at once by the first `read`. */
+export class WholeBatch<Row> implements Batches<Row> {
+  rows: readonly Row[] = [];
+  readonly #readAll: () => readonly Row[];
+  #read = false;
+
+  constructor(readAll: () => readonly Row[]) {
+    this.#readAll = readAll;
+  }
+
+  read(): boolean {
+    this.rows = this.#read ? [] : this.#readAll();
+    this.#read = true;
+    return this.rows.length > 0;
+  }
+
+  check(): void {}
+
+  end(): void {
+    this.#read = true;
+    this.rows = [];
+  }
+}
+
+/** All rows of a plan that one transaction sees. */
+export function readWhole<Row>(tx: EngineTransaction, plan: ScanPlan<Row>): Row[] {
+  const cursor = plan.cursor();
+  const all: Row[] = [];
+  if (plan.limit === 0 || !cursor.next(tx, all, plan.limit)) return [];
+  const more: Row[] = [];
+  while (all.length < plan.limit && cursor.next(tx, more, plan.limit - all.length)) {
+    for (const row of more) all.push(row);
+  }
+  return all;
 }
 
 class RowIterator<Row> implements IterableIterator<Row> {
@@ -83,7 +135,7 @@ class RowIterator<Row> implements IterableIterator<Row> {
       this.#at = 0;
       if (!batches.read()) return { done: true, value: undefined };
     } else {
-      batches.source.check();
+      batches.check();
     }
     return { done: false, value: batches.rows[this.#at++] };
   }
@@ -118,7 +170,7 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
   next(): Promise<IteratorResult<Row, undefined>> {
     if (this.#running === undefined && this.#at < this.#batches.rows.length) {
       try {
-        this.#batches.source.check();
+        this.#batches.check();
       } catch (error) {
         return Promise.reject(error);
       }
@@ -166,33 +218,31 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
  * work.
  */
 export class Scan<Row> implements Iterable<Row>, AsyncIterable<Row> {
-  readonly #open: () => ScanSource;
-  readonly #plan: ScanPlan<Row>;
+  readonly #open: () => Batches<Row>;
 
   /** Use `scan` of a transaction, a snapshot or a database. */
-  constructor(open: () => ScanSource, plan: ScanPlan<Row>) {
+  constructor(open: () => Batches<Row>) {
     this.#open = open;
-    this.#plan = plan;
   }
 
   [Symbol.iterator](): IterableIterator<Row> {
-    return new RowIterator(this.batches());
+    return new RowIterator(this.#open());
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<Row> {
-    return new AsyncRowIterator(this.batches(), (batches) => batches.read());
+    return new AsyncRowIterator(this.#open(), (batches) => batches.read());
   }
 
   toArray(): Row[] {
     const all: Row[] = [];
-    const batches = this.batches();
+    const batches = this.#open();
     while (batches.read()) for (const row of batches.rows) all.push(row);
     return all;
   }
 
   /** For iterations that read their batches in a way of their own. */
   batches(): Batches<Row> {
-    return new Batches(this.#open(), this.#plan);
+    return this.#open();
   }
 }
 
@@ -226,7 +276,7 @@ export function countRows<Row>(source: ScanSource, plan: ScanPlan<Row>): number 
     const cursor = plan.cursor();
     let count = 0;
     for (;;) {
-      const passed = source.read((tx) => cursor.skip(tx));
+      const passed = source.run(skip, cursor as Cursor<unknown>);
       if (passed === 0) return count;
       count += passed;
     }
@@ -234,3 +284,18 @@ export function countRows<Row>(source: ScanSource, plan: ScanPlan<Row>): number 
     source.release();
   }
 }
+
+function skip(tx: EngineTransaction, cursor: Cursor<unknown>): number {
+  return cursor.skip(tx);
+}
+
+/**
+ * An iteration of nothing, for ever alive. With the last object of a class V8 throws away the code
+ * that it has optimized for it, and every scan would begin slowly again.
+ */
+export const kept = new RowIterator(
+  new CursorBatches(
+    { run: (step, argument) => step(undefined as never, argument), check() {}, release() {} },
+    { limit: 0, cursor: () => ({ next: () => false, skip: () => 0 }) },
+  ),
+);

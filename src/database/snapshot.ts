@@ -17,7 +17,7 @@ import type {
   UniqueName,
 } from "./indexes/options.ts";
 import type { TableStore } from "./indexes/table-store.ts";
-import { countRows, Scan, type ScanSource } from "./scan.ts";
+import { CursorBatches, countRows, Scan, type ScanSource } from "./scan.ts";
 import type { Table } from "./table.ts";
 
 /** What a snapshot needs of its database. */
@@ -76,7 +76,7 @@ export class Snapshot implements Disposable {
     options?: ScanOptions<NoInfer<Ways>>,
   ): Scan<Row> {
     const plan = this.#tableStore(table).plan<Row>("scan", options);
-    return new Scan<Row>(() => this.source(), plan);
+    return new Scan<Row>(() => new CursorBatches(this.#source(), plan));
   }
 
   count<Row, Key, Changes, Ways>(
@@ -84,7 +84,7 @@ export class Snapshot implements Disposable {
     options?: CountOptions<NoInfer<Ways>>,
   ): number {
     const plan = this.#tableStore(table).plan<Row>("count", options);
-    return countRows(this.source(), plan);
+    return countRows(this.#source(), plan);
   }
 
   get isClosed(): boolean {
@@ -103,14 +103,9 @@ export class Snapshot implements Disposable {
     this.close();
   }
 
-  /** For scans. */
-  source(): ScanSource {
+  #source(): ScanSource {
     this.#check();
-    return {
-      read: (step) => this.#read(step),
-      check: () => this.#check(),
-      release: () => {},
-    };
+    return new SnapshotSource(this.#host, this.#snapshot, () => this.#check());
   }
 
   #read<T>(body: (tx: EngineTransaction) => T): T {
@@ -129,5 +124,33 @@ export class Snapshot implements Disposable {
     if (this.#closed) {
       throw new SituError("SITU_CLOSED", "this snapshot is closed: take a new one");
     }
+  }
+}
+
+/** What a scan reads through. The snapshot is somebody else's, or its own and released by it. */
+export class SnapshotSource implements ScanSource {
+  readonly #host: SnapshotHost;
+  readonly #snapshot: EngineSnapshot;
+  readonly #checkOwner: (() => void) | undefined;
+
+  constructor(host: SnapshotHost, snapshot: EngineSnapshot, checkOwner?: () => void) {
+    this.#host = host;
+    this.#snapshot = snapshot;
+    this.#checkOwner = checkOwner;
+  }
+
+  run<A, T>(step: (tx: EngineTransaction, argument: A) => T, argument: A): T {
+    this.check();
+    const { executor, reader } = this.#host;
+    return readAtSnapshot(executor, reader, this.#snapshot, step, argument);
+  }
+
+  check(): void {
+    if (this.#checkOwner === undefined) this.#host.check();
+    else this.#checkOwner();
+  }
+
+  release(): void {
+    if (this.#checkOwner === undefined) this.#snapshot.release();
   }
 }

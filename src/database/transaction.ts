@@ -21,7 +21,7 @@ import type {
   UniqueName,
 } from "./indexes/options.ts";
 import type { TableStore } from "./indexes/table-store.ts";
-import { countRows, Scan, type ScanSource } from "./scan.ts";
+import { CursorBatches, countRows, Scan, type ScanSource } from "./scan.ts";
 import type { Table } from "./table.ts";
 
 /** How often a body's operations look at the clock. */
@@ -93,8 +93,8 @@ export class Transaction {
   ): Scan<Row> {
     this.#check();
     const plan = this.#stores.tableOf(table).plan<Row>("scan", options);
-    const source = this.#sourceOf(table);
-    return new Scan(() => source, plan);
+    const source = new TransactionSource(this, this.#serial, table);
+    return new Scan(() => new CursorBatches(source, plan));
   }
 
   /** How many rows `scan` would give. */
@@ -104,7 +104,7 @@ export class Transaction {
   ): number {
     this.#check();
     const plan = this.#stores.tableOf(table).plan<Row>("count", options);
-    return countRows(this.#sourceOf(table), plan);
+    return countRows(new TransactionSource(this, this.#serial, table), plan);
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
@@ -231,28 +231,28 @@ export class Transaction {
     return row as Row | undefined;
   }
 
-  /** What a scan reads through, until this transaction ends. */
-  #sourceOf(table: Table): ScanSource {
-    const serial = this.#serial;
-    const check = (): void => {
-      if (serial !== this.#serial) throw ENDED;
-      if (this.#ended !== undefined) throw this.#ended;
-    };
-    return {
-      check,
-      read: (step) => {
-        check();
-        this.#check();
-        this.#tx.subject = table.name;
-        const from = this.#tx.set.end;
-        this.#tx.readsOnly = true;
-        const result = step(this.#tx);
-        this.#confirm();
-        this.#trace(table, "(scan)", from);
-        return result;
-      },
-      release: () => {},
-    };
+  /** For scans: a step of one that began in the transaction with this serial number. */
+  runStep<A, T>(
+    serial: number,
+    table: Table,
+    step: (tx: EngineTransaction, argument: A) => T,
+    argument: A,
+  ): T {
+    this.checkScan(serial);
+    this.#check();
+    this.#tx.subject = table.name;
+    this.#tx.readsOnly = true;
+    const from = this.#tx.set.end;
+    const result = step(this.#tx, argument);
+    this.#confirm();
+    this.#trace(table, "(scan)", from);
+    return result;
+  }
+
+  /** For scans: fails if their transaction has ended. */
+  checkScan(serial: number): void {
+    if (serial !== this.#serial) throw ENDED;
+    if (this.#ended !== undefined) throw this.#ended;
   }
 
   /** What was read from a snapshot counts only if the snapshot is still registered. */
@@ -283,6 +283,29 @@ export class Transaction {
     if (trace === undefined) return;
     trace.push({ table: table.name, key: key ?? keyOf(table, row), from, to: set.end });
   }
+}
+
+/** What a scan reads through, until its transaction ends. */
+class TransactionSource implements ScanSource {
+  readonly #tx: Transaction;
+  readonly #serial: number;
+  readonly #table: Table;
+
+  constructor(tx: Transaction, serial: number, table: Table) {
+    this.#tx = tx;
+    this.#serial = serial;
+    this.#table = table;
+  }
+
+  run<A, T>(step: (tx: EngineTransaction, argument: A) => T, argument: A): T {
+    return this.#tx.runStep(this.#serial, this.#table, step, argument);
+  }
+
+  check(): void {
+    this.#tx.checkScan(this.#serial);
+  }
+
+  release(): void {}
 }
 
 function listOf<Key>(table: Table, keys: Iterable<Key>): readonly Key[] {

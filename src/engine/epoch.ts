@@ -9,7 +9,16 @@ import { EPOCH_HIGH, EPOCH_LOW } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import { type Holder, TimeoutError } from "../runtime/errors.ts";
 import { MAX_EPOCH_LAG } from "../runtime/limits.ts";
-import { ACTIVE, epochsBehind, holderOf, IDLE, isClaimed, phaseOf, STATUS } from "./slot.ts";
+import {
+  ACTIVE,
+  epochsBehind,
+  holderOf,
+  IDLE,
+  isClaimed,
+  phaseOf,
+  STATUS,
+  slotsInUse,
+} from "./slot.ts";
 
 const EPOCH_I64 = EPOCH_LOW / 2;
 /** How often an advance looks for announcements that lag too far behind. */
@@ -45,7 +54,8 @@ export class Epochs {
   /** Whether every transaction that announced `epoch` or an earlier one has ended. */
   isPast(epoch: number): boolean {
     const low = epoch | 0;
-    for (let slot = 0; slot < this.#control.geometry.slots; slot++) {
+    const slots = slotsInUse(this.#control);
+    for (let slot = 0; slot < slots; slot++) {
       const active = Atomics.load(this.#control.i32, this.#control.slotAt(slot) + ACTIVE);
       if (active !== 0 && epochsBehind(active, low) >= 0) return false;
     }
@@ -54,7 +64,8 @@ export class Epochs {
 
   /** Who keeps `epoch` from being past, if anybody still does. */
   laggard(epoch: number): Holder | undefined {
-    for (let slot = 0; slot < this.#control.geometry.slots; slot++) {
+    const slots = slotsInUse(this.#control);
+    for (let slot = 0; slot < slots; slot++) {
       const active = Atomics.load(this.#control.i32, this.#control.slotAt(slot) + ACTIVE);
       if (active !== 0 && epochsBehind(active, epoch | 0) >= 0) {
         return holderOf(this.#control, slot);

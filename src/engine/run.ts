@@ -229,6 +229,21 @@ export function tryRun(
   }
 }
 
+/** The same for a body that only reads: also one that it must wait for is left undone. */
+export function tryReadOnly(
+  executor: Executor,
+  tx: Transaction,
+  attempts: number,
+  body: (tx: Transaction) => void,
+): boolean {
+  try {
+    return tryRun(executor, tx, attempts, body);
+  } catch (error) {
+    if (error instanceof TimeoutError) return false;
+    throw error;
+  }
+}
+
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return (
     typeof value === "object" &&

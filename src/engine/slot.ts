@@ -16,7 +16,7 @@
  * COMMITTED is the commit point: whoever finds the owner dead must install the record.
  */
 
-import type { Control } from "../memory/control.ts";
+import { type Control, SLOTS_IN_USE } from "../memory/control.ts";
 import type { Holder } from "../runtime/errors.ts";
 
 export const STATUS = 0;
@@ -88,7 +88,16 @@ export function claim(control: Control, slot: number, owner: Holder, wallClockMs
   Atomics.store(control.i32, at + PID, owner.pid);
   Atomics.store(control.i32, at + THREAD, owner.threadId);
   control.f64[at / 2 + SINCE_F64] = wallClockMs;
+  // Before the slot does anything: whoever looks at all slots in use looks at this one, too.
+  for (let seen = slotsInUse(control); seen <= slot; seen = slotsInUse(control)) {
+    Atomics.compareExchange(control.i32, SLOTS_IN_USE, seen, slot + 1);
+  }
   Atomics.store(control.i32, at + CLAIMED, 1);
+}
+
+/** Slots from this one on have never been claimed. */
+export function slotsInUse(control: Control): number {
+  return Atomics.load(control.i32, SLOTS_IN_USE);
 }
 
 export function unclaim(control: Control, slot: number): void {

@@ -23,7 +23,15 @@ import { MAX_BLOCK_UNITS, MIN_BLOCK_CELLS, UNIT_BYTES } from "../runtime/limits.
 import type { Address } from "./address.ts";
 import { addressOf, NO_ADDRESS, regionIdOf, wordOf } from "./address.ts";
 import { ORPHANINGS } from "./control.ts";
-import { ALLOCATED, INCARNATION, INCARNATION_STEP, VERSION_HIGH, VERSION_LOW } from "./object.ts";
+import {
+  ALLOCATED,
+  INCARNATION,
+  INCARNATION_STEP,
+  LOCK,
+  VERSION_HIGH,
+  VERSION_LOW,
+} from "./object.ts";
+import { loadAcquire } from "./ordering.ts";
 import type { StoreMemory } from "./region.ts";
 import { CELL_BYTES } from "./size-classes.ts";
 
@@ -198,7 +206,8 @@ export class BlockTable {
     for (let index = 0; index < BLOCK_CELLS[sizeClass]; index++) {
       const at = first + index * words;
       const word = i32[at + INCARNATION];
-      if ((word & ALLOCATED) !== 0) return undefined;
+      // Locked: the commit that frees it has not written its version yet.
+      if ((word & ALLOCATED) !== 0 || loadAcquire(i32, at + LOCK) !== 0) return undefined;
       if (word >>> 0 > highest) highest = word >>> 0;
       const itsHigh = i32[at + VERSION_HIGH] >>> 0;
       const itsLow = i32[at + VERSION_LOW] >>> 0;

@@ -18,7 +18,8 @@ import { MAX_FREE_CELLS } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { NO_ADDRESS, regionIdOf } from "./address.ts";
 import { BLOCK_CELLS, BlockTable } from "./blocks.ts";
-import { ALLOCATED, ARRAY, INCARNATION, VERSION_HIGH, VERSION_LOW } from "./object.ts";
+import { ALLOCATED, ARRAY, INCARNATION, LOCK, VERSION_HIGH, VERSION_LOW } from "./object.ts";
+import { loadAcquire } from "./ordering.ts";
 import type { StoreMemory } from "./region.ts";
 import { CELL_BYTES } from "./size-classes.ts";
 
@@ -231,8 +232,10 @@ export class Slabs {
         const cell = this.blocks.cellAt(owned.block, owned.cursor, sizeClass);
         if (this.#known.has(cell)) continue;
         if ((state & ARRAY) !== 0) {
-          this.#known.add(cell);
           const at = first + owned.cursor * words;
+          // Still locked: its version is not there yet. It will be counted as freed, and found.
+          if (loadAcquire(region.i32, at + LOCK) !== 0) continue;
+          this.#known.add(cell);
           const high = region.i32[at + VERSION_HIGH];
           const low = region.i32[at + VERSION_LOW];
           slab.resting.push({ cell, since: this.#host.mark(), high, low });

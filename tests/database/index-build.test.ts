@@ -277,9 +277,9 @@ function failingSource(executor: Executor, batches: number): ScanSource {
   const snapshot = Snapshot.take(executor, 10_000, 1_000);
   let left = batches;
   return {
-    read: (step) => {
+    run: (step, argument) => {
       if (left-- === 0) throw new Error("cut off");
-      return readAtSnapshot(executor, tx, snapshot, step, undefined);
+      return readAtSnapshot(executor, tx, snapshot, step, argument);
     },
     check: () => {},
     release: () => snapshot.release(),

@@ -9,6 +9,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { IN_USE_MASK } from "../../src/engine/snapshots/registry.ts";
 import type { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
 import { SNAPSHOTS_IN_USE } from "../../src/memory/control.ts";
+import { LOCK, VERSION_HIGH, VERSION_LOW } from "../../src/memory/object.ts";
 import { SituError, TimeoutError } from "../../src/runtime/errors.ts";
 import {
   type AtomicStep,
@@ -21,6 +22,7 @@ import { EngineStore } from "../helpers/engine-store.ts";
 import {
   create,
   createArray,
+  dieForGood,
   elementOf,
   free,
   type Place,
@@ -306,6 +308,36 @@ describe("taking a snapshot", () => {
     resume();
     expect(resumed).toBe(true);
     expect(Atomics.load(i32, SNAPSHOTS_IN_USE) & IN_USE_MASK).toBe(0);
+  });
+});
+
+describe("a block that is given back", () => {
+  test("while the last free in it is being installed: what a snapshot sees of it stays", () => {
+    const [owner, victim, holder] = [new Worker(store), new Worker(store), new Worker(store)];
+    const [place] = owner.create([7], 32);
+    const { i32 } = store.memory.region(place.regionId);
+    const version = [i32[place.word + VERSION_HIGH], i32[place.word + VERSION_LOW]];
+    const snapshot = holder.take();
+    const commit = victim.prepare((tx) => free(tx, place));
+    const isUnlock = ({ index, value }: AtomicStep): boolean =>
+      index === place.word + LOCK && value === 0;
+    expect(dieForGood(isUnlock, "before", () => commit())).toBe(true);
+    // As if it had died a little earlier: the new incarnation is there, the version is not.
+    [i32[place.word + VERSION_HIGH], i32[place.word + VERSION_LOW]] = version;
+    store.kill(victim.executor);
+    const off = hookAtomics({
+      before: ({ array }) => {
+        if (array instanceof BigInt64Array) holder.executor.recoverIfDead(victim.executor.slot);
+      },
+    });
+    const released = owner.executor.slabs.releaseEmptyBlocks();
+    off();
+    expect(released).toBe(0);
+    holder.executor.recoverIfDead(victim.executor.slot);
+    expect(holder.counted("recoveries")).toBe(1);
+    expect(holder.readAt(snapshot, place)).toBe(7);
+    snapshot.release();
+    expect(owner.executor.slabs.releaseEmptyBlocks()).toBe(1);
   });
 });
 

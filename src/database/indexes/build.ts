@@ -193,7 +193,7 @@ class Builder {
     try {
       // Whole groups of rows: then the place of a hashed walk does not depend on a row.
       const step = (tx: Transaction) => cursor.next(tx, rows, Number.POSITIVE_INFINITY);
-      while (source.read(step)) {
+      while (source.run(step, undefined)) {
         for (let from = 0; from < rows.length; from += BUILD_BATCH_ROWS) {
           const batch = rows.slice(from, from + BUILD_BATCH_ROWS);
           yield batch.map((row) => keyIn(row, key, singleKey));

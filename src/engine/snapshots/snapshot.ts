@@ -18,6 +18,7 @@ import {
   SNAPSHOTS,
   SNAPSHOTS_RELEASED,
   STATUS,
+  slotsInUse,
 } from "../slot.ts";
 import { limitLow, tidHigh } from "../tid.ts";
 import type { Registry } from "./registry.ts";
@@ -116,7 +117,8 @@ function awaitCommits(executor: Executor, epoch: number, timeoutMs: number): voi
   const { control } = executor.memory;
   const low = epoch | 0;
   executor.settleOwn();
-  for (let slot = 0; slot < control.geometry.slots; slot++) {
+  const slots = slotsInUse(control);
+  for (let slot = 0; slot < slots; slot++) {
     const statusAt = control.slotAt(slot) + STATUS;
     let patience: ReturnType<Executor["newPatience"]> | undefined;
     for (let round = 0; ; round++) {

@@ -13,6 +13,8 @@ import { INFINITE, MAX_KEY_WORDS, type NodeFormat, POINTER_WORDS } from "./layou
 import type { Search } from "./search.ts";
 
 const NO_BOUND = new Int32Array(0);
+/** A call that has this many rows returns, in the middle of its range. */
+const ENOUGH_ROWS = 128;
 
 export class TreeCursor<Row, Key> implements Cursor<Row> {
   readonly #codec: OrderedCodec<Row, Key>;
@@ -22,11 +24,13 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
   readonly #range: KeyRange;
   readonly #reverse: boolean;
   /** The next row is the first one from here on; in reverse, the last one before it. */
-  #bound = new Int32Array(MAX_KEY_WORDS + 1);
+  #bound: Int32Array;
   #boundWords = 0;
   #done: boolean;
   /** Where the leaf that is being read ends. It becomes the bound when a call returns. */
-  #fence = new Int32Array(MAX_KEY_WORDS + 1);
+  #fence: Int32Array;
+  /** The third one: while a call goes from leaf to leaf, the bound that it began with must stay. */
+  #spare: Int32Array;
   #fenceWords = 0;
   #last = false;
   /** The entries of the leaf that lie in the range. */
@@ -48,6 +52,11 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
     this.#range = range;
     this.#reverse = reverse;
     const { from, to } = range;
+    // Short ones lie in V8's own heap, which is quicker to make and to forget.
+    const most = (codec.orderedWords || MAX_KEY_WORDS) + 1;
+    this.#bound = new Int32Array(most);
+    this.#fence = new Int32Array(most);
+    this.#spare = new Int32Array(most);
     this.#done =
       to !== undefined &&
       (to.length === 0 ||
@@ -63,55 +72,71 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
     if (most < 1) throw new RangeError("a cursor is asked for at least one row");
     let bound = this.#bound;
     let words = this.#boundWords;
-    while (!this.#done) {
-      const leaf = this.#openLeaf(tx, bound, words);
-      const cut = this.#cut(tx, most);
+    let done = this.#done;
+    let count = 0;
+    // The leaf before is still open, and its parent known.
+    let follows = false;
+    while (!done && count < most && count < ENOUGH_ROWS) {
+      const leaf = this.#openLeaf(tx, bound, words, follows);
+      const cut = this.#cut(tx, most - count);
       const read = this.#inline
-        ? this.#readInline(tx, leaf, rows)
-        : this.#readObjects(tx, leaf, rows);
-      if (!read) continue;
-      if (this.#from < this.#to) {
-        this.#moveOn(this.#last && !cut);
-        return true;
+        ? this.#readInline(tx, leaf, rows, count)
+        : this.#readObjects(tx, leaf, rows, count);
+      if (!read) {
+        follows = false;
+        continue;
       }
-      if (this.#last) this.#done = true;
-      bound = this.#fence.slice();
+      follows = !this.#reverse;
+      count += this.#to - this.#from;
+      done = this.#last && !cut;
+      bound = this.#fence;
       words = this.#fenceWords;
+      this.#fence = this.#spare;
+      this.#spare = bound;
     }
-    rows.length = 0;
-    return false;
+    if (rows.length !== count) rows.length = count;
+    this.#moveTo(bound, words, done);
+    return count > 0;
   }
 
   skip(tx: Transaction): number {
     let bound = this.#bound;
     let words = this.#boundWords;
-    while (!this.#done) {
-      const leaf = this.#openLeaf(tx, bound, words);
-      if (!tx.settle(leaf)) continue;
-      const skipped = this.#to - this.#from;
-      if (skipped > 0) {
-        this.#moveOn(this.#last);
-        return skipped;
+    let done = this.#done;
+    let count = 0;
+    let follows = false;
+    while (!done && count < ENOUGH_ROWS) {
+      const leaf = this.#openLeaf(tx, bound, words, follows);
+      if (!tx.settle(leaf)) {
+        follows = false;
+        continue;
       }
-      if (this.#last) this.#done = true;
-      bound = this.#fence.slice();
+      follows = !this.#reverse;
+      count += this.#to - this.#from;
+      done = this.#last;
+      bound = this.#fence;
       words = this.#fenceWords;
+      this.#fence = this.#spare;
+      this.#spare = bound;
     }
-    return 0;
+    this.#moveTo(bound, words, done);
+    return count;
   }
 
-  #moveOn(done: boolean): void {
-    const before = this.#bound;
-    this.#bound = this.#fence;
-    this.#boundWords = this.#fenceWords;
-    this.#fence = before;
+  /** A call returns: only now the cursor has moved. */
+  #moveTo(bound: Int32Array, words: number, done: boolean): void {
     this.#done = done;
+    if (bound === this.#bound) return;
+    this.#spare = this.#bound;
+    this.#bound = bound;
+    this.#boundWords = words;
   }
 
   /** Opens the next leaf and looks up which of its entries are in the range, and where it ends. */
-  #openLeaf(tx: Transaction, bound: Int32Array, words: number): number {
+  #openLeaf(tx: Transaction, bound: Int32Array, words: number, follows: boolean): number {
     const nodes = this.#nodes;
-    const leaf = this.#search.openLeaf(tx, bound, words, this.#reverse);
+    let leaf = follows ? this.#search.openNextLeaf(tx, bound, words) : -1;
+    if (leaf < 0) leaf = this.#search.openLeaf(tx, bound, words, this.#reverse);
     const { i32 } = tx.views;
     const { at } = tx;
     const { from, to } = this.#range;
@@ -158,7 +183,7 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
     return true;
   }
 
-  #readInline(tx: Transaction, leaf: number, rows: Row[]): boolean {
+  #readInline(tx: Transaction, leaf: number, rows: Row[], before: number): boolean {
     const { views, at } = tx;
     const codec = this.#codec;
     const { payloadWords } = this.#nodes;
@@ -170,19 +195,18 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
     if (this.#reverse) {
       let payload = first + (count - 1) * stride;
       for (let i = 0; i < count; i++, payload -= stride) {
-        rows[i] = codec.decode(views, payload, payloadWords);
+        rows[before + i] = codec.decode(views, payload, payloadWords);
       }
     } else {
       let payload = first;
       for (let i = 0; i < count; i++, payload += stride) {
-        rows[i] = codec.decode(views, payload, payloadWords);
+        rows[before + i] = codec.decode(views, payload, payloadWords);
       }
     }
-    if (rows.length !== count) rows.length = count;
     return tx.settle(leaf);
   }
 
-  #readObjects(tx: Transaction, leaf: number, rows: Row[]): boolean {
+  #readObjects(tx: Transaction, leaf: number, rows: Row[], before: number): boolean {
     const { i32 } = tx.views;
     const nodes = this.#nodes;
     const count = this.#to - this.#from;
@@ -206,9 +230,8 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
       if (!search.readRow(tx, regionId, pointers[at + 1], pointers[at + 2], true)) {
         tx.conflict(leaf);
       }
-      rows[i] = search.row!;
+      rows[before + i] = search.row!;
     }
-    if (rows.length !== count) rows.length = count;
     return true;
   }
 }

@@ -114,6 +114,34 @@ export class Search<Row, Key> {
   }
 
   /**
+   * The leaf after the one that was opened last, for a key that comes right after that one's: their
+   * parent mostly knows it, and a descent is saved. -1 if not. Only while the transaction goes on.
+   */
+  openNextLeaf(tx: Transaction, key: Int32Array, words: number): number {
+    const { set } = tx;
+    const nodes = this.#innerNodes;
+    const parent = this.path[1];
+    const taken = this.taken[1] + 1;
+    tx.open(set.regionOf(parent), set.wordOf(parent));
+    const { i32 } = tx.views;
+    const { at } = tx;
+    const there = i32[at + LEVEL] === 1 && taken < nodes.count(i32, at);
+    const pointer = at + nodes.payloadAt(taken);
+    const regionId = i32[pointer] - 1;
+    const word = i32[pointer + 1];
+    const incarnation = i32[pointer + 2];
+    if (!tx.settle(parent) || !there) return -1;
+    const leaf = tx.open(tx.executor.memory.region(regionId), word);
+    this.leaf = leaf;
+    this.#incarnation = incarnation;
+    const covers = this.#leafNodes.covers(tx.views.i32, tx.at, key, words);
+    if (!this.#isProven(tx, covers)) return -1;
+    this.taken[1] = taken;
+    tx.depend(leaf);
+    return leaf;
+  }
+
+  /**
    * Reads a row object that a leaf points to, in one version. False if the pointer is out of date.
    * An object that still has its incarnation is the row of its key, whichever leaf that is in now.
    */
