@@ -5,9 +5,10 @@
  */
 
 import { openSync, writeSync } from "node:fs";
-import { SituError, type Transaction } from "../../src/index.ts";
+import { SituError, type Snapshot, type Transaction } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { hookAtomics } from "../helpers/engine-atomics.ts";
+import type { Life } from "../helpers/process-storm.ts";
 import {
   ACCOUNTS,
   Account,
@@ -19,17 +20,14 @@ import {
   LONG_LIST,
   openStorm,
   TOKENS,
+  TOTAL,
   Token,
 } from "./storm-store.ts";
 
-export interface StormOrder {
+/** The values that it appends begin with its `life`. */
+export interface StormOrder extends Life {
   readonly path: string;
   readonly log: string;
-  readonly seed: number;
-  /** Different for every process that ever takes part: the values it appends begin with it. */
-  readonly life: number;
-  /** 0: does not kill itself. */
-  readonly dieAtStep: number;
 }
 
 /** A line of the log: what is about to be tried, then what became of it. */
@@ -114,14 +112,21 @@ function appendAndRead(): void {
   write({ at: nowNs(), planned });
   let lists: number[][] = [];
   try {
-    db.transactSync((tx) => {
-      lists = [];
-      for (const [id, value] of planned) {
-        const values = decodeList(tx.get(List, id)?.values);
-        if (value === 0) lists.push(values);
-        else tx.put(List, { id, values: encodeList([...values, value]) });
-      }
-    });
+    // A snapshot has all that was committed before it, so such reads are strictly serializable too.
+    if (planned.every(([, value]) => value === 0) && random.below(2) === 0) {
+      lists = withSnapshot((snapshot) =>
+        planned.map(([id]) => decodeList(snapshot.get(List, id)?.values)),
+      );
+    } else {
+      db.transactSync((tx) => {
+        lists = [];
+        for (const [id, value] of planned) {
+          const values = decodeList(tx.get(List, id)?.values);
+          if (value === 0) lists.push(values);
+          else tx.put(List, { id, values: encodeList([...values, value]) });
+        }
+      });
+    }
   } catch (error) {
     if (!(error instanceof SituError)) throw error;
     write({ at: nowNs(), failed: error.code });
@@ -130,6 +135,26 @@ function appendAndRead(): void {
   write({ at: nowNs(), lists });
   const generation = Math.floor(planned[0][0] / LISTS_PER_GENERATION);
   if (lists.some((list) => list.length > LONG_LIST)) startGeneration(generation + 1);
+}
+
+function withSnapshot<T>(work: (snapshot: Snapshot) => T): T {
+  const snapshot = db.snapshot();
+  try {
+    return work(snapshot);
+  } finally {
+    snapshot.close();
+  }
+}
+
+/** The money is all there in every snapshot. */
+function audit(): void {
+  const sum = withSnapshot((snapshot) => {
+    let total = 0n;
+    for (const { balance } of snapshot.scan(Account)) total += balance;
+    for (const { value } of snapshot.scan(Token)) total += value;
+    return total;
+  });
+  if (sum !== TOTAL) throw new Error(`the money in a snapshot: ${sum} instead of ${TOTAL}`);
 }
 
 function startGeneration(generation: number): void {
@@ -143,10 +168,11 @@ console.log("ready");
 while (!stopped) {
   const end = performance.now() + BATCH_MS;
   while (performance.now() < end) {
-    const dice = random.below(10);
-    if (dice < 4) appendAndRead();
-    else if (dice < 7) transfer();
-    else exchange();
+    const dice = random.below(500);
+    if (dice < 200) appendAndRead();
+    else if (dice < 348) transfer();
+    else if (dice < 498) exchange();
+    else audit();
   }
   await new Promise((resolve) => setImmediate(resolve));
 }

@@ -9,12 +9,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Key, Operation, Transaction, Value } from "../../simulation/checkers/history.ts";
 import { checkListAppend } from "../../simulation/checkers/list-append.ts";
-import { attach } from "../../src/database/attach.ts";
-import { settingsOf } from "../../src/database/options.ts";
-import { ACTIVE, IDLE, STATUS } from "../../src/engine/slot.ts";
 import type { Database } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { endAll, type Running, StoreFolder, start } from "../helpers/engine-processes.ts";
+import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
+import { restProblems, slotProblems } from "../helpers/process-rest.ts";
+import { killAndReplace, type Life } from "../helpers/process-storm.ts";
 import {
   ACCOUNTS,
   Account,
@@ -36,7 +35,7 @@ export interface StormOptions {
   /** The storm ends when both are reached. */
   readonly kills: number;
   readonly minutes: number;
-  readonly progress?: (line: string) => void;
+  readonly progress?: ((line: string) => void) | undefined;
 }
 
 export interface StormReport {
@@ -44,6 +43,7 @@ export interface StormReport {
   readonly kills: number;
   readonly transactions: Readonly<Record<Transaction["outcome"], number>>;
   readonly splits: number;
+  readonly snapshots: number;
   readonly recoveries: number;
   readonly lists: number;
   /** How long the first transaction over everything took after the last kill. */
@@ -52,82 +52,38 @@ export interface StormReport {
   readonly problems: readonly string[];
 }
 
-/** One place at the table: the process that sits there now, and how it will go. */
-interface Seat {
-  running: Running;
-  ended: boolean;
-  /** When the driver kills it, on the clock of performance.now(). */
-  killAtMs: number;
-}
+/** After the last process is gone: nobody is listed, no snapshot is open, no version is kept. */
+const REST_MS = 2_000;
 
 export async function runStorm(options: StormOptions): Promise<StormReport> {
+  const { seed, processes, kills: wanted, minutes, progress } = options;
   const folder = new StoreFolder();
+  const { path } = folder;
   const problems: string[] = [];
   try {
-    const db = await openStorm(folder.path);
+    const db = await openStorm(path);
     fillStorm(db);
     await db.close();
-    const kills = await killAndReplace(options, folder.path, problems);
-    return await inspect(options.seed, folder.path, kills, problems);
+    const kills = await killAndReplace({
+      random: new Random(seed),
+      seats: Array.from({ length: processes }, () => ({
+        script: "storm-worker",
+        order: (life: Life): StormOrder => ({
+          ...life,
+          path,
+          log: join(path, `life-${life.life}.log`),
+        }),
+      })),
+      kills: wanted,
+      endMs: performance.now() + minutes * 60_000,
+      problems,
+      progress,
+    });
+    return await inspect(seed, path, kills, problems);
   } finally {
     endAll();
     await folder.remove();
   }
-}
-
-async function killAndReplace(
-  { seed, processes, kills: wanted, minutes, progress }: StormOptions,
-  path: string,
-  problems: string[],
-): Promise<number> {
-  const random = new Random(seed);
-  const endMs = performance.now() + minutes * 60_000;
-  let lives = 0;
-  let kills = 0;
-
-  const sit = (): Seat => {
-    const life = ++lives;
-    // From a handful of steps, inside of open, to tens of thousands: hundreds of transactions.
-    const suicidal = random.below(2) === 0;
-    const dieAtStep = suicidal ? Math.ceil(10 ** (0.5 + random.below(400) / 100)) : 0;
-    const order: StormOrder = {
-      path,
-      log: join(path, `life-${life}.log`),
-      seed: 1 + random.below(2 ** 30),
-      life,
-      dieAtStep,
-    };
-    const running = start("storm-worker", order, suicidal ? { SITU_ATOMICS: "all" } : {});
-    // A process needs about 80 ms to start: some are killed while they open the store.
-    const killAtMs = performance.now() + (suicidal ? 2_000 : 60 + random.below(300));
-    const seat: Seat = { running, ended: false, killAtMs };
-    void running.ended.then(({ code, signal, stderr }) => {
-      seat.ended = true;
-      if (signal === "SIGKILL") kills++;
-      else if (code !== 0) problems.push(`process ${life} failed: ${stderr.slice(0, 2_000)}`);
-    });
-    return seat;
-  };
-
-  const seats = Array.from({ length: processes }, sit);
-  while ((kills < wanted || performance.now() < endMs) && problems.length === 0) {
-    const before = kills;
-    for (let index = 0; index < seats.length; index++) {
-      const seat = seats[index];
-      if (!seat.ended && performance.now() > seat.killAtMs) {
-        seat.running.child.kill("SIGKILL");
-        // Now and then its neighbour goes with it, who may be recovering it or waiting for it.
-        if (random.below(4) === 0) seats[(index + 1) % seats.length].killAtMs = 0;
-        await seat.running.ended;
-      }
-      if (seat.ended) seats[index] = sit();
-    }
-    if (progress && kills !== before && kills % 100 === 0) progress(`${kills} kills`);
-    await new Promise((resolve) => setTimeout(resolve, 3));
-  }
-  for (const { running } of seats) running.child.stdin?.end();
-  await Promise.all(seats.map(({ running }) => running.ended));
-  return kills;
 }
 
 async function inspect(
@@ -143,10 +99,9 @@ async function inspect(
     const generations = (db.get(Generation, 0)?.current ?? 0) + 1;
     const finalReads = touchEverything(db, generations * LISTS_PER_GENERATION, problems);
     const restMs = performance.now() - begin;
-    const { executors, counters } = db.stats();
-    const others = executors.filter(({ pid }) => pid !== process.pid);
-    if (others.length > 0) problems.push(`still listed: ${JSON.stringify(others)}`);
-    await checkSlots(path, problems);
+    problems.push(...(await restProblems(db, REST_MS)));
+    problems.push(...(await slotProblems(path)));
+    const { counters } = db.stats();
 
     const { ok, anomalies, counts } = checkListAppend(history, {
       isolation: "strict-serializable",
@@ -163,6 +118,7 @@ async function inspect(
       kills,
       transactions: { ok: count("ok"), failed: count("failed"), unknown: count("unknown") },
       splits: counters.splits,
+      snapshots: counters.snapshots,
       recoveries: counters.recoveries,
       lists: finalReads.size,
       restMs,
@@ -201,22 +157,6 @@ function touchEverything(db: Database, lists: number, problems: string[]): Map<K
     if (row !== undefined) finalReads.set(id, decodeList(row.values));
   }
   return finalReads;
-}
-
-/** At rest no slot has a commit under way or a transaction announced: so no lock has an owner. */
-async function checkSlots(path: string, problems: string[]): Promise<void> {
-  await attach(settingsOf({ path }), ({ executor }) => {
-    const { control } = executor.memory;
-    for (let slot = 0; slot < control.geometry.slots; slot++) {
-      const at = control.slotAt(slot);
-      const status = Atomics.load(control.i32, at + STATUS);
-      const active = Atomics.load(control.i32, at + ACTIVE);
-      if (status !== IDLE || active !== 0) {
-        problems.push(`slot ${slot} at rest: status ${status}, active ${active}`);
-      }
-    }
-    executor.close();
-  });
 }
 
 function readHistory(path: string): Transaction[] {

@@ -1,0 +1,117 @@
+/**
+ * Seats at a table: processes at work, each of which is killed at a random moment, or kills itself
+ * at a random atomic step, and is replaced by another. What every kill storm is made of.
+ */
+
+import type { Random } from "../../src/runtime/random.ts";
+import { type Running, start } from "./engine-processes.ts";
+
+/** What a process is started with; `life` is different for every one that ever takes part. */
+export interface Life {
+  readonly life: number;
+  readonly seed: number;
+  /** 0: does not kill itself. */
+  readonly dieAtStep: number;
+}
+
+export interface SeatsOptions {
+  readonly random: Random;
+  /** The script of each seat, and what it gets beside its life. */
+  readonly seats: readonly SeatPlan[];
+  /** The storm ends when both are reached. */
+  readonly kills: number;
+  readonly endMs: number;
+  /** Whether processes are also stopped for a while, wherever they are, and resumed. */
+  readonly withStops?: boolean;
+  /** Processes live up to so many ms, or atomic steps. */
+  readonly longest?: { readonly ms: number; readonly steps: number };
+  /** Sentences about what went wrong; the first one ends the storm. */
+  readonly problems: string[];
+  readonly progress?: ((line: string) => void) | undefined;
+}
+
+export interface SeatPlan {
+  readonly script: string;
+  /** Lives until the end of the storm. */
+  readonly isSpared?: boolean;
+  order(life: Life): unknown;
+}
+
+interface Seat {
+  readonly plan: SeatPlan;
+  running: Running;
+  ended: boolean;
+  /** When the driver kills it, on the clock of performance.now(). */
+  killAtMs: number;
+  /** While it is stopped: when it may go on. */
+  resumeAtMs: number | undefined;
+}
+
+const STOP_CHANCE = 60;
+const LONGEST_STOP_MS = 120;
+
+/** Stops a process that runs, now and then, and lets one go on whose time has come. */
+function stopOrResume(seat: Seat, random: Random): void {
+  const { child } = seat.running;
+  if (seat.resumeAtMs !== undefined) {
+    if (performance.now() < seat.resumeAtMs) return;
+    seat.resumeAtMs = undefined;
+    child.kill("SIGCONT");
+  } else if (random.below(STOP_CHANCE) === 0) {
+    seat.resumeAtMs = performance.now() + random.below(LONGEST_STOP_MS);
+    child.kill("SIGSTOP");
+  }
+}
+
+/** Keeps the seats taken until the storm is over; returns how many were killed. */
+export async function killAndReplace(options: SeatsOptions): Promise<number> {
+  const { random, kills: wanted, endMs, problems, progress } = options;
+  const { longest = { ms: 500, steps: 50_000 } } = options;
+  let lives = 0;
+  let kills = 0;
+
+  const sit = (plan: SeatPlan): Seat => {
+    const life = ++lives;
+    // From a handful of steps, inside of open, to tens of thousands: hundreds of transactions.
+    const suicidal = plan.isSpared !== true && random.below(2) === 0;
+    const part = Math.sqrt(random.below(1_000) / 1_000);
+    const dieAtStep = suicidal ? Math.ceil(3 * (longest.steps / 3) ** part) : 0;
+    const order = plan.order({ life, seed: 1 + random.below(2 ** 30), dieAtStep });
+    const running = start(plan.script, order, suicidal ? { SITU_ATOMICS: "all" } : {});
+    // A process needs about 80 ms to start: some are killed while they open the store.
+    const lifeMs = suicidal ? 2_000 : 60 + random.below(longest.ms - 60);
+    const killAtMs = plan.isSpared ? Number.POSITIVE_INFINITY : performance.now() + lifeMs;
+    const seat: Seat = { plan, running, ended: false, killAtMs, resumeAtMs: undefined };
+    void running.ended.then(({ code, signal, stderr }) => {
+      seat.ended = true;
+      if (signal === "SIGKILL") kills++;
+      else if (code !== 0) problems.push(`process ${life} failed: ${stderr.slice(0, 2_000)}`);
+    });
+    return seat;
+  };
+
+  const seats = options.seats.map(sit);
+  while ((kills < wanted || performance.now() < endMs) && problems.length === 0) {
+    const before = kills;
+    for (let index = 0; index < seats.length; index++) {
+      const seat = seats[index];
+      if (!seat.ended && performance.now() > seat.killAtMs) {
+        seat.running.child.kill("SIGKILL");
+        // Now and then its neighbour goes with it, who may be recovering it or waiting for it.
+        const neighbour = seats[(index + 1) % seats.length];
+        if (random.below(4) === 0 && !neighbour.plan.isSpared) neighbour.killAtMs = 0;
+        await seat.running.ended;
+      }
+      if (seat.ended) seats[index] = sit(seat.plan);
+      else if (options.withStops) stopOrResume(seat, random);
+    }
+    if (progress && kills !== before && kills % 100 === 0) progress(`${kills} kills`);
+    await new Promise((resolve) => setTimeout(resolve, 3));
+  }
+  for (const { running, resumeAtMs } of seats) {
+    if (resumeAtMs !== undefined) running.child.kill("SIGCONT");
+    running.child.stdin?.end();
+  }
+  await Promise.all(seats.map(({ running }) => running.ended));
+  return kills;
+}
