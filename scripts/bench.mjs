@@ -11,6 +11,10 @@ const benches = {
     about: "reads and transfers on one machine against lmdb, SQLite and Redis",
     needs: [installPackages, installRedis],
   },
+  snapshots: {
+    about: "what snapshots cost, and ordered tables against lmdb and SQLite",
+    needs: [installPackages],
+  },
 };
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));

@@ -5,11 +5,44 @@ import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
 
 const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), "dist");
-const bundle = await rolldown({
-  input: join(dist, "src", "index.js"),
-  external: ["koffi", /^node:/],
-  platform: "node",
-  optimization: { inlineConst: true },
-});
-await bundle.write({ file: join(dist, "situ.js"), format: "esm", sourcemap: true });
-await bundle.close();
+
+async function bundle(file, plugins) {
+  const build = await rolldown({
+    input: join(dist, "src", "index.js"),
+    external: ["koffi", /^node:/],
+    platform: "node",
+    optimization: { inlineConst: true },
+    plugins,
+  });
+  await build.write({ file: join(dist, file), format: "esm", sourcemap: true });
+  await build.close();
+}
+
+/** Loads another text instead of one module; a bundle that does not contain it is an error. */
+function replaceModule(module, before, after) {
+  const id = join(dist, ...module.split("/"));
+  let replaced = false;
+  return {
+    name: "replace-module",
+    transform(code, loaded) {
+      if (loaded !== id) return undefined;
+      const changed = code.replace(before, after);
+      if (changed === code) throw new Error(`${module} does not say "${before}"`);
+      replaced = true;
+      return { code: changed, map: null };
+    },
+    buildEnd(error) {
+      if (error === undefined && !replaced) throw new Error(`${module} is not part of the bundle`);
+    },
+  };
+}
+
+await bundle("situ.js", []);
+// The same with no versions kept, to measure what they cost (`npm run bench -- snapshots`). Not
+// part of the package.
+const withoutVersions = replaceModule(
+  "src/engine/versioning.js",
+  "VERSIONING = true",
+  "VERSIONING = false",
+);
+await bundle("situ-unversioned.js", [withoutVersions]);

@@ -1,4 +1,6 @@
 // A figure is a number with a bar. It is measured, or the report says why it is not.
+import type { Peer } from "./peers.ts";
+import { type Timing, timingOf } from "./rounds.ts";
 import { ratiosPerRound, type Summary, summarize } from "./statistics.ts";
 
 export type Bar = { readonly atLeast: number } | { readonly atMost: number };
@@ -14,6 +16,8 @@ export interface MeasuredFigure {
   readonly rounds?: number;
   readonly situ?: Side;
   readonly peer?: Side;
+  /** By the name of the percentile: "p50", "p99.9", "max". */
+  readonly distribution?: Readonly<Record<string, number>>;
 }
 
 export interface MissingFigure {
@@ -44,6 +48,33 @@ export function timesMore(name: string, bar: Bar, situ: Measured, base: Measured
   return compared(name, bar, ratiosPerRound(situ.values, base.values), situ, base, "per second");
 }
 
+/** Someone to compare with, and the name that its timing has. */
+export interface Rival {
+  readonly peer: Peer<unknown>;
+  readonly name: string;
+}
+
+/** The same against the fastest of several, unknown as long as one of them was not measured. */
+export function timesFasterThanAll(
+  name: string,
+  bar: Bar,
+  timings: readonly Timing[],
+  situ: string,
+  rivals: readonly Rival[],
+): Figure {
+  for (const { peer } of rivals) {
+    if (!peer.available) return missingFigure(name, bar, peer.missing);
+  }
+  const [fastest] = rivals
+    .map((rival) => measured(timings, rival.name))
+    .sort((left, right) => summarize(left.values).median - summarize(right.values).median);
+  return timesFaster(name, bar, measured(timings, situ), fastest);
+}
+
+export function measured(timings: readonly Timing[], name: string): Measured {
+  return { name, values: timingOf(timings, name) };
+}
+
 /** A figure that is counted or computed: no rounds, no spread. */
 export function counted(name: string, bar: Bar, value: number, unit: string): Figure {
   return { name, ratio: value, bar, met: meets(bar, value), unit };
@@ -53,7 +84,8 @@ export function missingFigure(name: string, bar: Bar, missing: string): Figure {
   return { name, bar, missing };
 }
 
-function compared(
+/** A ratio for each round, and what was measured on both sides. */
+export function compared(
   name: string,
   bar: Bar,
   ratios: readonly number[],

@@ -27,6 +27,17 @@ export function missingPeer<T>(missing: string): Peer<T> {
   return { available: false, missing };
 }
 
+/** Opens what was loaded, if it was. */
+export function mapPeer<T, U>(peer: Peer<T>, open: (value: T) => U): Peer<U> {
+  return peer.available ? { ...peer, value: open(peer.value) } : peer;
+}
+
+export function describePeer(name: string, peer: Peer<unknown>, settings: string): string {
+  return peer.available
+    ? `${name} ${peer.version}: ${settings}`
+    : `${name}: MISSING, ${peer.missing}`;
+}
+
 export function firstLine(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).split("\n", 1)[0];
 }

@@ -5,6 +5,8 @@ import type { Progress } from "./progress.ts";
 
 export interface Contestant {
   readonly name: string;
+  /** Operations that `run(1)` makes, such as the rows of one whole scan. Default: 1. */
+  readonly unit?: number;
   /** Performs the operations and returns a number computed from their results. */
   run(operations: number): number | Promise<number>;
 }
@@ -28,6 +30,9 @@ export interface Timing {
 /** A batch is long against the clock that ends it, short against the round. */
 const batchMs = 2;
 
+/** Part of a round that goes by unmeasured after the garbage of others was collected. */
+const resettling = 0.3;
+
 /** Everything the loops return flows in here, so that no compiler may drop their work. */
 let consumed = 0;
 
@@ -48,6 +53,8 @@ export async function measureRounds(
       const entry = entries[(turn + round) % entries.length];
       progress.show(`round ${round + 1} of ${plan.rounds}: ${entry.contestant.name}`);
       globalThis.gc?.();
+      // A collection also throws away optimized code, whose types have no instances for a moment.
+      await measure(entry.contestant, entry.batch, plan.roundMs * resettling);
       entry.nanoseconds.push(await measure(entry.contestant, entry.batch, plan.roundMs));
     }
   }
@@ -64,7 +71,7 @@ export function timingOf(timings: readonly Timing[], name: string): readonly num
 /** Runs for about `roundMs` and returns how many operations make one batch. */
 async function warmUp(contestant: Contestant, roundMs: number): Promise<number> {
   const start = performance.now();
-  let batch = 16;
+  let batch = contestant.unit === undefined ? 16 : 1;
   for (;;) {
     const batchStart = performance.now();
     consumed += await contestant.run(batch);
@@ -85,5 +92,5 @@ async function measure(contestant: Contestant, batch: number, roundMs: number): 
     operations += batch;
     elapsedMs = performance.now() - start;
   } while (elapsedMs < roundMs);
-  return (elapsedMs * 1e6) / operations;
+  return (elapsedMs * 1e6) / (operations * (contestant.unit ?? 1));
 }

@@ -3,9 +3,10 @@ import { fragmentation } from "../../src/memory/size-classes.ts";
 import {
   counted,
   type Figure,
-  type Measured,
+  measured,
   missingFigure,
   timesFaster,
+  timesFasterThanAll,
   timesMore,
 } from "../harness/figures.ts";
 import type { Peer } from "../harness/peers.ts";
@@ -42,7 +43,16 @@ export function speedFigures(timings: readonly Timing[], peers: Peers): Figure[]
   return [
     versus("get-vs-lmdb", "situ get", peers.lmdb, "lmdb get"),
     versus("get-vs-redis", "situ get", peers.redis, "redis get"),
-    embeddedFigure(timings, peers),
+    timesFasterThanAll(
+      "transfer-vs-embedded",
+      bars["transfer-vs-embedded"],
+      timings,
+      "situ transfer",
+      [
+        { peer: peers.lmdb, name: "lmdb transfer" },
+        { peer: peers.sqlite, name: "sqlite transfer" },
+      ],
+    ),
   ];
 }
 
@@ -82,19 +92,4 @@ function distance(timings: readonly Timing[], name: string, bare: string): strin
   const times = summarize(ratiosPerRound(timingOf(timings, name), limit)).median;
   const cost = formatNanoseconds(summarize(limit).median);
   return `${name} takes ${times.toFixed(1)} x the ${bare} loop (${cost})`;
-}
-
-function embeddedFigure(timings: readonly Timing[], { lmdb, sqlite }: Peers): Figure {
-  const name = "transfer-vs-embedded";
-  // The faster of two is unknown as long as one was not measured.
-  if (!lmdb.available) return missingFigure(name, bars[name], lmdb.missing);
-  if (!sqlite.available) return missingFigure(name, bars[name], sqlite.missing);
-  const [faster] = [measured(timings, "lmdb transfer"), measured(timings, "sqlite transfer")].sort(
-    (left, right) => summarize(left.values).median - summarize(right.values).median,
-  );
-  return timesFaster(name, bars[name], measured(timings, "situ transfer"), faster);
-}
-
-function measured(timings: readonly Timing[], name: string): Measured {
-  return { name, values: timingOf(timings, name) };
 }

@@ -16,17 +16,19 @@ import {
   viewValue,
 } from "./rows.ts";
 
+export const lmdbSettings = {
+  mapSize: 2 ** 30,
+  keyEncoding: "uint32",
+  compression: false,
+  noSync: true,
+  noMemInit: true,
+  useWritemap: true,
+} as const;
+
+export type LmdbOptions = typeof lmdbSettings & { readonly path: string };
+
 export interface LmdbModule {
-  open(options: {
-    readonly path: string;
-    readonly mapSize: number;
-    readonly encoding: "binary";
-    readonly keyEncoding: "uint32";
-    readonly compression: false;
-    readonly noSync: true;
-    readonly noMemInit: true;
-    readonly useWritemap: true;
-  }): LmdbStore;
+  open(options: LmdbOptions & { readonly encoding: "binary" }): LmdbStore;
 }
 
 interface LmdbStore {
@@ -45,16 +47,7 @@ export interface LmdbBank {
 }
 
 export function openLmdbBank(lmdb: LmdbModule, folder: string, rows: number, keys: Keys): LmdbBank {
-  const store = lmdb.open({
-    path: folder,
-    mapSize: 2 ** 30,
-    encoding: "binary",
-    keyEncoding: "uint32",
-    compression: false,
-    noSync: true,
-    noMemInit: true,
-    useWritemap: true,
-  });
+  const store = lmdb.open({ ...lmdbSettings, path: folder, encoding: "binary" });
   const outgoing = viewValue(new ArrayBuffer(valueBytes), 0);
   store.transactionSync(() => {
     for (let id = 0; id < rows; id++) {

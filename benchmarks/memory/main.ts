@@ -12,7 +12,8 @@ import { bareMemory, bareRead, bareRow, bareTransfer } from "./bare.ts";
 import { bareNotes, countedFigures, processFigure, speedFigures } from "./figures.ts";
 import { closePeers, describePeers, openPeers } from "./peers.ts";
 import { rowBytes } from "./rows.ts";
-import { checkBank, loadBank, openBank, situGet, situTransfer } from "./situ.ts";
+import { Account, checkBank, loadBank, openBank, situGet } from "./situ.ts";
+import { situTransfer } from "./situ-transfer.ts";
 import { measureTwoProcesses } from "./two-processes.ts";
 
 const memoryFolder = process.env.SITU_MEMORY_DIR ?? "/dev/shm";
@@ -38,7 +39,7 @@ async function main(): Promise<void> {
   const { lmdb, sqlite, redis } = peers;
   const words = bareMemory(rows);
 
-  const situ = { get: situGet(db, keys.single), transfer: situTransfer(db, keys.pairs) };
+  const situ = { get: situGet(db, keys.single), transfer: situTransfer(db, Account, keys.pairs) };
   const gets: Contestant[] = [situ.get];
   if (lmdb.available) gets.push(lmdb.value.get);
   if (sqlite.available) gets.push(sqlite.value.get);

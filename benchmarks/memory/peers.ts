@@ -1,5 +1,5 @@
 // The peers of this bench, opened and loaded, or the reason why one is missing.
-import { loadPeer, missingPeer, type Peer } from "../harness/peers.ts";
+import { describePeer, loadPeer, mapPeer, missingPeer, type Peer } from "../harness/peers.ts";
 import type { Progress } from "../harness/progress.ts";
 import { startRedisServer } from "../harness/redis-server.ts";
 import { temporaryFolder } from "../harness/resources.ts";
@@ -21,11 +21,11 @@ export async function openPeers(
   progress: Progress,
 ): Promise<Peers> {
   progress.show("loading lmdb");
-  const lmdb = map(loadPeer<LmdbModule>("lmdb"), (module) =>
+  const lmdb = mapPeer(loadPeer<LmdbModule>("lmdb"), (module) =>
     openLmdbBank(module, temporaryFolder(memoryFolder), rows, keys),
   );
   progress.show("loading sqlite");
-  const sqlite = map(loadPeer<SqliteModule>("better-sqlite3"), (module) =>
+  const sqlite = mapPeer(loadPeer<SqliteModule>("better-sqlite3"), (module) =>
     openSqliteBank(module, rows, keys),
   );
   progress.show("loading redis");
@@ -47,9 +47,18 @@ export async function closePeers({ lmdb, sqlite, redis }: Peers): Promise<void> 
 
 export function describePeers(peers: Peers): string[] {
   return [
-    describe("lmdb", peers.lmdb, "noSync, useWritemap, uint32 keys, on /dev/shm"),
-    describe("better-sqlite3", peers.sqlite, ":memory:, safeIntegers, journal in memory"),
-    describe("redis-server", peers.redis, "loopback, no persistence"),
+    ...describeEmbedded(peers),
+    describePeer("redis-server", peers.redis, "loopback, no persistence"),
+  ];
+}
+
+export function describeEmbedded({
+  lmdb,
+  sqlite,
+}: Readonly<Record<"lmdb" | "sqlite", Peer<unknown>>>): string[] {
+  return [
+    describePeer("lmdb", lmdb, "noSync, useWritemap, uint32 keys, on /dev/shm"),
+    describePeer("better-sqlite3", sqlite, ":memory:, safeIntegers, journal in memory"),
   ];
 }
 
@@ -60,14 +69,4 @@ async function openRedis(rows: number, keys: Keys): Promise<Peer<RedisBank>> {
   if (!server.available) return missingPeer(server.missing);
   const value = await openRedisBank(client.value, server.value, rows, keys.single);
   return { available: true, version: `${server.version} with ioredis ${client.version}`, value };
-}
-
-function map<T, U>(peer: Peer<T>, open: (value: T) => U): Peer<U> {
-  return peer.available ? { ...peer, value: open(peer.value) } : peer;
-}
-
-function describe(name: string, peer: Peer<unknown>, settings: string): string {
-  return peer.available
-    ? `${name} ${peer.version}: ${settings}`
-    : `${name}: MISSING, ${peer.missing}`;
 }

@@ -1,15 +1,27 @@
 // Situ's side: a store in a temporary folder, its memory where lmdb's lies as well.
-import { f64, i64, open, type Transaction, table, u32 } from "situ";
+import * as situ from "situ";
 import { keyMask } from "../harness/random.ts";
 import type { SyncContestant } from "../harness/rounds.ts";
 import { sink } from "../harness/sink.ts";
-import { checkRow, checkTotal, makeRow } from "./rows.ts";
+import { type AccountRow, checkRow, checkTotal, makeRow } from "./rows.ts";
 
-export const Account = table(
-  "account",
-  { id: u32(), balance: i64(), a: f64(), b: f64(), c: f64(), d: f64(), e: f64() },
-  { key: "id" },
-);
+/** Any build of the package. */
+export type SituModule = typeof situ;
+
+export const accountFields = ({ f64, i64, u32 }: SituModule) => ({
+  id: u32(),
+  balance: i64(),
+  a: f64(),
+  b: f64(),
+  c: f64(),
+  d: f64(),
+  e: f64(),
+});
+
+export const accountTable = (build: SituModule) =>
+  build.table("account", accountFields(build), { key: "id" });
+
+export const Account = accountTable(situ);
 
 export interface StorePlace {
   readonly path: string;
@@ -17,21 +29,24 @@ export interface StorePlace {
 }
 
 export function openBank({ path, memoryDir }: StorePlace) {
-  return open({ path, memoryDir, tables: [Account], memoryBytes: 512 * 2 ** 20 });
+  return situ.open({ path, memoryDir, tables: [Account], memoryBytes: 512 * 2 ** 20 });
 }
 
 export type Bank = Awaited<ReturnType<typeof openBank>>;
 
 const rowsPerTransaction = 64;
 
-export function loadBank(db: Bank, rows: number): void {
+/** Tables of the same rows: keyed in one way or another. */
+export type AccountTable = situ.Table<AccountRow, number>;
+
+export function loadBank(db: Bank, rows: number, accounts: AccountTable = Account): void {
   for (let first = 0; first < rows; first += rowsPerTransaction) {
     db.transactSync((tx) => {
       const end = Math.min(first + rowsPerTransaction, rows);
-      for (let id = first; id < end; id++) tx.put(Account, makeRow(id));
+      for (let id = first; id < end; id++) tx.put(accounts, makeRow(id));
     });
   }
-  for (const id of [0, 1, rows >> 1, rows - 1]) checkRow("situ", db.get(Account, id), id);
+  for (const id of [0, 1, rows >> 1, rows - 1]) checkRow("situ", db.get(accounts, id), id);
 }
 
 export function checkBank(db: Bank, rows: number): void {
@@ -44,8 +59,11 @@ export function checkBank(db: Bank, rows: number): void {
   checkTotal("situ", total, rows);
 }
 
-export function situGet(db: Bank, keys: Int32Array): SyncContestant {
-  const accounts = Account;
+export function situGet(
+  db: Bank,
+  keys: Int32Array,
+  accounts: AccountTable = Account,
+): SyncContestant {
   const seen = sink;
   const mask = keyMask;
   let kept = 0;
@@ -60,42 +78,6 @@ export function situGet(db: Bank, keys: Int32Array): SyncContestant {
         if (row === undefined) throw new Error("situ lost a row");
         seen.value = row;
         sum += row.id;
-      }
-      kept = cursor;
-      return sum;
-    },
-  };
-}
-
-/**
- * `first` is added to every key: that is how two processes stay apart. The body is made once, as
- * those of the peers are.
- */
-export function situTransfer(db: Bank, keys: Int32Array, first = 0): SyncContestant {
-  const accounts = Account;
-  const mask = keyMask;
-  let kept = 0;
-  let from = 0;
-  let to = 0;
-  const body = (tx: Transaction): number => {
-    const rows = tx.getMany(accounts, [from, to]);
-    const payer = rows[0];
-    const payee = rows[1];
-    if (payer === undefined || payee === undefined) throw new Error("situ lost a row");
-    tx.update(accounts, from, { balance: payer.balance - 1n });
-    tx.update(accounts, to, { balance: payee.balance + 1n });
-    return payer.a;
-  };
-  return {
-    name: "situ transfer",
-    run(operations) {
-      let cursor = kept;
-      let sum = 0;
-      for (let done = 0; done < operations; done++) {
-        from = first + keys[cursor];
-        to = first + keys[cursor + 1];
-        cursor = (cursor + 2) & mask;
-        sum += db.transactSync(body);
       }
       kept = cursor;
       return sum;

@@ -8,7 +8,7 @@ import { type AccountRow, checkRow, checkTotal, type Keys, makeRow } from "./row
 
 export type SqliteModule = new (path: string) => SqliteDatabase;
 
-interface SqliteDatabase {
+export interface SqliteDatabase {
   exec(sql: string): void;
   pragma(text: string): unknown;
   prepare(sql: string): SqliteStatement;
@@ -18,8 +18,9 @@ interface SqliteDatabase {
   close(): void;
 }
 
-interface SqliteStatement {
+export interface SqliteStatement {
   get(...parameters: unknown[]): unknown;
+  all(...parameters: unknown[]): unknown[];
   run(...parameters: unknown[]): unknown;
   /** 64-bit integers as bigint, as everywhere in this comparison. */
   safeIntegers(): SqliteStatement;
@@ -29,6 +30,7 @@ interface SqliteStatement {
 type Columns = [balance: bigint, a: number, b: number, c: number, d: number, e: number];
 
 export interface SqliteBank {
+  readonly db: SqliteDatabase;
   readonly get: SyncContestant;
   readonly transfer: SyncContestant;
   check(): void;
@@ -59,6 +61,7 @@ export function openSqliteBank(Database: SqliteModule, rows: number, keys: Keys)
     .raw();
   for (const id of [0, 1, rows >> 1, rows - 1]) checkRow("sqlite", read(select, id), id);
   return {
+    db,
     get: sqliteGet(select, keys.single),
     transfer: sqliteTransfer(db, select, keys.pairs),
     check() {

@@ -1,13 +1,12 @@
 // Do two processes on disjoint keys do twice the work of one? Two children have the store open and
 // half of the keys each; a round lets one work, then both. The bare loop, which shares nothing,
 // goes through the same rounds: it says how much a second process gets from this machine at all.
-import { type ChildProcess, fork } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { MeasuringProcess } from "../harness/processes.ts";
 import type { Progress } from "../harness/progress.ts";
-import { onRelease } from "../harness/resources.ts";
 import type { RoundsPlan } from "../harness/rounds.ts";
+import { perSecond, type TimedRun } from "../harness/timed-run.ts";
 import type { StorePlace } from "./situ.ts";
-import type { FromProcess, ProcessTask, ToProcess, Work } from "./transfer-process.ts";
+import type { RunTransfers, TransferTask, Work } from "./transfer-process.ts";
 
 /** Transfers per second, one entry per round. */
 export interface Scaling {
@@ -15,7 +14,7 @@ export interface Scaling {
   readonly two: number[];
 }
 
-type Ran = Extract<FromProcess, { kind: "ran" }>;
+export type TransferProcess = MeasuringProcess<RunTransfers, TimedRun>;
 
 export async function measureTwoProcesses(
   place: StorePlace,
@@ -27,8 +26,8 @@ export async function measureTwoProcesses(
   const half = rows >> 1;
   progress.show("starting two processes");
   const processes = await Promise.all([
-    startProcess({ ...place, first: 0, rows: half, seed }),
-    startProcess({ ...place, first: half, rows: half, seed }),
+    startTransferProcess({ ...place, first: 0, rows: half, seed }),
+    startTransferProcess({ ...place, first: half, rows: half, seed }),
   ]);
   const scalings: Record<Work, Scaling> = {
     situ: { one: [], two: [] },
@@ -45,61 +44,18 @@ export async function measureTwoProcesses(
       scalings[work].two.push(await runTogether(processes, work, plan.roundMs));
     }
   }
-  await Promise.all(processes.map(stopProcess));
+  await Promise.all(processes.map((process) => process.stop()));
   return scalings;
 }
 
-async function startProcess(task: ProcessTask): Promise<ChildProcess> {
-  const script = fileURLToPath(new URL("./transfer-process.js", import.meta.url));
-  const child = fork(script, [JSON.stringify(task)]);
-  onRelease(() => {
-    if (child.exitCode === null) child.kill("SIGKILL");
-  });
-  await nextMessage(child);
-  return child;
+export function startTransferProcess(task: TransferTask): Promise<TransferProcess> {
+  return MeasuringProcess.start(new URL("./transfer-process.js", import.meta.url), task);
 }
 
-/** Operations per second of all of them, from the first start to the last end. */
 async function runTogether(
-  processes: readonly ChildProcess[],
+  processes: readonly TransferProcess[],
   work: Work,
   ms: number,
 ): Promise<number> {
-  const replies = await Promise.all(
-    processes.map((child) => {
-      const reply = nextMessage(child);
-      tell(child, { kind: "run", work, ms });
-      return reply;
-    }),
-  );
-  const ran = replies.filter((reply): reply is Ran => reply.kind === "ran");
-  const start = Math.min(...ran.map(({ startNs }) => startNs));
-  const end = Math.max(...ran.map(({ endNs }) => endNs));
-  return (ran.reduce((sum, { operations }) => sum + operations, 0) * 1e9) / (end - start);
-}
-
-async function stopProcess(child: ChildProcess): Promise<void> {
-  const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
-  tell(child, { kind: "stop" });
-  const code = await ended;
-  if (code !== 0) throw new Error(`a transfer process ended with exit code ${code}`);
-}
-
-function tell(child: ChildProcess, message: ToProcess): void {
-  child.send(message);
-}
-
-function nextMessage(child: ChildProcess): Promise<FromProcess> {
-  return new Promise((resolve, reject) => {
-    const onExit = (code: number | null, signal: string | null): void => {
-      child.off("message", onMessage);
-      reject(new Error(`a transfer process ended early (${signal ?? `exit code ${code}`})`));
-    };
-    const onMessage = (message: unknown): void => {
-      child.off("exit", onExit);
-      resolve(message as FromProcess);
-    };
-    child.once("message", onMessage);
-    child.once("exit", onExit);
-  });
+  return perSecond(...(await Promise.all(processes.map((process) => process.ask({ work, ms })))));
 }

@@ -1,0 +1,36 @@
+// Running something for a given time, with a clock that is the same in every process of the
+// machine: CLOCK_MONOTONIC.
+import type { SyncContestant } from "./rounds.ts";
+import { sink } from "./sink.ts";
+
+export interface TimedRun {
+  readonly operations: number;
+  readonly startNs: number;
+  readonly endNs: number;
+}
+
+const operationsPerCheck = 256;
+
+export function runFor(contestant: SyncContestant, ms: number): TimedRun {
+  let operations = 0;
+  const startNs = monotonicNs();
+  const deadlineNs = startNs + ms * 1e6;
+  let endNs = startNs;
+  while (endNs < deadlineNs) {
+    sink.value = contestant.run(operationsPerCheck);
+    operations += operationsPerCheck;
+    endNs = monotonicNs();
+  }
+  return { operations, startNs, endNs };
+}
+
+/** Operations per second of all of them, from the first start to the last end. */
+export function perSecond(...runs: readonly TimedRun[]): number {
+  const start = Math.min(...runs.map(({ startNs }) => startNs));
+  const end = Math.max(...runs.map(({ endNs }) => endNs));
+  return (runs.reduce((sum, { operations }) => sum + operations, 0) * 1e9) / (end - start);
+}
+
+export function monotonicNs(): number {
+  return Number(process.hrtime.bigint());
+}
