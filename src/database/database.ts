@@ -293,8 +293,8 @@ export class Database implements Stores {
     this.#closed = true;
     clearInterval(this.#sweeper);
     clearInterval(this.#keeper);
-    await Promise.allSettled(this.#running);
     for (const snapshot of this.#snapshots) snapshot.close();
+    await Promise.allSettled(this.#running);
     this.#executor.close();
   }
 

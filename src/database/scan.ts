@@ -35,7 +35,7 @@ export interface Batches<Row> {
 
 /** Reads step by step through a source. */
 export class CursorBatches<Row> implements Batches<Row> {
-  readonly rows: Row[] = [];
+  rows: Row[] = [];
   readonly #source: ScanSource;
   readonly #cursor: Cursor<Row>;
   #left: number;
@@ -51,6 +51,8 @@ export class CursorBatches<Row> implements Batches<Row> {
   read(): boolean {
     if (this.#ended) return false;
     this.#most = Math.min(this.#left, SCAN_BATCH_ROWS);
+    // A new list each time: storing new rows into an old list costs V8 a note for each.
+    this.rows = new Array<Row>(this.#most);
     try {
       if (this.#most > 0 && this.#source.run(CursorBatches.#step, this as CursorBatches<unknown>)) {
         this.#left -= this.rows.length;

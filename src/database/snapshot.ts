@@ -104,22 +104,23 @@ export class Snapshot implements Disposable {
   }
 
   #source(): ScanSource {
-    this.#check();
-    return new SnapshotSource(this.#host, this.#snapshot, () => this.#check());
+    this.check();
+    return new SnapshotSource(this.#host, this.#snapshot, this);
   }
 
   #read<T>(body: (tx: EngineTransaction) => T): T {
-    this.#check();
+    this.check();
     const { executor, reader } = this.#host;
     return readAtSnapshot(executor, reader, this.#snapshot, body, undefined);
   }
 
   #tableStore(table: Table): TableStore {
-    this.#check();
+    this.check();
     return this.#host.tableOf(table);
   }
 
-  #check(): void {
+  /** Throws if the snapshot, or its database, is closed. */
+  check(): void {
     this.#host.check();
     if (this.#closed) {
       throw new SituError("SITU_CLOSED", "this snapshot is closed: take a new one");
@@ -127,16 +128,16 @@ export class Snapshot implements Disposable {
   }
 }
 
-/** What a scan reads through. The snapshot is somebody else's, or its own and released by it. */
+/** What a scan reads through: a snapshot that somebody holds, or one of its own. */
 export class SnapshotSource implements ScanSource {
   readonly #host: SnapshotHost;
   readonly #snapshot: EngineSnapshot;
-  readonly #checkOwner: (() => void) | undefined;
+  readonly #owner: Snapshot | undefined;
 
-  constructor(host: SnapshotHost, snapshot: EngineSnapshot, checkOwner?: () => void) {
+  constructor(host: SnapshotHost, snapshot: EngineSnapshot, owner?: Snapshot) {
     this.#host = host;
     this.#snapshot = snapshot;
-    this.#checkOwner = checkOwner;
+    this.#owner = owner;
   }
 
   run<A, T>(step: (tx: EngineTransaction, argument: A) => T, argument: A): T {
@@ -146,11 +147,12 @@ export class SnapshotSource implements ScanSource {
   }
 
   check(): void {
-    if (this.#checkOwner === undefined) this.#host.check();
-    else this.#checkOwner();
+    // For every row of a scan: a database that closes has closed its snapshots.
+    if (this.#owner === undefined) this.#host.check();
+    else if (this.#owner.isClosed) this.#owner.check();
   }
 
   release(): void {
-    if (this.#checkOwner === undefined) this.#snapshot.release();
+    if (this.#owner === undefined) this.#snapshot.release();
   }
 }

@@ -205,7 +205,7 @@ export class BlockTable {
     let low = 0;
     for (let index = 0; index < BLOCK_CELLS[sizeClass]; index++) {
       const at = first + index * words;
-      const word = i32[at + INCARNATION];
+      const word = loadAcquire(i32, at + INCARNATION);
       // Locked: the commit that frees it has not written its version yet.
       if ((word & ALLOCATED) !== 0 || loadAcquire(i32, at + LOCK) !== 0) return undefined;
       if (word >>> 0 > highest) highest = word >>> 0;

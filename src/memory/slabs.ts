@@ -227,7 +227,7 @@ export class Slabs {
     const first = this.blocks.firstWordOf(owned.block);
     for (let pass = 0; pass < 2; pass++) {
       for (; owned.cursor < cells; owned.cursor++) {
-        const state = region.i32[first + owned.cursor * words + INCARNATION];
+        const state = loadAcquire(region.i32, first + owned.cursor * words + INCARNATION);
         if ((state & ALLOCATED) !== 0) continue;
         const cell = this.blocks.cellAt(owned.block, owned.cursor, sizeClass);
         if (this.#known.has(cell)) continue;

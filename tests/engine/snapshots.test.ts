@@ -8,8 +8,10 @@ import {
   readInTransaction,
   writeInTransaction,
 } from "../../src/engine/objects.ts";
+import { readAtSnapshot } from "../../src/engine/run.ts";
 import { IN_USE_MASK } from "../../src/engine/snapshots/registry.ts";
 import type { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
+import { Transaction } from "../../src/engine/transaction.ts";
 import { SNAPSHOTS_IN_USE } from "../../src/memory/control.ts";
 import { sleepSync } from "../../src/runtime/clock.ts";
 import { SituError } from "../../src/runtime/errors.ts";
@@ -23,6 +25,7 @@ import {
   growthOf,
   LIFE_MS,
   type Place,
+  read,
   TINY,
   Worker,
 } from "../helpers/snapshots.ts";
@@ -233,6 +236,25 @@ describe("how a snapshot ends", () => {
     expect(error.code).toBe(TOO_OLD);
     expect(error.retryable).toBe(true);
     expect(error.message).toContain("1234 ms");
+  });
+
+  test("it is released in the middle of a read: what was read by then does not count", () => {
+    const [x, y] = writer.create([1, 1]);
+    const snapshot = reader.take();
+    const tx = new Transaction(reader.executor);
+    const pair = (): unknown =>
+      readAtSnapshot(
+        reader.executor,
+        tx,
+        snapshot,
+        () => {
+          const first = read(tx, x);
+          writer.executor.versions.keeper.releaseAll();
+          return [first, read(tx, y)];
+        },
+        undefined,
+      );
+    expect(codeOf(pair)).toBe(TOO_OLD);
   });
 
   test("released twice: the second time it says so, and nobody else's is touched", () => {

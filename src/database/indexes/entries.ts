@@ -1,6 +1,7 @@
 /** What all kinds of indexes have in common: entries made from rows, and keys made from entries. */
 
 import type { Transaction } from "../../engine/transaction.ts";
+import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { Cursor } from "../../stores/store.ts";
 import type { Table } from "../table.ts";
@@ -54,10 +55,7 @@ export class IndexCursor<Row> implements Cursor<Row> {
     rows.length = 0;
     if (!this.#walk.look(tx, this.#keys, most)) return false;
     for (const key of this.#keys) {
-      const row = this.#read(tx, key);
-      // The entry was read before its row was deleted, or after: this transaction cannot commit.
-      if (row === undefined) tx.conflict(-1);
-      rows.push(row);
+      rows.push(this.#read(tx, key) ?? withoutRow(tx));
     }
     this.#walk.moveOn();
     return true;
@@ -66,6 +64,15 @@ export class IndexCursor<Row> implements Cursor<Row> {
   skip(tx: Transaction): number {
     return this.#walk.skip(tx);
   }
+}
+
+/**
+ * An entry without its row. In a transaction the two were read at different moments, and it cannot
+ * commit; what a snapshot sees is of one moment.
+ */
+export function withoutRow(tx: Transaction): never {
+  assert(tx.snapshot === undefined || !tx.readsOnly, "every index entry has its row");
+  return tx.conflict(-1);
 }
 
 export function project(row: Values, names: readonly string[]): Values {

@@ -11,7 +11,7 @@ import type { KeyRange, Store } from "../../stores/store.ts";
 import type { ScanPlan } from "../scan.ts";
 import type { Table } from "../table.ts";
 import type { StoredIndex } from "./definition.ts";
-import { type Index, IndexCursor } from "./entries.ts";
+import { type Index, IndexCursor, withoutRow } from "./entries.ts";
 import { EntryIndex } from "./entry-index.ts";
 import { IndexedStore } from "./indexed-store.ts";
 import { type CheckedScan, checkedGet, checkedScan } from "./options.ts";
@@ -90,7 +90,7 @@ export class TableStore {
     }
     const found = index.find(tx, key);
     if (found === undefined) return undefined;
-    return this.rows.read(tx, found) ?? tx.conflict(-1);
+    return this.rows.read(tx, found) ?? withoutRow(tx);
   }
 
   /** Checks the options of a scan or count, and says how to carry it out. */

@@ -281,11 +281,11 @@ export class OverflowArea {
   }
 
   #load(chunk: number, word: number): number {
-    return Atomics.load(this.#control, this.#memory.control.chunkAt(chunk) + word);
+    return loadAcquire(this.#control, this.#memory.control.chunkAt(chunk) + word);
   }
 
   #store(chunk: number, word: number, value: number): void {
-    Atomics.store(this.#control, this.#memory.control.chunkAt(chunk) + word, value);
+    storeRelease(this.#control, this.#memory.control.chunkAt(chunk) + word, value);
   }
 }
 

@@ -12,8 +12,9 @@
  *
  * The word SNAPSHOTS_IN_USE is what a commit looks at: 0 in its lower bits means that nobody holds
  * a snapshot, and then versions cost nothing. Otherwise it is 1 + the highest entry in use. Above
- * lies a count that every claim changes, so that nobody who has found the upper entries free
- * can lower the word when one of them has been claimed meanwhile.
+ * lies a count that changes before every registration. So nobody who has found the upper entries
+ * free can lower the word when one of them has been claimed meanwhile; and whoever has listed all
+ * snapshots, while none was about to be registered, need not list them again while the word stays.
  */
 
 import { type Control, SNAPSHOTS_IN_USE } from "../../memory/control.ts";
@@ -87,8 +88,13 @@ export class Registry {
     this.#i32 = control.i32;
   }
 
+  /** How far the table is in use, and a count that changes before every registration. */
+  get word(): number {
+    return loadAcquire(this.#i32, SNAPSHOTS_IN_USE);
+  }
+
   get inUse(): number {
-    return loadAcquire(this.#i32, SNAPSHOTS_IN_USE) & IN_USE_MASK;
+    return this.word & IN_USE_MASK;
   }
 
   /** Takes a free entry, not yet seen by anybody; `claimed` is its state then. */
@@ -102,7 +108,6 @@ export class Registry {
       const now = machineMs();
       this.#control.f64[at / 2 + EXPIRES_F64] = now + lifeMs;
       this.#control.f64[at / 2 + SINCE_F64] = now;
-      this.#raise(index + 1);
       this.claimed = claimed;
       return index;
     }
@@ -122,6 +127,7 @@ export class Registry {
     // Not both words can be changed at once: while they change, the entry is not registered.
     const claimed = stateOf(state + GENERATION_STEP, CLAIMED, slot);
     if (Atomics.compareExchange(this.#i32, at + STATE, state, claimed) !== state) return 0;
+    this.#raise(index + 1);
     this.#i32[at + LIMIT_HIGH] = high;
     this.#i32[at + LIMIT_LOW] = low;
     const registered = stateOf(claimed, REGISTERED, slot);
@@ -197,24 +203,16 @@ export class Registry {
     }
   }
 
-  /** The limits of all registered snapshots that lie before a TID. */
-  listBefore(limits: Limits, tidHigh: number, tidLow: number): void {
-    this.list(limits);
-    while (
-      limits.count > 0 &&
-      !isLater(tidHigh, tidLow, limits.high[limits.count - 1], limits.low[limits.count - 1])
-    ) {
-      limits.count--;
-    }
-  }
-
-  list(limits: Limits): void {
+  /** Lists the limits of all registered snapshots; false if others were about to be registered. */
+  list(limits: Limits): boolean {
     limits.count = 0;
+    let complete = true;
     const inUse = this.inUse;
     for (let index = 0; index < inUse; index++) {
       const at = this.#control.snapshotAt(index);
       for (;;) {
         const state = this.#stateOf(index);
+        if (phaseOf(state) === CLAIMED) complete = false;
         if (phaseOf(state) !== REGISTERED) break;
         const high = this.#i32[at + LIMIT_HIGH];
         const low = this.#i32[at + LIMIT_LOW];
@@ -224,6 +222,7 @@ export class Registry {
         break;
       }
     }
+    return complete;
   }
 
   /** Whether a snapshot is open that does not see this version, but the ones before it. */

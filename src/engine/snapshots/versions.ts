@@ -39,6 +39,9 @@ import { Limits, Registry } from "./registry.ts";
 import { VersionRing } from "./ring.ts";
 import { DATA, DATA_WORDS, INCARNATION, Kept, VERSION_HIGH, VERSION_LOW } from "./version.ts";
 
+/** No word of the registry: its lower bits say that more than all entries are in use. */
+const NEVER = -1;
+
 export class Versions {
   readonly registry: Registry;
   readonly overflow: OverflowArea;
@@ -46,6 +49,8 @@ export class Versions {
   readonly #executor: Executor;
   readonly #rings: (VersionRing | undefined)[] = [];
   readonly #limits = new Limits();
+  /** The registry's word when the limits were listed. */
+  #listedAt = NEVER;
   readonly #kept = new Kept();
 
   constructor(executor: Executor) {
@@ -80,10 +85,8 @@ export class Versions {
     successorLow: number,
   ): void {
     const limits = this.#limits;
-    this.registry.listBefore(limits, successorHigh, successorLow);
-    if (limits.count === 0) return;
-    // All of them lie before the new version, so the newest one decides.
-    let newest = limits.count - 1;
+    let newest = this.#newestBefore(successorHigh, successorLow);
+    if (newest < 0) return;
     const { words } = set;
     const kept = this.#kept;
     kept.successorHigh = successorHigh;
@@ -102,12 +105,26 @@ export class Versions {
       kept.dataWords = this.#dataWords(set, entry);
       if (!this.#keepOne(kept)) {
         // Snapshots were released to make room: perhaps nobody needs the rest any more.
-        this.registry.listBefore(limits, successorHigh, successorLow);
-        if (limits.count === 0) return;
-        newest = limits.count - 1;
+        this.#listedAt = NEVER;
+        newest = this.#newestBefore(successorHigh, successorLow);
+        if (newest < 0) return;
         i--;
       }
     }
+  }
+
+  /**
+   * The newest of the snapshots that lie before a TID: if that one does not need a version that
+   * the TID overwrites, none does. -1 if there is none. The list of before serves as long as
+   * nothing was registered since; that some may have been released only makes it too long.
+   */
+  #newestBefore(high: number, low: number): number {
+    const limits = this.#limits;
+    const { word } = this.registry;
+    if (word !== this.#listedAt) this.#listedAt = this.registry.list(limits) ? word : NEVER;
+    let newest = limits.count - 1;
+    while (newest >= 0 && !isLater(high, low, limits.high[newest], limits.low[newest])) newest--;
+    return newest;
   }
 
   /** False if snapshots had to be released first. */

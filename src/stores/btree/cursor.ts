@@ -14,7 +14,7 @@ import type { Search } from "./search.ts";
 
 const NO_BOUND = new Int32Array(0);
 /** A call that has this many rows returns, in the middle of its range. */
-const ENOUGH_ROWS = 128;
+const ENOUGH_ROWS = 256;
 
 export class TreeCursor<Row, Key> implements Cursor<Row> {
   readonly #codec: OrderedCodec<Row, Key>;
