@@ -4,7 +4,6 @@ export type { AsyncTransaction } from "./database/async-transaction.ts";
 export type {
   Database,
   Isolation,
-  Stats,
   TransactOptions,
   TransactSyncOptions,
 } from "./database/database.ts";
@@ -30,6 +29,7 @@ export type { OpenOptions } from "./database/options.ts";
 export type { AsyncScan, Scan } from "./database/scan.ts";
 export type { TableStats } from "./database/schema.ts";
 export type { Snapshot } from "./database/snapshot.ts";
+export type { Stats } from "./database/stats.ts";
 export { type InferRow, type Table, table } from "./database/table.ts";
 export type { Transaction } from "./database/transaction.ts";
 export { Pointer } from "./memory/pointer.ts";

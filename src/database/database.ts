@@ -1,27 +1,19 @@
 /** An open store. Start reading here: everything a user does begins with one of these methods. */
 
-import { clearInterval, setInterval } from "node:timers";
 import type { Executor } from "../engine/executor.ts";
 import { readObject } from "../engine/objects.ts";
 import { runReadOnly, runSync, tryReadOnly } from "../engine/run.ts";
-import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
 import { Snapshot as EngineSnapshot } from "../engine/snapshots/snapshot.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { SCHEMA_GENERATION } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
 import { AssertionError } from "../runtime/assert.ts";
-import { type Holder, SituError } from "../runtime/errors.ts";
-import {
-  KEEPER_MS,
-  MAX_TIMEOUT_MS,
-  SCAN_BATCH_ROWS,
-  SWEEP_MS,
-  UNIT_BYTES,
-} from "../runtime/limits.ts";
+import { SituError } from "../runtime/errors.ts";
+import { MAX_TIMEOUT_MS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
-import { openTable, readCatalogue, refreshTables } from "./catalogue.ts";
+import { openTable, refreshTables } from "./catalogue.ts";
 import { buildIndexes } from "./indexes/build.ts";
 import type {
   CountOptions,
@@ -42,13 +34,12 @@ import {
   type ScanSource,
   WholeBatch,
 } from "./scan.ts";
-import type { TableStats } from "./schema.ts";
 import { Snapshot, type SnapshotHost, SnapshotSource } from "./snapshot.ts";
+import { type Stats, statsOf } from "./stats.ts";
 import type { Table } from "./table.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
+import { Upkeep } from "./upkeep.ts";
 
-/** Under this part of free blocks, the background gives empty ones back for other sizes. */
-const LOW_MEMORY = 0.1;
 /** How often a short scan is tried without a snapshot. */
 const SHORT_SCAN_ATTEMPTS = 3;
 
@@ -69,31 +60,6 @@ export interface TransactOptions extends TransactSyncOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface Stats {
-  /** Who has the store open. */
-  readonly executors: readonly Holder[];
-  readonly epoch: number;
-  readonly memory: {
-    readonly limitBytes: number;
-    /** Memory that the system has given to the store so far. */
-    readonly reservedBytes: number;
-    /** Of that, what is not handed to any executor. */
-    readonly freeBytes: number;
-  };
-  readonly snapshots: {
-    /** Snapshots that are open, in all processes. */
-    readonly open: number;
-    readonly oldestMs: number;
-    /** Memory that holds versions which only snapshots need. */
-    readonly versionBytes: number;
-    /** What `versionBytes` can come to, with the rings of the executors that have one. */
-    readonly limitBytes: number;
-  };
-  readonly tables: readonly TableStats[];
-  /** Summed over all executors that the store ever had. */
-  readonly counters: Readonly<Record<Counter, number>>;
-}
-
 export class Database implements Stores {
   readonly path: string;
   readonly #executor: Executor;
@@ -109,12 +75,10 @@ export class Database implements Stores {
   readonly #reader: EngineTransaction;
   readonly #tx: Transaction;
   readonly #async: AsyncRunner;
-  readonly #sweeper: NodeJS.Timeout;
+  readonly #upkeep: Upkeep;
   readonly #running = new Set<Promise<unknown>>();
   readonly #snapshots = new Set<Snapshot>();
   readonly #snapshotHost: SnapshotHost;
-  /** Runs while snapshots of this database are open. */
-  #keeper: NodeJS.Timeout | undefined;
   #insideSync = false;
   #closed = false;
   #closing: Promise<void> | undefined;
@@ -142,7 +106,7 @@ export class Database implements Stores {
       check: () => this.#check(),
       closed: (snapshot) => this.#snapshots.delete(snapshot),
     };
-    this.#sweeper = setInterval(() => this.#sweep(), SWEEP_MS).unref();
+    this.#upkeep = new Upkeep(executor);
   }
 
   /**
@@ -195,7 +159,7 @@ export class Database implements Stores {
     const taken = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#timeoutMs);
     const snapshot = new Snapshot(this.#snapshotHost, taken);
     this.#snapshots.add(snapshot);
-    this.#lookAfterVersions();
+    this.#upkeep.lookAfterVersions();
     return snapshot;
   }
 
@@ -245,7 +209,7 @@ export class Database implements Stores {
     checkOptions("transact", options, ASYNC_OPTIONS);
     const timeoutMs = this.#timeoutOf(options);
     const snapshotMs = this.#snapshotMsOf(options);
-    if (snapshotMs > 0) this.#lookAfterVersions();
+    if (snapshotMs > 0) this.#upkeep.lookAfterVersions();
     const running = this.#async.run<T>(body, { timeoutMs, signal: options.signal, snapshotMs });
     this.#running.add(running);
     try {
@@ -258,28 +222,7 @@ export class Database implements Stores {
 
   stats(): Stats {
     this.#check();
-    const { control } = this.#executor.memory;
-    const { versions, slabs } = this.#executor;
-    const { blocks } = slabs;
-    this.#executor.sweep();
-    versions.keeper.tick();
-    const counters = COUNTERS.map((name) => [name, counterSum(control, name)]);
-    return {
-      executors: this.#executor.holders(),
-      epoch: this.#executor.epochs.current(),
-      memory: {
-        limitBytes: blocks.limit * UNIT_BYTES,
-        reservedBytes: blocks.count * UNIT_BYTES,
-        freeBytes: blocks.freeUnits() * UNIT_BYTES,
-      },
-      snapshots: {
-        ...versions.registry.summary(),
-        versionBytes: versions.keeper.usedBytes(),
-        limitBytes: versions.keeper.limitBytes(),
-      },
-      tables: readCatalogue(this.#executor),
-      counters: Object.fromEntries(counters) as Record<Counter, number>,
-    };
+    return statsOf(this.#executor);
   }
 
   /** Leaves the store, after the transactions that run; the store itself stays. */
@@ -291,8 +234,7 @@ export class Database implements Stores {
 
   async #close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#sweeper);
-    clearInterval(this.#keeper);
+    this.#upkeep.stop();
     for (const snapshot of this.#snapshots) snapshot.close();
     await Promise.allSettled(this.#running);
     this.#executor.close();
@@ -369,7 +311,7 @@ export class Database implements Stores {
   #scanSource(): ScanSource {
     this.#check();
     const snapshot = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#timeoutMs);
-    this.#lookAfterVersions();
+    this.#upkeep.lookAfterVersions();
     return new SnapshotSource(this.#snapshotHost, snapshot);
   }
 
@@ -405,19 +347,6 @@ export class Database implements Stores {
     };
   }
 
-  /** Has old versions moved and collected here, for as long as there are snapshots in the store. */
-  #lookAfterVersions(): void {
-    this.#keeper ??= setInterval(() => {
-      const { registry, keeper } = this.#executor.versions;
-      // The last round comes after the last snapshot.
-      if (registry.inUse === 0) {
-        clearInterval(this.#keeper);
-        this.#keeper = undefined;
-      }
-      this.#quietly(() => keeper.tick());
-    }, KEEPER_MS).unref();
-  }
-
   #check(): void {
     if (!this.#closed) return;
     throw new SituError("SITU_CLOSED", `the database at ${this.path} is closed: open it again`);
@@ -441,30 +370,10 @@ export class Database implements Stores {
     );
   }
 
-  /** Work that can wait. Its failure is not the failure of the transaction that came before it. */
+  /** Its failure is not the failure of the transaction that came before it. */
   #maintain(): void {
     try {
       for (let i = 0; i < this.#tables.length; i++) this.#tables[i].store.maintain();
-    } catch (error) {
-      if (error instanceof AssertionError) throw error;
-    }
-  }
-
-  #sweep(): void {
-    this.#quietly(() => {
-      const { slabs, versions } = this.#executor;
-      this.#executor.sweep();
-      versions.keeper.tick();
-      const { blocks } = slabs;
-      const free = blocks.limit - blocks.count + blocks.freeUnits();
-      if (free < blocks.limit * LOW_MEMORY) slabs.releaseEmptyBlocks();
-    });
-  }
-
-  /** Work of a timer, where nobody could catch an error: the next round tries again. */
-  #quietly(work: () => void): void {
-    try {
-      work();
     } catch (error) {
       if (error instanceof AssertionError) throw error;
     }

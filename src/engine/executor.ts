@@ -54,8 +54,9 @@ export class Executor implements SlabHost {
   readonly #leases: Leases;
   readonly #activeAt: number;
   readonly #journals = new Map<number, Journal>();
-  /** The epochs in which the running transactions began, in that order. */
-  readonly #entered: number[] = [];
+  /** Transactions that run, and the epochs in which all but the oldest began, in that order. */
+  #running = 0;
+  readonly #later: number[] = [];
 
   private constructor(memory: StoreMemory, leases: Leases, slot: number) {
     this.memory = memory;
@@ -102,8 +103,11 @@ export class Executor implements SlabHost {
   /** A transaction starts: objects that it may see must not change their shape until it ends. */
   enter(): number {
     let low = this.epochs.low();
-    // Others run here, since before: what is announced for the oldest of them holds for this one.
-    if (this.#entered.push(low) > 1) return low;
+    if (this.#running++ > 0) {
+      // What is announced for the oldest one that runs here holds for this one, too.
+      this.#later.push(low);
+      return low;
+    }
     const { i32 } = this.memory.control;
     for (;;) {
       Atomics.store(i32, this.#activeAt, announcement(low, ACTIVE_FLAG));
@@ -111,27 +115,33 @@ export class Executor implements SlabHost {
       if (again === low) break;
       low = again;
     }
-    this.#entered[0] = low;
     return low;
   }
 
   /** For one who knows that nothing runs: an overflowing stack may have skipped `leave`. */
   forgetRunning(): void {
-    if (this.#entered.length === 0) return;
-    this.#entered.length = 1;
+    if (this.#running === 0) return;
+    this.#running = 1;
+    this.#later.length = 0;
     this.leave();
   }
 
   /** A transaction ends: the one that `enter` returned this for, or the one that began last. */
-  leave(entered = this.#entered[this.#entered.length - 1]): void {
-    const running = this.#entered;
-    if (running.length > 1) {
-      running.splice(running.lastIndexOf(entered), 1);
-      storeRelease(this.memory.control.i32, this.#activeAt, announcement(running[0], ACTIVE_FLAG));
-    } else {
-      running.length = 0;
-      storeRelease(this.memory.control.i32, this.#activeAt, 0);
+  leave(entered?: number): void {
+    if (--this.#running > 0) this.#leaveOthers(entered);
+    else storeRelease(this.memory.control.i32, this.#activeAt, 0);
+  }
+
+  /** Others go on: what is announced is from now on the epoch of the oldest of them. */
+  #leaveOthers(entered: number | undefined): void {
+    const later = this.#later;
+    const at = entered === undefined ? later.length - 1 : later.lastIndexOf(entered);
+    if (at >= 0) {
+      later.splice(at, 1);
+      return;
     }
+    const oldest = announcement(later.shift()!, ACTIVE_FLAG);
+    storeRelease(this.memory.control.i32, this.#activeAt, oldest);
   }
 
   /**
@@ -262,7 +272,7 @@ export class Executor implements SlabHost {
   }
 
   close(): void {
-    assert(this.#entered.length === 0, "no transaction runs when the executor closes");
+    assert(this.#running === 0, "no transaction runs when the executor closes");
     Atomics.store(this.memory.control.i32, this.#activeAt, 0);
     this.versions.registry.releaseSlot(this.slot);
     this.slabs.close();

@@ -19,12 +19,11 @@
  */
 
 import type { Address } from "../memory/address.ts";
-import { addressOf, NO_ADDRESS, regionIdOf, wordOf } from "../memory/address.ts";
+import { addressOf, NO_ADDRESS, wordOf } from "../memory/address.ts";
 import {
   ALLOCATED,
   ARRAY,
   freedWord,
-  HEADER_BYTES,
   INCARNATION as HEADER_INCARNATION,
   VERSION_HIGH as HEADER_VERSION_HIGH,
   VERSION_LOW as HEADER_VERSION_LOW,
@@ -36,11 +35,10 @@ import {
 } from "../memory/object.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import type { Region } from "../memory/region.ts";
-import { CELL_BYTES, sizeClassOf } from "../memory/size-classes.ts";
 import type { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
-import { type ConflictKey, SituError } from "../runtime/errors.ts";
-import { DEFAULT_TIMEOUT_MS, MAX_CELL_BYTES } from "../runtime/limits.ts";
+import type { ConflictKey } from "../runtime/errors.ts";
+import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import {
   AccessSet,
   BUFFER,
@@ -48,7 +46,6 @@ import {
   DATA_WORDS,
   DIRTY_FROM,
   DIRTY_TO,
-  ENTRY_WORDS,
   FREE,
   INCARNATION,
   KIND,
@@ -62,6 +59,7 @@ import {
   WORD,
   WRITE,
 } from "./access-set.ts";
+import { classFor, returnCells, unseenCell } from "./cells.ts";
 import type { Executor } from "./executor.ts";
 import { copyWords } from "./journal.ts";
 import { CONFLICT, EXHAUSTED, isSignal } from "./signals.ts";
@@ -110,7 +108,7 @@ export class Transaction {
   }
 
   clear(): void {
-    if (this.allocated) this.#returnCells();
+    if (this.allocated) returnCells(this.set, this.executor.slabs);
     this.set.clear();
     this.views = this.set.arena;
     this.metLock = 0;
@@ -433,16 +431,9 @@ export class Transaction {
   }
 
   #allocateCell(dataBytes: number, near: Address): number {
-    const bytes = HEADER_BYTES + Math.ceil(dataBytes / 8) * 8;
-    const sizeClass = sizeClassOf(bytes);
-    if (sizeClass < 0) {
-      throw new SituError(
-        "SITU_TOO_LARGE",
-        `an object of ${dataBytes} bytes is larger than ${MAX_CELL_BYTES - HEADER_BYTES}`,
-      );
-    }
+    const sizeClass = classFor(dataBytes);
     const { executor, set } = this;
-    const address = this.#unseenCell(sizeClass, near);
+    const address = unseenCell(set, executor.slabs, sizeClass, near);
     if (address === NO_ADDRESS) {
       this.doomed = true;
       this.exhausted = true;
@@ -467,37 +458,9 @@ export class Transaction {
     }
   }
 
-  /** A free cell, but not one whose former object this transaction has seen: it has an entry. */
-  #unseenCell(sizeClass: number, near: Address): Address {
-    const { slabs } = this.executor;
-    const seen: Address[] = [];
-    for (;;) {
-      const cell = slabs.allocate(sizeClass, near);
-      if (cell === NO_ADDRESS || this.set.find(regionIdOf(cell), wordOf(cell)) < 0) {
-        for (const each of seen) slabs.returned(each);
-        return cell;
-      }
-      seen.push(cell);
-    }
-  }
-
   #zeroed(entry: number, dataWords: number): void {
     const at = this.set.reserve(entry, dataWords);
     this.set.arena.i32.fill(0, at, at + dataWords);
     this.set.markDirty(entry, 0, dataWords);
   }
-
-  /** The cells of an attempt that did not commit. */
-  #returnCells(): void {
-    const { set, executor } = this;
-    for (let entry = 0; entry < set.end; entry += ENTRY_WORDS) {
-      if ((set.words[entry + KIND] & (NEW | CELL)) !== (NEW | CELL)) continue;
-      executor.slabs.returned(this.addressOf(entry));
-    }
-  }
-}
-
-/** Data bytes that an object allocated for `bytes` can hold without moving to another class. */
-export function dataCapacity(bytes: number): number {
-  return CELL_BYTES[sizeClassOf(HEADER_BYTES + Math.ceil(bytes / 8) * 8)] - HEADER_BYTES;
 }

@@ -8,9 +8,9 @@
  * Only a row larger than the largest object is cut into chunks.
  */
 
+import { dataCapacity } from "../engine/cells.ts";
 import { copyWords } from "../engine/journal.ts";
 import type { Transaction } from "../engine/transaction.ts";
-import { dataCapacity } from "../engine/transaction.ts";
 import type { Address } from "../memory/address.ts";
 import { HEADER_BYTES, HEADER_WORDS } from "../memory/object.ts";
 import { Views } from "../memory/views.ts";

@@ -1,6 +1,6 @@
 /** The nodes of a tree, as they follow from the rows and keys of its table. */
 
-import { dataCapacity } from "../../engine/transaction.ts";
+import { dataCapacity } from "../../engine/cells.ts";
 import { HEADER_BYTES } from "../../memory/object.ts";
 import {
   INNER_BYTES,

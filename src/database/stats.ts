@@ -1,0 +1,58 @@
+/** What `db.stats()` tells about a store. */
+
+import type { Executor } from "../engine/executor.ts";
+import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
+import type { Holder } from "../runtime/errors.ts";
+import { UNIT_BYTES } from "../runtime/limits.ts";
+import { readCatalogue } from "./catalogue.ts";
+import type { TableStats } from "./schema.ts";
+
+export interface Stats {
+  /** Who has the store open. */
+  readonly executors: readonly Holder[];
+  readonly epoch: number;
+  readonly memory: {
+    readonly limitBytes: number;
+    /** Memory that the system has given to the store so far. */
+    readonly reservedBytes: number;
+    /** Of that, what is not handed to any executor. */
+    readonly freeBytes: number;
+  };
+  readonly snapshots: {
+    /** Snapshots that are open, in all processes. */
+    readonly open: number;
+    readonly oldestMs: number;
+    /** Memory that holds versions which only snapshots need. */
+    readonly versionBytes: number;
+    /** What `versionBytes` can come to, with the rings of the executors that have one. */
+    readonly limitBytes: number;
+  };
+  readonly tables: readonly TableStats[];
+  /** Summed over all executors that the store ever had. */
+  readonly counters: Readonly<Record<Counter, number>>;
+}
+
+/** Of now: the dead are recovered first, and versions that nobody needs given up. */
+export function statsOf(executor: Executor): Stats {
+  const { versions, memory } = executor;
+  const { blocks } = executor.slabs;
+  executor.sweep();
+  versions.keeper.tick();
+  const counters = COUNTERS.map((name) => [name, counterSum(memory.control, name)]);
+  return {
+    executors: executor.holders(),
+    epoch: executor.epochs.current(),
+    memory: {
+      limitBytes: blocks.limit * UNIT_BYTES,
+      reservedBytes: blocks.count * UNIT_BYTES,
+      freeBytes: blocks.freeUnits() * UNIT_BYTES,
+    },
+    snapshots: {
+      ...versions.registry.summary(),
+      versionBytes: versions.keeper.usedBytes(),
+      limitBytes: versions.keeper.limitBytes(),
+    },
+    tables: readCatalogue(executor),
+    counters: Object.fromEntries(counters) as Record<Counter, number>,
+  };
+}

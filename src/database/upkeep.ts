@@ -1,0 +1,59 @@
+/**
+ * What an open database does in the background, on timers that keep no process alive: it looks for
+ * dead executors, and after old versions. Nothing depends on it, and any process may do it.
+ */
+
+import { clearInterval, setInterval } from "node:timers";
+import type { Executor } from "../engine/executor.ts";
+import { AssertionError } from "../runtime/assert.ts";
+import { KEEPER_MS, SWEEP_MS } from "../runtime/limits.ts";
+
+/** Under this part of free blocks, the background gives empty ones back for other sizes. */
+const LOW_MEMORY = 0.1;
+
+export class Upkeep {
+  readonly #executor: Executor;
+  readonly #sweeper: NodeJS.Timeout;
+  #keeper: NodeJS.Timeout | undefined;
+
+  constructor(executor: Executor) {
+    this.#executor = executor;
+    this.#sweeper = setInterval(() => quietly(() => this.#sweep()), SWEEP_MS).unref();
+  }
+
+  /** Has versions moved and collected often, for as long as there are snapshots in the store. */
+  lookAfterVersions(): void {
+    this.#keeper ??= setInterval(() => {
+      const { registry, keeper } = this.#executor.versions;
+      // The last round comes after the last snapshot.
+      if (registry.inUse === 0) {
+        clearInterval(this.#keeper);
+        this.#keeper = undefined;
+      }
+      quietly(() => keeper.tick());
+    }, KEEPER_MS).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#sweeper);
+    clearInterval(this.#keeper);
+  }
+
+  #sweep(): void {
+    const { slabs, versions } = this.#executor;
+    this.#executor.sweep();
+    versions.keeper.tick();
+    const { blocks } = slabs;
+    const free = blocks.limit - blocks.count + blocks.freeUnits();
+    if (free < blocks.limit * LOW_MEMORY) slabs.releaseEmptyBlocks();
+  }
+}
+
+/** Work that can wait, where nobody could do anything about its failure: another round will come. */
+function quietly(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof AssertionError) throw error;
+  }
+}
