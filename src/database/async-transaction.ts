@@ -14,7 +14,7 @@ import type {
 } from "./indexes/options.ts";
 import { AsyncScan } from "./scan.ts";
 import type { Table } from "./table.ts";
-import type { Transaction } from "./transaction.ts";
+import { listOf, type Transaction } from "./transaction.ts";
 
 /**
  * The promise of one operation. It knows whether anybody looks at it: the failure of an operation
@@ -81,7 +81,7 @@ export class AsyncTransaction {
     table: Table<Row, Key>,
     keys: Iterable<NoInfer<Key>>,
   ): Promise<(Row | undefined)[]> {
-    const wanted = [...keys];
+    const wanted = listOf(table, keys);
     return this.#enqueue(() => this.#tx.getMany(table, wanted));
   }
 

@@ -11,6 +11,7 @@ import type { Pointer } from "../memory/pointer.ts";
 import { AssertionError } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_TIMEOUT_MS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
+import { show } from "../runtime/show.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
 import { openTable, refreshTables } from "./catalogue.ts";
@@ -104,6 +105,7 @@ export class Database implements Stores {
       reader: this.#reader,
       tableOf: (table) => this.tableOf(table),
       check: () => this.#check(),
+      isClosed: () => this.#closed,
       closed: (snapshot) => this.#snapshots.delete(snapshot),
     };
     this.#upkeep = new Upkeep(executor);
@@ -135,8 +137,11 @@ export class Database implements Stores {
     const plan = this.tableOf(table).plan<Row>("scan", options);
     return new Scan(() =>
       plan.limit <= SCAN_BATCH_ROWS
-        ? new WholeBatch(() => this.#readWhole(plan))
-        : new CursorBatches(this.#scanSource(), plan),
+        ? new WholeBatch(
+            () => this.#readWhole(plan),
+            () => this.#check(),
+          )
+        : new CursorBatches(() => this.#scanSource(), plan),
     );
   }
 
@@ -357,7 +362,7 @@ export class Database implements Stores {
     if (isDuration(timeoutMs)) return timeoutMs;
     throw new SituError(
       "SITU_CONFIG",
-      `timeoutMs is a number up to ${MAX_TIMEOUT_MS}, not ${String(timeoutMs)}`,
+      `timeoutMs is a number up to ${MAX_TIMEOUT_MS}, not ${show(timeoutMs)}`,
     );
   }
 
@@ -366,7 +371,7 @@ export class Database implements Stores {
     if (isolation === "strict-serializable") return 0;
     throw new SituError(
       "SITU_CONFIG",
-      `isolation is "strict-serializable" or "snapshot", not ${JSON.stringify(isolation)}`,
+      `isolation is "strict-serializable" or "snapshot", not ${show(isolation)}`,
     );
   }
 
@@ -416,7 +421,7 @@ function nested(): SituError {
 }
 
 function unknownTable(table: Table): SituError {
-  const name = table?.name === undefined ? String(table) : table.name;
+  const name = table?.name === undefined ? show(table) : table.name;
   return new SituError(
     "SITU_UNKNOWN_TABLE",
     `table ${name} is not open here: pass it to open({ tables: [...] })`,

@@ -17,6 +17,7 @@ import {
   REGION_BYTES,
   UNIT_BYTES,
 } from "../runtime/limits.ts";
+import { show } from "../runtime/show.ts";
 import type { Table } from "./table.ts";
 
 export interface OpenOptions {
@@ -92,9 +93,9 @@ export function settingsOf(options: OpenOptions): Settings {
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) refuse(`two tables are called ${twice}`);
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  if (!isDuration(timeoutMs)) refuse(`timeoutMs cannot be ${String(timeoutMs)}`);
+  if (!isDuration(timeoutMs)) refuse(`timeoutMs cannot be ${show(timeoutMs)}`);
   const { maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS } = options;
-  if (!isDuration(maxSnapshotMs)) refuse(`maxSnapshotMs cannot be ${String(maxSnapshotMs)}`);
+  if (!isDuration(maxSnapshotMs)) refuse(`maxSnapshotMs cannot be ${show(maxSnapshotMs)}`);
   const memoryBytes = memoryBytesOf(options.memoryBytes ?? DEFAULT_MEMORY_BYTES);
   return {
     path: resolve(options.path),
@@ -132,7 +133,7 @@ function versionBytesOf(bytes: number | undefined, memoryBytes: number): number 
 function sharingOf(wanted: OpenOptions["sharing"]): "processes" | "threads" {
   if (wanted === "threads") return wanted;
   if (wanted !== undefined && wanted !== "processes") {
-    refuse(`sharing is "processes" or "threads", not ${JSON.stringify(wanted)}`);
+    refuse(`sharing is "processes" or "threads", not ${show(wanted)}`);
   }
   const why = whyNoProcesses();
   if (why === undefined) return "processes";

@@ -36,14 +36,16 @@ export interface Batches<Row> {
 /** Reads step by step through a source. */
 export class CursorBatches<Row> implements Batches<Row> {
   rows: Row[] = [];
-  readonly #source: ScanSource;
+  readonly #open: () => ScanSource;
   readonly #cursor: Cursor<Row>;
+  /** From the first read on: who never begins holds nothing. */
+  #source: ScanSource | undefined;
   #left: number;
   #most = 0;
   #ended = false;
 
-  constructor(source: ScanSource, plan: ScanPlan<Row>) {
-    this.#source = source;
+  constructor(open: () => ScanSource, plan: ScanPlan<Row>) {
+    this.#open = open;
     this.#cursor = plan.cursor();
     this.#left = plan.limit;
   }
@@ -54,6 +56,7 @@ export class CursorBatches<Row> implements Batches<Row> {
     // A new list each time: storing new rows into an old list costs V8 a note for each.
     this.rows = new Array<Row>(this.#most);
     try {
+      this.#source ??= this.#open();
       if (this.#most > 0 && this.#source.run(CursorBatches.#step, this as CursorBatches<unknown>)) {
         this.#left -= this.rows.length;
         return true;
@@ -67,14 +70,14 @@ export class CursorBatches<Row> implements Batches<Row> {
   }
 
   check(): void {
-    this.#source.check();
+    this.#source?.check();
   }
 
   end(): void {
     if (this.#ended) return;
     this.#ended = true;
     this.rows.length = 0;
-    this.#source.release();
+    this.#source?.release();
   }
 
   // One function for all, and no closure: V8 keeps what it has optimized for it.
@@ -86,11 +89,13 @@ export class CursorBatches<Row> implements Batches<Row> {
 /** All rows of a short scan, read at once by the first `read`. */
 export class WholeBatch<Row> implements Batches<Row> {
   rows: readonly Row[] = [];
+  readonly check: () => void;
   readonly #readAll: () => readonly Row[];
   #read = false;
 
-  constructor(readAll: () => readonly Row[]) {
+  constructor(readAll: () => readonly Row[], check: () => void) {
     this.#readAll = readAll;
+    this.check = check;
   }
 
   read(): boolean {
@@ -98,8 +103,6 @@ export class WholeBatch<Row> implements Batches<Row> {
     this.#read = true;
     return this.rows.length > 0;
   }
-
-  check(): void {}
 
   end(): void {
     this.#read = true;
@@ -170,7 +173,8 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
   }
 
   next(): Promise<IteratorResult<Row, undefined>> {
-    if (this.#running === undefined && this.#at < this.#batches.rows.length) {
+    const isTime = nowMs() - this.#turnMs >= SCAN_YIELD_MS;
+    if (!isTime && this.#running === undefined && this.#at < this.#batches.rows.length) {
       try {
         this.#batches.check();
       } catch (error) {
@@ -199,11 +203,12 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
   }
 
   async #step(): Promise<IteratorResult<Row, undefined>> {
+    if (nowMs() - this.#turnMs >= SCAN_YIELD_MS) {
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#turnMs = nowMs();
+      this.#batches.check();
+    }
     if (this.#at === this.#batches.rows.length) {
-      if (nowMs() - this.#turnMs >= SCAN_YIELD_MS) {
-        await new Promise((resolve) => setImmediate(resolve));
-        this.#turnMs = nowMs();
-      }
       this.#at = 0;
       if (!(await this.#read(this.#batches))) return { done: true, value: undefined };
     }
@@ -297,7 +302,11 @@ function skip(tx: EngineTransaction, cursor: Cursor<unknown>): number {
  */
 export const kept = new RowIterator(
   new CursorBatches(
-    { run: (step, argument) => step(undefined as never, argument), check() {}, release() {} },
+    () => ({
+      run: (step, argument) => step(undefined as never, argument),
+      check() {},
+      release() {},
+    }),
     { limit: 0, cursor: () => ({ next: () => false, skip: () => 0 }) },
   ),
 );

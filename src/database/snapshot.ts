@@ -19,6 +19,7 @@ import type {
 import type { TableStore } from "./indexes/table-store.ts";
 import { CursorBatches, countRows, Scan, type ScanSource } from "./scan.ts";
 import type { Table } from "./table.ts";
+import { listOf } from "./transaction.ts";
 
 /** What a snapshot needs of its database. */
 export interface SnapshotHost {
@@ -28,6 +29,7 @@ export interface SnapshotHost {
   tableOf(table: Table): TableStore;
   /** Throws if the database is closed. */
   check(): void;
+  isClosed(): boolean;
   closed(snapshot: Snapshot): void;
 }
 
@@ -58,11 +60,10 @@ export class Snapshot implements Disposable {
   /** The rows of several keys, in their order. */
   getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
     const { rows } = this.#tableStore(table);
-    if (typeof keys !== "object" || typeof keys?.[Symbol.iterator] !== "function") {
-      throw new SituError("SITU_TYPE", `getMany(${table.name}, …) takes a list of keys`);
-    }
     // One by one: the copies of old versions need not all be held at once.
-    return Array.from(keys, (key) => this.#read((tx) => rows.read(tx, key)) as Row | undefined);
+    return listOf(table, keys).map(
+      (key) => this.#read((tx) => rows.read(tx, key)) as Row | undefined,
+    );
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
@@ -76,7 +77,7 @@ export class Snapshot implements Disposable {
     options?: ScanOptions<NoInfer<Ways>>,
   ): Scan<Row> {
     const plan = this.#tableStore(table).plan<Row>("scan", options);
-    return new Scan<Row>(() => new CursorBatches(this.#source(), plan));
+    return new Scan<Row>(() => new CursorBatches(() => this.#source(), plan));
   }
 
   count<Row, Key, Changes, Ways>(
@@ -153,6 +154,7 @@ export class SnapshotSource implements ScanSource {
   }
 
   release(): void {
-    if (this.#owner === undefined) this.#snapshot.release();
+    // Of a closed database the snapshots are released, and the memory is gone.
+    if (this.#owner === undefined && !this.#host.isClosed()) this.#snapshot.release();
   }
 }

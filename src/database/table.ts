@@ -2,6 +2,7 @@
 
 import { SituError } from "../runtime/errors.ts";
 import { MAX_FIELDS, MAX_NAME_BYTES } from "../runtime/limits.ts";
+import { show } from "../runtime/show.ts";
 import type { Field, FieldKind } from "./fields.ts";
 import { definitionsOf, type IndexDefinition, type IndexOptions } from "./indexes/definition.ts";
 
@@ -105,7 +106,7 @@ export function table<
   options: TableOptions<F, K, Ordered, I>,
 ): Table<RowOf<F>, KeyOf<F, K>, ChangesOf<F, K>, WaysOf<F, K, Ordered, I>> {
   const refuse = (why: string): never => {
-    throw new SituError("SITU_SCHEMA", `table ${JSON.stringify(name)}: ${why}`);
+    throw new SituError("SITU_SCHEMA", `table ${show(name)}: ${why}`);
   };
   if (typeof name !== "string" || name === "" || Buffer.byteLength(name) > MAX_NAME_BYTES) {
     refuse(`the name is a text of 1 to ${MAX_NAME_BYTES} bytes`);
@@ -120,14 +121,14 @@ export function table<
   if (key.length === 0) refuse('say which field is the key: { key: "id" }');
   if (new Set(key).size !== key.length) refuse("a key names each field once");
   for (const each of key) {
-    const found = fields[each] ?? refuse(`the key field ${JSON.stringify(each)} does not exist`);
+    const found = fields[each] ?? refuse(`the key field ${show(each)} does not exist`);
     if (!KEY_KINDS.has(found.kind)) refuse(`${found.kind} field ${each} cannot be part of a key`);
   }
   for (const each of Object.keys(options)) {
     if (!KNOWN.includes(each)) refuse(`unknown option ${each}; there are ${KNOWN.join(", ")}`);
   }
   const { ordered = false } = options;
-  if (typeof ordered !== "boolean") refuse(`ordered is true or false, not ${String(ordered)}`);
+  if (typeof ordered !== "boolean") refuse(`ordered is true or false, not ${show(ordered)}`);
   return Object.freeze({
     name,
     fields: Object.freeze({ ...fields }),

@@ -94,7 +94,7 @@ export class Transaction {
     this.#check();
     const plan = this.#stores.tableOf(table).plan<Row>("scan", options);
     const source = new TransactionSource(this, this.#serial, table);
-    return new Scan(() => new CursorBatches(source, plan));
+    return new Scan(() => new CursorBatches(() => source, plan));
   }
 
   /** How many rows `scan` would give. */
@@ -257,7 +257,9 @@ export class Transaction {
 
   /** What was read from a snapshot counts only if the snapshot is still registered. */
   #confirm(): void {
-    if (this.#tx.snapshot !== undefined) this.#tx.snapshot.check();
+    if (this.#tx.snapshot === undefined) return;
+    this.#tx.snapshot.check();
+    this.#tx.forgetReads();
   }
 
   #check(): void {
@@ -308,7 +310,8 @@ class TransactionSource implements ScanSource {
   release(): void {}
 }
 
-function listOf<Key>(table: Table, keys: Iterable<Key>): readonly Key[] {
+/** The keys that `getMany` was given, now, and not when their turn comes. */
+export function listOf<Key>(table: Table, keys: Iterable<Key>): readonly Key[] {
   if (typeof keys === "object" && typeof keys?.[Symbol.iterator] === "function") return [...keys];
   throw new SituError("SITU_TYPE", `getMany(${table.name}, …) takes a list of keys`);
 }

@@ -234,7 +234,7 @@ export class AccessSet {
     if (words * 4 > MAX_ARENA_BYTES) {
       throw new SituError(
         "SITU_TOO_LARGE",
-        `the transaction holds more than ${MAX_ARENA_BYTES / 2} bytes of what it writes, or of old ` +
+        `the transaction holds more than ${MAX_ARENA_BYTES} bytes of what it writes, or of old ` +
           `versions: split it into smaller ones`,
       );
     }

@@ -95,6 +95,8 @@ export class Transaction {
   snapshot: Snapshot | undefined;
   /** With a snapshot: whether the running operation only reads. */
   readsOnly = true;
+  /** With a snapshot: whether anything was read in order to change something. */
+  #depends = false;
   /** From the second attempt on: which keys touched which entries, for the final error. */
   trace: { table: string; key: unknown; from: number; to: number }[] | undefined;
 
@@ -110,6 +112,7 @@ export class Transaction {
   clear(): void {
     if (this.allocated) returnCells(this.set, this.executor.slabs);
     this.set.clear();
+    this.#depends = false;
     this.views = this.set.arena;
     this.metLock = 0;
     this.metEntry = -1;
@@ -178,6 +181,16 @@ export class Transaction {
     return this.#openAt(this.snapshot, region, word, false);
   }
 
+  /**
+   * Between two operations of a transaction that reads from a snapshot: as long as it has changed
+   * nothing, all that it has opened can be opened again, and a long one would hold too much.
+   */
+  forgetReads(): void {
+    if (this.set.writes > 0 || this.#depends) return;
+    this.set.clear();
+    if (this.trace !== undefined) this.trace.length = 0;
+  }
+
   /** An opened object was read and is not needed again: the copy of an old version can go. */
   doneWith(entry: number): void {
     if ((this.set.words[entry + KIND] & OLD) !== 0) this.set.dropCopy(entry);
@@ -226,6 +239,7 @@ export class Transaction {
     if (this.readsOnly || (words[entry + KIND] & WRITE) !== 0) return;
     if ((words[entry + KIND] & OLD) !== 0 || this.#isTooNew(snapshot, entry)) this.conflict(entry);
     words[entry + KIND] |= READ;
+    this.#depends = true;
   }
 
   /** The incarnation word of an opened object, as of its version. */

@@ -2,6 +2,7 @@
 
 import type { Address } from "../../memory/address.ts";
 import { MAX_INDEXES, MAX_NAME_BYTES } from "../../runtime/limits.ts";
+import { show } from "../../runtime/show.ts";
 import type { FieldKind } from "../fields.ts";
 import type { Fields } from "../table.ts";
 
@@ -94,13 +95,13 @@ function definitionOf(
   if (!Array.isArray(on) || on.length === 0) refuse('say which fields: { on: ["field"] }');
   for (const each of on) {
     const found = Object.hasOwn(fields, each) ? fields[each] : undefined;
-    if (found === undefined) refuse(`the field ${JSON.stringify(each)} does not exist`);
+    if (found === undefined) refuse(`the field ${show(each)} does not exist`);
     else if (!keyKinds.has(found.kind)) refuse(`${found.kind} field ${each} cannot be indexed`);
   }
   if (new Set(on).size !== on.length) refuse("it names each field once");
-  if (typeof unique !== "boolean") refuse(`unique is true or false, not ${String(unique)}`);
+  if (typeof unique !== "boolean") refuse(`unique is true or false, not ${show(unique)}`);
   if (kind !== "ordered" && kind !== "hash") {
-    refuse(`kind is "ordered" or "hash", not ${JSON.stringify(kind)}`);
+    refuse(`kind is "ordered" or "hash", not ${show(kind)}`);
   }
   return Object.freeze({ name, on: Object.freeze([...on]), unique, kind });
 }

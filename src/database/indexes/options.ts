@@ -1,6 +1,7 @@
 /** What `get`, `scan` and `count` take beside the table: their types, and the checks of them. */
 
 import { SituError } from "../../runtime/errors.ts";
+import { show } from "../../runtime/show.ts";
 import type { Way } from "../table.ts";
 
 /** The first one to all of the values of a composite key, as types. */
@@ -126,10 +127,10 @@ export function checkedScan(
   checkNames(what, options, call === "scan" ? SCAN : COUNT);
   const { index, reverse = false, limit = Number.POSITIVE_INFINITY } = options as AnyScanOptions;
   if (typeof reverse !== "boolean") {
-    refuse(`${what}: reverse is true or false, not ${String(reverse)}`);
+    refuse(`${what}: reverse is true or false, not ${show(reverse)}`);
   }
   if (limit !== Number.POSITIVE_INFINITY && !(Number.isSafeInteger(limit) && limit >= 0)) {
-    refuse(`${what}: limit is a whole number from 0 on, not ${String(limit)}`);
+    refuse(`${what}: limit is a whole number from 0 on, not ${show(limit)}`);
   }
   const bounds = options as Bounds<unknown>;
   const given = BOUNDS.filter((name) => bounds[name] !== undefined);

@@ -52,12 +52,13 @@ export function structuresOf(
   definition: IndexDefinition,
 ): Structure<Values, unknown>[] {
   const { on, unique, kind } = definition;
-  const name = `${table.name}/${definition.name}`;
+  // Only for messages: what is wrong with a value is said under the name of the index.
+  const name = `${table.name}.${definition.name}`;
   const rest = table.key.filter((field) => !on.includes(field));
   const fields = pick(table.fields, [...on, ...rest]);
-  const hidden = (part: string, more: Fields, key: readonly string[]): Structure<Values, unknown> =>
+  const hidden = (more: Fields, key: readonly string[]): Structure<Values, unknown> =>
     new Structure({
-      name: name + part,
+      name,
       fields: { ...fields, ...more },
       key,
       singleKey: key.length === 1,
@@ -65,17 +66,16 @@ export function structuresOf(
       indexes: [],
       ordinal: -1,
     });
-  if (unique) return [hidden("", {}, on)];
-  if (kind === "ordered") return [hidden("", {}, [...on, ...rest])];
+  if (unique) return [hidden({}, on)];
+  if (kind === "ordered") return [hidden({}, [...on, ...rest])];
   const position = { [positionName(table)]: { kind: "u32", max: undefined } } as const;
   return [
     new Structure({
-      ...hidden("", {}, on).table,
-      name: `${name}/counts`,
+      ...hidden({}, on).table,
       fields: { ...pick(table.fields, on), ...position },
     }),
-    hidden("/entries", position, [...on, positionName(table)]),
-    hidden("/places", position, [...on, ...rest]),
+    hidden(position, [...on, positionName(table)]),
+    hidden(position, [...on, ...rest]),
   ];
 }
 

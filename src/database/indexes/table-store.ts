@@ -7,6 +7,7 @@ import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { show } from "../../runtime/show.ts";
 import type { KeyRange, Store } from "../../stores/store.ts";
 import type { ScanPlan } from "../scan.ts";
 import type { Table } from "../table.ts";
@@ -146,7 +147,7 @@ export class TableStore {
     const names = [...this.#named.keys()];
     throw new SituError(
       "SITU_UNKNOWN_INDEX",
-      `table ${this.table.name} has no index ${JSON.stringify(name)} here; ` +
+      `table ${this.table.name} has no index ${show(name)} here; ` +
         (names.length === 0 ? "it has none" : `it has ${names.join(", ")}`),
     );
   }

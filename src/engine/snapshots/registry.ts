@@ -99,6 +99,16 @@ export class Registry {
 
   /** Takes a free entry, not yet seen by anybody; `claimed` is its state then. */
   claim(slot: number, lifeMs: number): number {
+    let index = this.#tryClaim(slot, lifeMs);
+    if (index < 0 && this.releaseExpired() > 0) index = this.#tryClaim(slot, lifeMs);
+    if (index >= 0) return index;
+    throw new SituError(
+      "SITU_FULL",
+      `all ${MAX_SNAPSHOTS} snapshots that a store may have are open: close some`,
+    );
+  }
+
+  #tryClaim(slot: number, lifeMs: number): number {
     for (let index = 0; index < MAX_SNAPSHOTS; index++) {
       const at = this.#control.snapshotAt(index);
       const state = Atomics.load(this.#i32, at + STATE);
@@ -111,10 +121,7 @@ export class Registry {
       this.claimed = claimed;
       return index;
     }
-    throw new SituError(
-      "SITU_FULL",
-      `all ${MAX_SNAPSHOTS} snapshots that a store may have are open: close some`,
-    );
+    return -1;
   }
 
   /**

@@ -15,6 +15,9 @@ import type { Search } from "./search.ts";
 const NO_BOUND = new Int32Array(0);
 /** A call that has this many rows returns, in the middle of its range. */
 const ENOUGH_ROWS = 256;
+/** The same for rows that are objects, which may be large: about so many bytes. */
+const ENOUGH_BYTES = 256 * 1024;
+const FIRST_OBJECTS = 16;
 
 export class TreeCursor<Row, Key> implements Cursor<Row> {
   readonly #codec: OrderedCodec<Row, Key>;
@@ -37,6 +40,9 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
   #from = 0;
   #to = 0;
   #pointers = new Int32Array(0);
+  /** How many row objects to read in one call, by what the last ones were like. */
+  #enough: number;
+  #words = 0;
 
   constructor(
     codec: OrderedCodec<Row, Key>,
@@ -51,6 +57,7 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
     this.#search = search;
     this.#range = range;
     this.#reverse = reverse;
+    this.#enough = this.#inline ? ENOUGH_ROWS : FIRST_OBJECTS;
     const { from, to } = range;
     // Short ones lie in V8's own heap, which is quicker to make and to forget.
     const most = (codec.orderedWords || MAX_KEY_WORDS) + 1;
@@ -76,9 +83,12 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
     let count = 0;
     // The leaf before is still open, and its parent known.
     let follows = false;
-    while (!done && count < most && count < ENOUGH_ROWS) {
+    const enough = Math.min(most, this.#enough);
+    this.#words = 0;
+    while (!done && count < enough) {
       const leaf = this.#openLeaf(tx, bound, words, follows);
-      const cut = this.#cut(tx, most - count);
+      // Rows in their leaf come with it; objects are read one by one.
+      const cut = this.#cut(tx, (this.#inline ? most : enough) - count);
       const read = this.#inline
         ? this.#readInline(tx, leaf, rows, count)
         : this.#readObjects(tx, leaf, rows, count);
@@ -86,6 +96,7 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
         follows = false;
         continue;
       }
+      tx.doneWith(leaf);
       follows = !this.#reverse;
       count += this.#to - this.#from;
       done = this.#last && !cut;
@@ -96,6 +107,10 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
     }
     if (rows.length !== count) rows.length = count;
     this.#moveTo(bound, words, done);
+    if (this.#words > 0) {
+      const perRow = (4 * this.#words) / count;
+      this.#enough = Math.max(1, Math.min(ENOUGH_ROWS, Math.floor(ENOUGH_BYTES / perRow)));
+    }
     return count > 0;
   }
 
@@ -111,6 +126,7 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
         follows = false;
         continue;
       }
+      tx.doneWith(leaf);
       follows = !this.#reverse;
       count += this.#to - this.#from;
       done = this.#last;
@@ -231,6 +247,7 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
         tx.conflict(leaf);
       }
       rows[before + i] = search.row!;
+      this.#words += search.rowWords;
     }
     return true;
   }

@@ -45,6 +45,11 @@ export class Search<Row, Key> {
   /** The row, if it was asked for. */
   row: Row | undefined;
 
+  /** Words of the row object that was read last. */
+  get rowWords(): number {
+    return this.#row.words;
+  }
+
   constructor(codec: OrderedCodec<Row, Key>, geometry: Geometry, root: Address) {
     this.#codec = codec;
     this.#leafNodes = geometry.leaf;

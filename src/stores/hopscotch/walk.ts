@@ -1,8 +1,8 @@
 /**
- * A walk over all rows, shard by shard and home by home. A row is met at its home, wherever it
- * has been displaced to, so that a transaction that changes the table while it walks meets no row
- * twice. Shards are visited in the order of their hash bits read backwards: a split then puts the
- * new shard right behind the old one, and the walk's place stays a place.
+ * A walk over all rows, one shard at a time. Shards are visited in the order of their hash bits
+ * read backwards: a split then puts the new shard right behind the old one, and the walk's place
+ * stays a place. The rows of a shard are read at once and handed out as they are asked for, so that
+ * a transaction that changes the table while it walks meets no row twice, and misses none.
  */
 
 import type { Transaction } from "../../engine/transaction.ts";
@@ -21,8 +21,9 @@ import {
   BLOCK_TAGS,
   BUCKET_ROWS,
   BUCKET_TAGS,
+  DEPTH,
   type Geometry,
-  homeOf,
+  OVERFLOW,
 } from "./layout.ts";
 import type { Placement } from "./placement.ts";
 
@@ -35,15 +36,14 @@ export class Walk<Row, Key> implements Cursor<Row> {
   readonly #codec: RowCodec<Row, Key>;
   readonly #placement: Placement;
   readonly #row = new RowPlace();
-  /** The shards to visit now: those whose bits, read backwards, lie in [start, start + size). */
-  #start = 0;
-  #size = 0;
-  /** The home to go on with, and how many of its rows were given out already. */
-  #home = 0;
+  /** The shard to read next: its bits, read backwards. */
+  #place = 0;
+  /** Rows of the shard that was read last, and how many of them were handed out. */
+  #rows: Row[] = [];
   #given = 0;
-  /** Rows of the running step: counted, and kept only if somebody wants them. */
+  /** The rows of the shard that is being read: counted, and kept if somebody wants them. */
   #count = 0;
-  #rows: Row[] | undefined;
+  #kept: Row[] | undefined;
 
   constructor(
     directory: Directory,
@@ -59,113 +59,94 @@ export class Walk<Row, Key> implements Cursor<Row> {
 
   next(tx: Transaction, rows: Row[], most: number): boolean {
     rows.length = 0;
-    this.#rows = rows;
-    while (rows.length === 0 && this.#start < END && most > 0) this.#step(tx, most);
+    while (this.#given === this.#rows.length && this.#place < END) {
+      const kept: Row[] = [];
+      this.#readShard(tx, kept);
+      this.#rows = kept;
+      this.#given = 0;
+    }
+    const end = Math.min(this.#rows.length, this.#given + most);
+    while (this.#given < end) rows.push(this.#rows[this.#given++]);
     return rows.length > 0;
   }
 
   skip(tx: Transaction): number {
-    this.#rows = undefined;
+    let count = this.#rows.length - this.#given;
+    this.#given = this.#rows.length;
+    while (count === 0 && this.#place < END) {
+      this.#readShard(tx, undefined);
+      count = this.#count;
+    }
+    return count;
+  }
+
+  #readShard(tx: Transaction, kept: Row[] | undefined): void {
     this.#count = 0;
-    while (this.#count === 0 && this.#start < END) this.#step(tx, Number.POSITIVE_INFINITY);
-    return this.#count;
-  }
-
-  /** The rest of the shards at this place, or less if `most` rows are there. */
-  #step(tx: Transaction, most: number): void {
-    this.#count = 0;
-    if (this.#rows !== undefined) this.#rows.length = 0;
-    const first = END >>> this.#locate(tx, this.#start);
-    const size = this.#size || first;
-    // One shard, unless this transaction has split it since the walk got here.
-    const whole = first === size;
-    for (let home = this.#home; home < SHARD_BUCKETS; home++) {
-      const before = home === this.#home ? this.#given : 0;
-      const count = this.#count;
-      if (whole) this.#gatherHome(tx, home, before);
-      else this.#gatherFromAll(tx, home, size, before);
-      if (this.#count < most) continue;
-      const more = this.#count - most;
-      if (this.#rows !== undefined) this.#rows.length = most;
-      this.#given = before + this.#count - count - more;
-      this.#home = home;
-      this.#size = size;
-      return;
+    this.#kept = kept;
+    const directory = this.#directory;
+    directory.locate(tx, backwards(this.#place));
+    const { base, depth } = directory;
+    const region = directory.region!;
+    // One bucket more than there are homes: the last one is a neighbour only.
+    for (let bucket = 0; bucket <= SHARD_BUCKETS; bucket++) {
+      this.#readBucket(tx, region, base + bucket * this.#geometry.stride, depth);
     }
-    this.#start += size;
-    this.#size = 0;
-    this.#home = 0;
-    this.#given = 0;
+    this.#place += END >>> depth;
   }
 
-  #gatherFromAll(tx: Transaction, home: number, size: number, before: number): void {
-    let passOver = before;
-    for (let place = this.#start; place < this.#start + size; ) {
-      const depth = this.#locate(tx, place);
-      passOver -= this.#gatherHome(tx, home, passOver);
-      place += END >>> depth;
-    }
-  }
-
-  #locate(tx: Transaction, place: number): number {
-    this.#directory.locate(tx, backwards(place));
-    return this.#directory.depth;
-  }
-
-  /** The rows of one home but for the first ones, which were given out; says how many those are. */
-  #gatherHome(tx: Transaction, home: number, passOver: number): number {
-    const { stride } = this.#geometry;
-    const first = this.#count;
-    const region = this.#directory.region!;
-    const word = this.#directory.base + home * stride;
-    const bucket = this.#gather(tx, region, word, home, BUCKET_TAGS, BUCKET_ROWS, BUCKET_SLOTS);
-    this.#gather(tx, region, word + stride, home, BUCKET_TAGS, BUCKET_ROWS, BUCKET_SLOTS);
-    for (const block of this.#placement.chainOf(tx, bucket)) {
-      const { set } = tx;
-      const at = set.wordOf(block);
-      this.#gather(tx, set.regionOf(block), at, home, BLOCK_TAGS, BLOCK_ROWS, OVERFLOW_SLOTS);
-    }
-    const passed = Math.min(passOver, this.#count - first);
-    if (passed > 0) this.#rows?.splice(first, passed);
-    this.#count -= passed;
-    return passed;
-  }
-
-  /** The pairs of one bucket or block that are at home in `home`. */
-  #gather(
-    tx: Transaction,
-    region: Region,
-    word: number,
-    home: number,
-    tagsAt: number,
-    rowsAt: number,
-    slots: number,
-  ): number {
-    const { slotWords, inline } = this.#geometry;
+  #readBucket(tx: Transaction, region: Region, word: number, depth: number): void {
     const first = this.#count;
     for (;;) {
       const entry = tx.open(region, word);
-      const { views, at } = tx;
-      for (let slot = 0; slot < slots; slot++) {
-        const tag = views.i32[at + tagsAt + slot];
-        if (tag === 0 || homeOf(tag) !== home) continue;
-        this.#count++;
-        if (this.#rows === undefined) continue;
-        const rowAt = at + rowsAt + slot * slotWords;
-        if (inline) this.#rows.push(this.#codec.decode(views, rowAt, slotWords));
-        else this.#rows.push(this.#rowBehind(tx, entry, region, word, rowAt - at));
+      const itsDepth = tx.views.i32[tx.at + DEPTH];
+      const isChained = tx.views.i32[tx.at + OVERFLOW] !== 0;
+      this.#gather(tx, entry, BUCKET_TAGS, BUCKET_ROWS, BUCKET_SLOTS);
+      if (!tx.settle(entry)) {
+        this.#takeBack(first);
+        continue;
       }
-      if (tx.settle(entry)) {
-        tx.depend(entry);
-        return entry;
-      }
-      this.#count = first;
-      if (this.#rows !== undefined) this.#rows.length = first;
+      // Split since its head was looked at: half of its rows are in a shard that would be passed.
+      if (itsDepth !== depth) tx.conflict(entry);
+      tx.depend(entry);
+      if (isChained) this.#readChain(tx, entry);
+      tx.doneWith(entry);
+      return;
     }
   }
 
-  #rowBehind(tx: Transaction, holder: number, region: Region, word: number, slotAt: number): Row {
-    tx.open(region, word);
+  #readChain(tx: Transaction, bucket: number): void {
+    const blocks = this.#placement.chainOf(tx, bucket);
+    // The last one first: its copy, if it has one, is the last in the arena.
+    for (let i = blocks.length - 1; i >= 0; i--) {
+      const block = blocks[i];
+      tx.open(tx.set.regionOf(block), tx.set.wordOf(block));
+      this.#gather(tx, block, BLOCK_TAGS, BLOCK_ROWS, OVERFLOW_SLOTS);
+      if (!tx.settle(block)) tx.conflict(block);
+      tx.doneWith(block);
+    }
+  }
+
+  #takeBack(count: number): void {
+    this.#count = count;
+    if (this.#kept !== undefined) this.#kept.length = count;
+  }
+
+  /** The rows of the bucket or block that was opened last. */
+  #gather(tx: Transaction, entry: number, tagsAt: number, rowsAt: number, slots: number): void {
+    const { slotWords, inline } = this.#geometry;
+    const { views, at } = tx;
+    for (let slot = 0; slot < slots; slot++) {
+      if (views.i32[at + tagsAt + slot] === 0) continue;
+      this.#count++;
+      if (this.#kept === undefined) continue;
+      const slotAt = rowsAt + slot * slotWords;
+      if (inline) this.#kept.push(this.#codec.decode(views, at + slotAt, slotWords));
+      else this.#kept.push(this.#rowBehind(tx, entry, slotAt));
+    }
+  }
+
+  #rowBehind(tx: Transaction, holder: number, slotAt: number): Row {
+    tx.open(tx.set.regionOf(holder), tx.set.wordOf(holder));
     const pointer = tx.at + slotAt;
     const { i32 } = tx.views;
     const regionId = i32[pointer] - 1;
