@@ -10,7 +10,7 @@ import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
 import { AssertionError } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
-import { MAX_TIMEOUT_MS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
+import { MAX_SNAPSHOTS, MAX_TIMEOUT_MS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
@@ -163,6 +163,7 @@ export class Database implements Stores {
     this.#check();
     const taken = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#timeoutMs);
     const snapshot = new Snapshot(this.#snapshotHost, taken);
+    if (this.#snapshots.size >= MAX_SNAPSHOTS) this.#forgetReleased();
     this.#snapshots.add(snapshot);
     this.#upkeep.lookAfterVersions();
     return snapshot;
@@ -240,7 +241,7 @@ export class Database implements Stores {
   async #close(): Promise<void> {
     this.#closed = true;
     this.#upkeep.stop();
-    for (const snapshot of this.#snapshots) snapshot.close();
+    for (const snapshot of this.#snapshots) snapshot.release();
     await Promise.allSettled(this.#running);
     this.#executor.close();
   }
@@ -310,6 +311,13 @@ export class Database implements Stores {
     const store = this.tableOf(table);
     const read = (tx: EngineTransaction) => store.lookup(tx, key, options);
     return runReadOnly(this.#executor, this.#reader, read, undefined) as Row | undefined;
+  }
+
+  /** Snapshots that nobody closes, but that the store has released by now. */
+  #forgetReleased(): void {
+    for (const snapshot of this.#snapshots) {
+      if (snapshot.isReleased) this.#snapshots.delete(snapshot);
+    }
   }
 
   /** What a scan outside of transactions reads through: a snapshot of its own. */

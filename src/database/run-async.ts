@@ -74,9 +74,15 @@ export class AsyncRunner {
         throwIfFatal(executor, tx);
         if (tx.exhausted) {
           tx.clear();
+          // Of no use any more, and perhaps what keeps the memory that is missing.
+          releaseSnapshot(tx);
           executor.leave(entered);
-          const reclaimed = executor.reclaim(tx.exhaustedClass);
-          entered = executor.enter();
+          let reclaimed = false;
+          try {
+            reclaimed = executor.reclaim(tx.exhaustedClass);
+          } finally {
+            entered = executor.enter();
+          }
           if (!reclaimed) throw storeFull(executor, tx);
         }
         expiry.check();

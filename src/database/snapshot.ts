@@ -96,8 +96,20 @@ export class Snapshot implements Disposable {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#snapshot.release();
+    // Of a closed database the snapshots are released, and the memory is gone.
+    if (!this.#host.isClosed()) this.release();
     this.#host.closed(this);
+  }
+
+  /** For the database, which may be closing. */
+  release(): void {
+    this.#closed = true;
+    this.#snapshot.release();
+  }
+
+  /** For the database: whether the store has released it already, because of its age or for room. */
+  get isReleased(): boolean {
+    return !this.#snapshot.isRegistered;
   }
 
   [Symbol.dispose](): void {
@@ -142,7 +154,8 @@ export class SnapshotSource implements ScanSource {
   }
 
   run<A, T>(step: (tx: EngineTransaction, argument: A) => T, argument: A): T {
-    this.check();
+    this.#host.check();
+    this.#owner?.check();
     const { executor, reader } = this.#host;
     return readAtSnapshot(executor, reader, this.#snapshot, step, argument);
   }
@@ -154,7 +167,6 @@ export class SnapshotSource implements ScanSource {
   }
 
   release(): void {
-    // Of a closed database the snapshots are released, and the memory is gone.
     if (this.#owner === undefined && !this.#host.isClosed()) this.#snapshot.release();
   }
 }

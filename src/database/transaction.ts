@@ -48,8 +48,6 @@ export class Transaction {
   #timeoutMs = 0;
   #deadlineMs = 0;
   #ended: SituError | undefined;
-  /** Numbers the transactions that this object has served: a scan belongs to one of them. */
-  #serial = 0;
 
   constructor(stores: Stores, tx: EngineTransaction) {
     this.#stores = stores;
@@ -93,7 +91,7 @@ export class Transaction {
   ): Scan<Row> {
     this.#check();
     const plan = this.#stores.tableOf(table).plan<Row>("scan", options);
-    const source = new TransactionSource(this, this.#serial, table);
+    const source = new TransactionSource(this, this.#tx.lives, table);
     return new Scan(() => new CursorBatches(() => source, plan));
   }
 
@@ -104,7 +102,7 @@ export class Transaction {
   ): number {
     this.#check();
     const plan = this.#stores.tableOf(table).plan<Row>("count", options);
-    return countRows(new TransactionSource(this, this.#serial, table), plan);
+    return countRows(new TransactionSource(this, this.#tx.lives, table), plan);
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
@@ -198,7 +196,6 @@ export class Transaction {
     this.#timeoutMs = timeoutMs;
     this.#deadlineMs = 0;
     this.#ended = undefined;
-    this.#serial++;
   }
 
   /** For the retry loop: no further operation is possible. */
@@ -231,14 +228,14 @@ export class Transaction {
     return row as Row | undefined;
   }
 
-  /** For scans: a step of one that began in the transaction with this serial number. */
+  /** For scans: a step of one that began in this life of the transaction: an attempt is one. */
   runStep<A, T>(
-    serial: number,
+    life: number,
     table: Table,
     step: (tx: EngineTransaction, argument: A) => T,
     argument: A,
   ): T {
-    this.checkScan(serial);
+    this.checkScan(life);
     this.#check();
     this.#tx.subject = table.name;
     this.#tx.readsOnly = true;
@@ -250,8 +247,8 @@ export class Transaction {
   }
 
   /** For scans: fails if their transaction has ended. */
-  checkScan(serial: number): void {
-    if (serial !== this.#serial) throw ENDED;
+  checkScan(life: number): void {
+    if (life !== this.#tx.lives) throw ENDED;
     if (this.#ended !== undefined) throw this.#ended;
   }
 
@@ -290,21 +287,21 @@ export class Transaction {
 /** What a scan reads through, until its transaction ends. */
 class TransactionSource implements ScanSource {
   readonly #tx: Transaction;
-  readonly #serial: number;
+  readonly #life: number;
   readonly #table: Table;
 
-  constructor(tx: Transaction, serial: number, table: Table) {
+  constructor(tx: Transaction, life: number, table: Table) {
     this.#tx = tx;
-    this.#serial = serial;
+    this.#life = life;
     this.#table = table;
   }
 
   run<A, T>(step: (tx: EngineTransaction, argument: A) => T, argument: A): T {
-    return this.#tx.runStep(this.#serial, this.#table, step, argument);
+    return this.#tx.runStep(this.#life, this.#table, step, argument);
   }
 
   check(): void {
-    this.#tx.checkScan(this.#serial);
+    this.#tx.checkScan(this.#life);
   }
 
   release(): void {}

@@ -48,6 +48,8 @@ export function runSync<A, T>(
       if (attempt === 1) executor.backoff.begin(timeoutMs);
       if (tx.exhausted) {
         tx.clear();
+        // Of no use any more, and perhaps what keeps the memory that is missing.
+        if (snapshotMs > 0) releaseSnapshot(tx);
         executor.leave();
         try {
           if (++reclaims > RECLAIM_ATTEMPTS || !executor.reclaim(tx.exhaustedClass))

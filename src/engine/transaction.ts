@@ -82,6 +82,8 @@ export class Transaction {
   /** No memory was left for this attempt, in this size class. */
   exhausted = false;
   exhaustedClass = 0;
+  /** Counts the attempts and transactions that this object has served. */
+  lives = 0;
   /** Past the commit point, whatever is thrown after it. */
   committed = false;
   /** An operation failed half-way: its error ends the transaction, even if the body swallowed it. */
@@ -112,6 +114,7 @@ export class Transaction {
   clear(): void {
     if (this.allocated) returnCells(this.set, this.executor.slabs);
     this.set.clear();
+    this.lives++;
     this.#depends = false;
     this.views = this.set.arena;
     this.metLock = 0;

@@ -135,8 +135,8 @@ export class Lookup<Row, Key> {
       const child = nodes.upperBound(i32, at, key, words) - 1;
       const pointer = at + nodes.payloadAt(Math.max(child, 0));
       const next = this.#memory.regions[i32[pointer] - 1];
-      if (next === undefined) return false;
       word = i32[pointer + 1];
+      if (next === undefined || word >>> 0 >= next.i32.length) return false;
       region = next;
       expected = level - 1;
     }
@@ -146,8 +146,8 @@ export class Lookup<Row, Key> {
   /** Follows the pointer of a leaf to a row object. */
   #lookBehind(leaf: Int32Array, pointer: number): unknown {
     const region = this.#memory.regions[leaf[pointer] - 1];
-    if (region === undefined) return UNSURE;
     const word = leaf[pointer + 1];
+    if (region === undefined || word >>> 0 >= region.i32.length) return UNSURE;
     const { i32 } = region;
     loadAcquire(i32, word + LOCK);
     const high = i32[word + VERSION_HIGH];

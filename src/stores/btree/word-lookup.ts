@@ -86,6 +86,7 @@ export class WordLookup<Row, Key> {
       region = this.#regions[i32[pointer] - 1];
       if (region === undefined) return UNSURE;
       word = i32[pointer + 1];
+      if (word >>> 0 >= region.i32.length) return UNSURE;
       expected = level - 1;
       const distance = expected === 0 ? wanted - i32[key] : NOWHERE;
       this.touched = this.#leaf.touch(region.i32, word + HEADER_WORDS, distance);
