@@ -10,7 +10,7 @@ import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
 import { AssertionError } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
-import { MAX_SNAPSHOTS, MAX_TIMEOUT_MS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
+import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
@@ -24,7 +24,7 @@ import type {
   UniqueName,
 } from "./indexes/options.ts";
 import type { TableStore } from "./indexes/table-store.ts";
-import { isDuration, type Settings } from "./options.ts";
+import { isDuration, notADuration, type Settings } from "./options.ts";
 import { AsyncRunner, isInsideTransaction } from "./run-async.ts";
 import {
   CursorBatches,
@@ -368,10 +368,7 @@ export class Database implements Stores {
   #timeoutOf(options: TransactSyncOptions): number {
     const { timeoutMs = this.#timeoutMs } = options;
     if (isDuration(timeoutMs)) return timeoutMs;
-    throw new SituError(
-      "SITU_CONFIG",
-      `timeoutMs is a number up to ${MAX_TIMEOUT_MS}, not ${show(timeoutMs)}`,
-    );
+    throw new SituError("SITU_CONFIG", notADuration("timeoutMs", timeoutMs));
   }
 
   #snapshotMsOf({ isolation = "strict-serializable" }: TransactSyncOptions): number {

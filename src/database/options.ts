@@ -93,9 +93,9 @@ export function settingsOf(options: OpenOptions): Settings {
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) refuse(`two tables are called ${twice}`);
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
-  if (!isDuration(timeoutMs)) refuse(`timeoutMs cannot be ${show(timeoutMs)}`);
+  if (!isDuration(timeoutMs)) refuse(notADuration("timeoutMs", timeoutMs));
   const { maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS } = options;
-  if (!isDuration(maxSnapshotMs)) refuse(`maxSnapshotMs cannot be ${show(maxSnapshotMs)}`);
+  if (!isDuration(maxSnapshotMs)) refuse(notADuration("maxSnapshotMs", maxSnapshotMs));
   const memoryBytes = memoryBytesOf(options.memoryBytes ?? DEFAULT_MEMORY_BYTES);
   return {
     path: resolve(options.path),
@@ -110,6 +110,10 @@ export function settingsOf(options: OpenOptions): Settings {
   };
 }
 
+export function notADuration(name: string, value: unknown): string {
+  return `${name} is a number of milliseconds, above 0 and up to ${MAX_TIMEOUT_MS}, not ${show(value)}`;
+}
+
 export function isDuration(ms: unknown): ms is number {
   return typeof ms === "number" && ms > 0 && ms <= MAX_TIMEOUT_MS;
 }
@@ -117,7 +121,7 @@ export function isDuration(ms: unknown): ms is number {
 function memoryBytesOf(bytes: number): number {
   const most = MAX_REGIONS * REGION_BYTES;
   if (!Number.isSafeInteger(bytes) || bytes < MIN_MEMORY_BYTES || bytes > most) {
-    refuse(`memoryBytes is a whole number from ${MIN_MEMORY_BYTES} to ${most}, not ${bytes}`);
+    refuse(`memoryBytes is a whole number from ${MIN_MEMORY_BYTES} to ${most}, not ${show(bytes)}`);
   }
   const grain = UNIT_BYTES * MAX_BLOCK_UNITS;
   return Math.ceil(bytes / grain) * grain;
@@ -127,7 +131,7 @@ function versionBytesOf(bytes: number | undefined, memoryBytes: number): number 
   const most = MAX_OVERFLOW_CHUNKS * OVERFLOW_CHUNK_BYTES;
   if (bytes === undefined) return Math.min(memoryBytes / 4, most);
   if (Number.isSafeInteger(bytes) && bytes >= 1 && bytes <= most) return bytes;
-  return refuse(`versionBytes is a whole number from 1 to ${most}, not ${bytes}`);
+  return refuse(`versionBytes is a whole number from 1 to ${most}, not ${show(bytes)}`);
 }
 
 function sharingOf(wanted: OpenOptions["sharing"]): "processes" | "threads" {

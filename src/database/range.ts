@@ -76,9 +76,9 @@ export function rangeOf(
   if (bounds.lte !== undefined) below(next(keyOf("lte")));
   if (bounds.lt !== undefined) below(keyOf("lt"));
   if (bounds.prefix !== undefined) {
-    const key = keyOf("prefix");
-    notBelow(key);
-    below(single ? afterPrefix(what, fields[0], bounds.prefix) : next(key));
+    notBelow(keyOf("prefix"));
+    const values = single ? [bounds.prefix] : (bounds.prefix as readonly unknown[]);
+    below(afterBeginning(what, fields, values));
   }
   return isEmpty || (from !== undefined && to !== undefined && compare(from, to) >= 0)
     ? NOTHING
@@ -172,6 +172,27 @@ function order(top: number, field: Field<unknown>, value: unknown, where: string
       ordered[top] = Number(value);
       return top + 1;
   }
+}
+
+/** The first key behind all that have these values, of which the last, if a text, is a beginning. */
+function afterBeginning(
+  what: string,
+  fields: readonly KeyField[],
+  values: readonly unknown[],
+): Int32Array | undefined {
+  const last = values.length - 1;
+  const { kind } = fields[last].field;
+  if (kind !== "str" && kind !== "bytes") {
+    return next(orderedBound(what, "prefix", fields, false, values));
+  }
+  const after = afterPrefix(what, fields[last], values[last]);
+  if (last === 0) return after;
+  const before = orderedBound(what, "prefix", fields, false, values.slice(0, last));
+  if (after === undefined) return next(before);
+  const both = new Int32Array(before.length + after.length);
+  both.set(before);
+  both.set(after, before.length);
+  return both;
 }
 
 /**

@@ -17,7 +17,7 @@ import {
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { lockOwner } from "../memory/object.ts";
 import { nowMs, sleep } from "../runtime/clock.ts";
-import { SituError, TimeoutError } from "../runtime/errors.ts";
+import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
 import { MAX_ATTEMPTS } from "../runtime/limits.ts";
 import { AsyncTransaction } from "./async-transaction.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
@@ -69,7 +69,7 @@ export class AsyncRunner {
     let entered = executor.enter();
     try {
       for (let attempt = 1; ; attempt++) {
-        const outcome = await this.#attempt(body, tx, limits, expiry);
+        const outcome = await this.#attempt(body, tx, limits, expiry, attempt);
         if (outcome.done) return outcome.result;
         throwIfFatal(executor, tx);
         if (tx.exhausted) {
@@ -109,6 +109,7 @@ export class AsyncRunner {
     tx: EngineTransaction,
     { timeoutMs, snapshotMs }: AsyncLimits,
     expiry: Expiry,
+    attempt: number,
   ): Promise<{ done: true; result: T } | { done: false }> {
     tx.clear();
     if (snapshotMs > 0) limitToSnapshot(this.#executor, tx, snapshotMs);
@@ -127,6 +128,8 @@ export class AsyncRunner {
     } catch (error) {
       if (expiry.isCause(error)) {
         why = error as SituError;
+        // The body of the first attempt was too slow; later ones would not have been needed.
+        if (attempt > 1 && error instanceof TimeoutError) throw metOthers(timeoutMs, attempt);
         throw error;
       }
       if (isCallersOwn(this.#executor, tx)) throw error;
@@ -193,6 +196,15 @@ class Expiry {
 function tooSlow(timeoutMs: number): TimeoutError {
   return new TimeoutError(
     `the body of the transaction did not end within ${timeoutMs} ms; nothing was committed`,
+  );
+}
+
+function metOthers(timeoutMs: number, attempts: number): ConflictError {
+  return new ConflictError(
+    `the body of the transaction was run ${attempts} times within ${timeoutMs} ms, because other ` +
+      `transactions kept changing what it read; nothing was committed. Try again later, or make ` +
+      `it shorter`,
+    [],
   );
 }
 

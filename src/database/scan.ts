@@ -5,6 +5,7 @@
 
 import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { nowMs } from "../runtime/clock.ts";
+import { SituError } from "../runtime/errors.ts";
 import { SCAN_BATCH_ROWS, SCAN_YIELD_MS } from "../runtime/limits.ts";
 import type { Cursor } from "../stores/store.ts";
 
@@ -262,6 +263,14 @@ export class AsyncScan<Row> implements AsyncIterable<Row> {
   constructor(scan: Scan<Row>, enqueue: <T>(run: () => T) => Promise<T>) {
     this.#scan = scan;
     this.#enqueue = enqueue;
+  }
+
+  /** For those who forget the `await`. */
+  [Symbol.iterator](): never {
+    throw new SituError(
+      "SITU_TYPE",
+      "inside transact a scan is read with for await, or with await scan.toArray()",
+    );
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<Row> {

@@ -12,8 +12,9 @@ export interface Stats {
   readonly executors: readonly Holder[];
   readonly epoch: number;
   readonly memory: {
+    /** What tables, indexes and objects may use: `memoryBytes`. Journals and versions are extra. */
     readonly limitBytes: number;
-    /** Memory that the system has given to the store so far. */
+    /** Of that, what the system has given to the store so far. */
     readonly reservedBytes: number;
     /** Of that, what is not handed to any executor. */
     readonly freeBytes: number;

@@ -316,12 +316,15 @@ export function listOf<Key>(table: Table, keys: Iterable<Key>): readonly Key[] {
 function exists(table: Table, row: unknown): SituError {
   return new SituError(
     "SITU_EXISTS",
-    `table ${table.name} has a row with key ${String(keyOf(table, row))}`,
+    `table ${table.name} has a row with key ${String(keyOf(table, row))}; put replaces it`,
   );
 }
 
 function missing(table: Table, key: unknown): SituError {
-  return new SituError("SITU_MISSING", `table ${table.name} has no row with key ${String(key)}`);
+  return new SituError(
+    "SITU_MISSING",
+    `table ${table.name} has no row with key ${String(key)}; insert or put adds one`,
+  );
 }
 
 /** The key inside a row, as a caller would write it. */

@@ -125,7 +125,7 @@ export function gaveUp(
   const keys = tx.conflictKeys();
   const what = keys.map(({ table, key }) => `${table} ${String(key)}`).join(", ");
   return new ConflictError(
-    `other transactions kept changing ${what || "what this one read"}; gave up after ` +
+    `other transactions kept changing ${what || `what this one read of ${tx.subject}`}; gave up after ` +
       `${timeoutMs} ms. Try again later, or make the transaction shorter`,
     keys,
   );

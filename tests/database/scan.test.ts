@@ -79,7 +79,10 @@ describe("what is found", () => {
     expect(edges({ eq: [2] })).toEqual(["2a", "2b", "2ba"]);
     expect(edges({ gt: [2] })).toEqual(["3a", "3b", "3ba"]);
     expect(edges({ gt: [1, "b"], lte: [2, "a"] })).toEqual(["1ba", "2a"]);
-    expect(edges({ prefix: [2, "b"] })).toEqual(["2b"]);
+    expect(edges({ prefix: [2, "b"] })).toEqual(["2b", "2ba"]);
+    expect(edges({ prefix: [2, ""] })).toEqual(["2a", "2b", "2ba"]);
+    expect(edges({ prefix: [2] })).toEqual(["2a", "2b", "2ba"]);
+    expect(edges({ eq: [2, "b"] })).toEqual(["2b"]);
     expect(db.count(Edge, { gte: [2], lt: [3] })).toBe(3);
   });
 

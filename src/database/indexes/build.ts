@@ -178,9 +178,20 @@ class Builder {
       const isRefused =
         error instanceof SituError &&
         (error.code === "SITU_UNIQUE" || error.code === "SITU_TOO_LARGE");
-      if (!isRefused || (await this.#takeOut(stored))) throw error;
+      if (!isRefused) throw error;
+      if (await this.#takeOut(stored)) throw this.#notBuilt(error);
       return false;
     }
+  }
+
+  #notBuilt(cause: SituError): SituError {
+    const { table } = this.#options;
+    return new SituError(
+      cause.code,
+      `index ${this.#definition.name} of table ${table.table.name} cannot be built, and was not ` +
+        `added; nothing else has changed. ${cause.message}`,
+      { cause },
+    );
   }
 
   /** The keys of all rows, in batches, letting the event loop turn in between. */

@@ -29,7 +29,10 @@ export interface Bounds<Bound, Prefix = Bound> {
   readonly gt?: Bound | undefined;
   readonly lte?: Bound | undefined;
   readonly lt?: Bound | undefined;
-  /** The beginning of a text or of bytes, or the first values of a composite key. */
+  /**
+   * The beginning of a text or of bytes. Of a composite key, the first values, of which the last
+   * one, if it is a text or bytes, need only be a beginning.
+   */
   readonly prefix?: Prefix | undefined;
 }
 

@@ -35,6 +35,7 @@ export class Snapshot {
   readonly #index: number;
   readonly #state: number;
   readonly #lifeMs: number;
+  readonly #takenMs = machineMs();
   #checks = 0;
 
   constructor(executor: Executor, index: number, state: number, epoch: number, lifeMs: number) {
@@ -84,11 +85,14 @@ export class Snapshot {
   }
 
   tooOld(): SituError {
+    const why =
+      machineMs() - this.#takenMs >= this.#lifeMs
+        ? `it was older than the ${this.#lifeMs} ms of maxSnapshotMs`
+        : `there was no room for the versions that it needed (versionBytes, memoryBytes), or the ` +
+          `process that was making room did not move`;
     return new SituError(
       "SITU_SNAPSHOT_TOO_OLD",
-      `the snapshot was released: it was older than the ${this.#lifeMs} ms of maxSnapshotMs, or ` +
-        `there was no room for the versions that it needed (versionBytes, memoryBytes), or the ` +
-        `process that was making room did not move. Take a new one`,
+      `the snapshot was released: ${why}. Take a new one`,
     );
   }
 }
