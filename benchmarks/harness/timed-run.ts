@@ -1,5 +1,6 @@
 // Running something for a given time, with a clock that is the same in every process of the
 // machine: CLOCK_MONOTONIC.
+import { readFileSync } from "node:fs";
 import type { SyncContestant } from "./rounds.ts";
 import { sink } from "./sink.ts";
 
@@ -7,12 +8,15 @@ export interface TimedRun {
   readonly operations: number;
   readonly startNs: number;
   readonly endNs: number;
+  /** How long the process was ready to run while others had the processors. */
+  readonly waitedNs: number;
 }
 
 const operationsPerCheck = 256;
 
 export function runFor(contestant: SyncContestant, ms: number): TimedRun {
   let operations = 0;
+  const waitedBefore = waitedForProcessorNs();
   const startNs = monotonicNs();
   const deadlineNs = startNs + ms * 1e6;
   let endNs = startNs;
@@ -21,7 +25,12 @@ export function runFor(contestant: SyncContestant, ms: number): TimedRun {
     operations += operationsPerCheck;
     endNs = monotonicNs();
   }
-  return { operations, startNs, endNs };
+  return { operations, startNs, endNs, waitedNs: waitedForProcessorNs() - waitedBefore };
+}
+
+/** The part of a run in which others had the processors: what it measures is not Situ then. */
+export function waitedPart({ startNs, endNs, waitedNs }: TimedRun): number {
+  return waitedNs / (endNs - startNs);
 }
 
 /** Operations per second of all of them, from the first start to the last end. */
@@ -33,4 +42,13 @@ export function perSecond(...runs: readonly TimedRun[]): number {
 
 export function monotonicNs(): number {
   return Number(process.hrtime.bigint());
+}
+
+/** Of this thread, ever; as Linux counts it, and 0 elsewhere. */
+function waitedForProcessorNs(): number {
+  try {
+    return Number(readFileSync("/proc/thread-self/schedstat", "utf8").split(" ")[1]);
+  } catch {
+    return 0;
+  }
 }

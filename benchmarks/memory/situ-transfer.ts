@@ -4,7 +4,7 @@
 import type { Database, Transaction } from "situ";
 import { keyMask } from "../harness/random.ts";
 import type { SyncContestant } from "../harness/rounds.ts";
-import type { Account } from "./situ.ts";
+import type { AccountTable } from "./account-table.ts";
 
 /**
  * `first` is added to every key: that is how two processes stay apart. The body is made once, as
@@ -12,7 +12,7 @@ import type { Account } from "./situ.ts";
  */
 export function situTransfer(
   db: Database,
-  accounts: typeof Account,
+  accounts: AccountTable,
   keys: Int32Array,
   first = 0,
 ): SyncContestant {

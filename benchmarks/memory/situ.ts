@@ -3,23 +3,8 @@ import * as situ from "situ";
 import { keyMask } from "../harness/random.ts";
 import type { SyncContestant } from "../harness/rounds.ts";
 import { sink } from "../harness/sink.ts";
+import { accountTable } from "./account-table.ts";
 import { type AccountRow, checkRow, checkTotal, makeRow } from "./rows.ts";
-
-/** Any build of the package. */
-export type SituModule = typeof situ;
-
-export const accountFields = ({ f64, i64, u32 }: SituModule) => ({
-  id: u32(),
-  balance: i64(),
-  a: f64(),
-  b: f64(),
-  c: f64(),
-  d: f64(),
-  e: f64(),
-});
-
-export const accountTable = (build: SituModule) =>
-  build.table("account", accountFields(build), { key: "id" });
 
 export const Account = accountTable(situ);
 
@@ -37,9 +22,9 @@ export type Bank = Awaited<ReturnType<typeof openBank>>;
 const rowsPerTransaction = 64;
 
 /** Tables of the same rows: keyed in one way or another. */
-export type AccountTable = situ.Table<AccountRow, number>;
+type AnyAccountTable = situ.Table<AccountRow, number>;
 
-export function loadBank(db: Bank, rows: number, accounts: AccountTable = Account): void {
+export function loadBank(db: Bank, rows: number, accounts: AnyAccountTable = Account): void {
   for (let first = 0; first < rows; first += rowsPerTransaction) {
     db.transactSync((tx) => {
       const end = Math.min(first + rowsPerTransaction, rows);
@@ -62,7 +47,7 @@ export function checkBank(db: Bank, rows: number): void {
 export function situGet(
   db: Bank,
   keys: Int32Array,
-  accounts: AccountTable = Account,
+  accounts: AnyAccountTable = Account,
 ): SyncContestant {
   const seen = sink;
   const mask = keyMask;

@@ -8,7 +8,7 @@ import { type AccountRow, checkRow, checkTotal, type Keys, makeRow } from "./row
 
 export type SqliteModule = new (path: string) => SqliteDatabase;
 
-export interface SqliteDatabase {
+interface SqliteDatabase {
   exec(sql: string): void;
   pragma(text: string): unknown;
   prepare(sql: string): SqliteStatement;

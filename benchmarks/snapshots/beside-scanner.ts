@@ -4,23 +4,32 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { BenchOptions } from "../harness/options.ts";
 import { MeasuringProcess } from "../harness/processes.ts";
 import type { Progress } from "../harness/progress.ts";
-import { perSecond, type TimedRun } from "../harness/timed-run.ts";
+import { perSecond, type TimedRun, waitedPart } from "../harness/timed-run.ts";
 import type { Bank, StorePlace } from "../memory/situ.ts";
 import { startTransferProcess, type TransferProcess } from "../memory/two-processes.ts";
 import type { FromScanner, ScanKind, ScannerTask, ToScanner } from "./scanner-process.ts";
 
 type Scanner = MeasuringProcess<ToScanner, FromScanner>;
-type Beside = "idle" | ScanKind;
+export type Beside = "idle" | ScanKind;
+
+interface Turn {
+  readonly writer: TimedRun;
+  readonly passesPerSecond: number;
+}
 
 export interface BesideScanner {
   /** Transfers per second, one entry per round. */
   readonly transfers: Readonly<Record<Beside, number[]>>;
   /** Passes over all rows per second, one entry per round. */
-  readonly passes: Readonly<Record<ScanKind, number[]>>;
+  readonly passes: Readonly<Record<Beside, number[]>>;
   /** Conflicts in the rounds with snapshots. */
   readonly conflicts: number;
   readonly versionsKept: number;
   readonly versionsMoved: number;
+  /** The part of its turn in which the writer waited for a processor, one entry per round. */
+  readonly waited: Readonly<Record<Beside, number[]>>;
+  /** Turns that were measured again because of that. */
+  readonly repeated: number;
   /** Times to take a snapshot while the writer runs. */
   readonly snapshotNs: readonly number[];
   /** Transfers per second meanwhile. */
@@ -31,6 +40,8 @@ export interface BesideScanner {
 const marginMs = 150;
 /** Between turns: versions of the last snapshot are collected, in the writer's process too. */
 const restMs = 150;
+/** With more than this part of a turn lost to other programs, it says nothing about Situ. */
+const mostWaited = 0.05;
 
 export async function measureBesideScanner(
   db: Bank,
@@ -44,39 +55,57 @@ export async function measureBesideScanner(
     startTransferProcess({ ...place, first: 0, rows, seed }),
     startScanner({ ...place, rows }),
   ]);
-  const transfers: Record<Beside, number[]> = {
-    idle: [],
-    "one-snapshot": [],
-    "new-snapshots": [],
-    bare: [],
-  };
-  const passes: Record<ScanKind, number[]> = { "one-snapshot": [], "new-snapshots": [], bare: [] };
-  const counts = { conflicts: 0, versionsKept: 0, versionsMoved: 0 };
-  const turnMs = 4 * roundMs;
-  const besides = Object.keys(transfers) as Beside[];
-  // The first round warms up.
-  for (let round = -1; round < rounds; round++) {
-    for (let turn = 0; turn < besides.length; turn++) {
-      const beside = besides[(turn + round + 1) % besides.length];
-      progress.show(`round ${round + 1} of ${rounds}: transfers, scanner ${beside}`);
-      const before = db.stats().counters;
-      const ran = await runBeside(writer, scanner, beside, turnMs);
-      const after = db.stats().counters;
-      if (beside === "one-snapshot" || beside === "new-snapshots") {
-        counts.conflicts += after.conflicts - before.conflicts;
-        counts.versionsKept += after.versionsKept - before.versionsKept;
-        counts.versionsMoved += after.versionsMoved - before.versionsMoved;
+  const transfers = perBeside();
+  const passes = perBeside();
+  const waited = perBeside();
+  const counts = { conflicts: 0, versionsKept: 0, versionsMoved: 0, repeated: 0 };
+  const mostRepeats = 2 * rounds;
+
+  const runTurn = async (beside: Beside): Promise<Turn> => {
+    const before = db.stats().counters;
+    const turn = await runBeside(writer, scanner, beside, 4 * roundMs);
+    const after = db.stats().counters;
+    if (beside === "one-snapshot" || beside === "new-snapshots") {
+      for (const name of ["conflicts", "versionsKept", "versionsMoved"] as const) {
+        counts[name] += after[name] - before[name];
       }
-      await sleep(restMs);
-      if (round < 0) continue;
-      transfers[beside].push(perSecond(ran.writer));
-      if (beside !== "idle") passes[beside].push(ran.passesPerSecond);
+    }
+    await sleep(restMs);
+    if (waitedPart(turn.writer) <= mostWaited || counts.repeated >= mostRepeats) return turn;
+    counts.repeated++;
+    return runTurn(beside);
+  };
+
+  const besides = Object.keys(transfers) as Beside[];
+  progress.show("warming up: a writer and a scanner");
+  for (const beside of besides) await runBeside(writer, scanner, beside, roundMs);
+  for (let round = 0; round < rounds; round++) {
+    for (let turn = 0; turn < besides.length; turn++) {
+      const beside = besides[(turn + round) % besides.length];
+      progress.show(`round ${round + 1} of ${rounds}: transfers, scanner ${beside}`);
+      const { writer: ran, passesPerSecond } = await runTurn(beside);
+      waited[beside].push(waitedPart(ran));
+      transfers[beside].push(perSecond(ran));
+      passes[beside].push(passesPerSecond);
     }
   }
   progress.show("taking snapshots");
   const taken = await takeSnapshots(writer, scanner, quick ? 2_000 : 10_000);
   await Promise.all([writer.stop(), scanner.stop()]);
-  return { transfers, passes, ...counts, ...taken };
+  return { transfers, passes, waited, ...counts, ...taken };
+}
+
+function perBeside(): Record<Beside, number[]> {
+  return { idle: [], "one-snapshot": [], "new-snapshots": [], bare: [] };
+}
+
+/** The rounds that other programs left alone, for a comparison of these two; all, if none is. */
+export function quietRounds({ waited }: BesideScanner, beside: Beside): number[] {
+  const all = waited.idle.map((_, round) => round);
+  const quiet = all.filter(
+    (round) => waited.idle[round] <= mostWaited && waited[beside][round] <= mostWaited,
+  );
+  return quiet.length > 0 ? quiet : all;
 }
 
 function startScanner(task: ScannerTask): Promise<Scanner> {
@@ -88,7 +117,7 @@ async function runBeside(
   scanner: Scanner,
   beside: Beside,
   ms: number,
-): Promise<{ writer: TimedRun; passesPerSecond: number }> {
+): Promise<Turn> {
   if (beside === "idle") {
     return { writer: await writer.ask({ work: "situ", ms }), passesPerSecond: 0 };
   }

@@ -4,7 +4,8 @@ import { serve, taskOf } from "../harness/process-side.ts";
 import { randomPairs } from "../harness/random.ts";
 import type { SyncContestant } from "../harness/rounds.ts";
 import { perSecond, runFor } from "../harness/timed-run.ts";
-import { accountTable, type Bank, type SituModule, type StorePlace } from "../memory/situ.ts";
+import { accountTable, type SituModule } from "../memory/account-table.ts";
+import type { Bank, StorePlace } from "../memory/situ.ts";
 
 export interface BuildsTask extends StorePlace {
   readonly rows: number;

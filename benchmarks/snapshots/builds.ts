@@ -1,7 +1,9 @@
 // What the mere possibility of snapshots costs: transfers with no snapshot open, against a build
-// that cannot keep versions. The difference sought is smaller than the noise of the machine and
-// than what V8 makes of the same code from one process to the next. So there are many short turns,
-// a ratio for each pair of them, and several processes.
+// that cannot keep versions. The difference sought is smaller than the noise of the machine, so
+// there are many short turns, and a ratio for each pair of them: two executors that run the same
+// optimized code differ by 1 % then. It is also smaller than V8's luck with what it inlines: two
+// copies of the very same build differ by 8 % from one process to the next, up or down. So there
+// are many processes too.
 import type { BenchOptions } from "../harness/options.ts";
 import { MeasuringProcess } from "../harness/processes.ts";
 import type { Progress } from "../harness/progress.ts";
@@ -19,6 +21,9 @@ export interface BuildsMeasured {
 }
 
 const sliceMs = 25;
+/** V8 is done after a third of it. */
+const warmUpMs = 600;
+const processesPerRound = 4;
 
 export async function measureBuilds(
   place: StorePlace,
@@ -30,15 +35,16 @@ export async function measureBuilds(
   const versioned: number[] = [];
   const unversioned: number[] = [];
   const pairRatios: number[] = [];
-  for (let round = 0; round < rounds; round++) {
-    progress.show(`process ${round + 1} of ${rounds}: with and without versions`);
-    const first = round % 2 === 0 ? "situ" : "situ-unversioned";
-    const task: BuildsTask = { ...place, rows, seed: seed + round, first };
+  const processes = rounds * processesPerRound;
+  for (let index = 0; index < processes; index++) {
+    progress.show(`process ${index + 1} of ${processes}: with and without versions`);
+    const first = index % 2 === 0 ? "situ" : "situ-unversioned";
+    const task: BuildsTask = { ...place, rows, seed: seed + index, first };
     const process = await MeasuringProcess.start<MeasureBuilds, BuildRates>(
       new URL("./builds-process.js", import.meta.url),
       task,
     );
-    const rates = await process.ask({ warmUpMs: 1000, sliceMs, pairs: quick ? 20 : 40 });
+    const rates = await process.ask({ warmUpMs, sliceMs, pairs: quick ? 10 : 16 });
     await process.stop();
     const pairs = ratiosPerRound(rates.situ, rates["situ-unversioned"]);
     ratios.push(summarize(pairs).median);

@@ -10,7 +10,7 @@ import {
 import { formatNanoseconds, formatRate } from "../harness/report.ts";
 import { timingOf } from "../harness/rounds.ts";
 import { ratiosPerRound, summarize } from "../harness/statistics.ts";
-import type { BesideScanner } from "./beside-scanner.ts";
+import { type Beside, type BesideScanner, quietRounds } from "./beside-scanner.ts";
 import type { BuildsMeasured } from "./builds.ts";
 import type { Embedded } from "./embedded.ts";
 
@@ -36,13 +36,16 @@ export function buildsFigure({ ratios, versioned, unversioned }: BuildsMeasured)
   );
 }
 
-export function scannerFigures({ transfers, conflicts, snapshotNs }: BesideScanner): Figure[] {
+export function scannerFigures(beside: BesideScanner): Figure[] {
+  const { transfers, conflicts, snapshotNs } = beside;
+  const rounds = quietRounds(beside, "one-snapshot");
+  const inRounds = (values: readonly number[]): number[] => rounds.map((round) => values[round]);
   return [
     timesMore(
       "transfer-while-scanning",
       bars["transfer-while-scanning"],
-      { name: "one snapshot scanned all the time", values: transfers["one-snapshot"] },
-      { name: "scanner idle", values: transfers.idle },
+      { name: "one snapshot scanned all the time", values: inRounds(transfers["one-snapshot"]) },
+      { name: "scanner idle", values: inRounds(transfers.idle) },
     ),
     counted("snapshot-aborts", bars["snapshot-aborts"], conflicts, "aborts"),
     snapshotFigure(snapshotNs),
@@ -75,21 +78,14 @@ export function notesOf(
   beside: BesideScanner,
   embedded: Embedded,
 ): string[] {
-  const { transfers, passes, versionsKept, versionsMoved, snapshotNs, whileTaking } = beside;
-  const relative = (kind: keyof typeof transfers): string => {
-    const { median, min, max } = summarize(ratiosPerRound(transfers[kind], transfers.idle));
-    return `${median.toFixed(2)} x (${min.toFixed(2)} .. ${max.toFixed(2)})`;
-  };
-  const passesOf = (kind: keyof typeof passes): string => summarize(passes[kind]).median.toFixed(1);
+  const { versionsKept, versionsMoved, snapshotNs, whileTaking } = beside;
   const limit = summarize(timingOf(embedded.timings, "bare-scan into objects")).median;
   return [
-    spreadOfPairs(builds),
-    `one snapshot scanned again and again: transfers ${relative("one-snapshot")}, ` +
-      `${passesOf("one-snapshot")} passes per second`,
-    `a new snapshot for each pass: transfers ${relative("new-snapshots")}, ` +
-      `${passesOf("new-snapshots")} passes per second`,
-    `the other process scans memory of its own: transfers ${relative("bare")}, ` +
-      `${passesOf("bare")} passes per second`,
+    spreadOfBuilds(builds),
+    besideNote("one snapshot scanned again and again", beside, "one-snapshot"),
+    besideNote("a new snapshot for each pass", beside, "new-snapshots"),
+    besideNote("the other process scans memory of its own", beside, "bare"),
+    waitedNote(beside),
     `${versionsKept} versions kept for the snapshots, ${versionsMoved} of them moved on`,
     `a bare loop makes row objects of memory in ${formatNanoseconds(limit)} each`,
     ...renderDistribution(
@@ -99,11 +95,41 @@ export function notesOf(
   ];
 }
 
-function spreadOfPairs({ pairRatios }: BuildsMeasured): string {
+function besideNote(what: string, beside: BesideScanner, kind: Beside): string {
+  const { transfers, passes } = beside;
+  const rounds = quietRounds(beside, kind);
+  const ratios = ratiosPerRound(transfers[kind], transfers.idle);
+  const { median, min, max } = summarize(rounds.map((round) => ratios[round]));
+  return (
+    `${what}: transfers ${median.toFixed(2)} x (${min.toFixed(2)} .. ${max.toFixed(2)}, ` +
+    `${rounds.length} rounds), ${summarize(passes[kind]).median.toFixed(1)} passes per second`
+  );
+}
+
+function waitedNote({ repeated, waited }: BesideScanner): string {
+  const { median, max } = summarize(Object.values(waited).flat());
+  const percent = (part: number): string => `${(100 * part).toFixed(1)} %`;
+  return (
+    `the writer waited ${percent(median)} of its time for a processor, ${percent(max)} at most; ` +
+    `${repeated} turns were measured again because of other programs, disturbed rounds left out`
+  );
+}
+
+/** The processes disagree by more than the bar leaves: how sure is their median? */
+function spreadOfBuilds({ ratios, pairRatios }: BuildsMeasured): string {
   const sorted = [...pairRatios].sort((left, right) => left - right);
   const at = (part: number): string => sorted[Math.floor(part * (sorted.length - 1))].toFixed(3);
+  const logarithms = ratios.map(Math.log);
+  const mean = average(logarithms);
+  const variance = average(logarithms.map((value) => (value - mean) ** 2));
+  const error = Math.sqrt(variance / Math.max(1, ratios.length - 1));
   return (
-    `with and without versions, ${sorted.length} pairs of turns in all processes: ` +
-    `median ${at(0.5)}, half of them within ${at(0.25)} .. ${at(0.75)}`
+    `with and without versions in ${ratios.length} processes: mean ${Math.exp(mean).toFixed(3)} ` +
+    `with a standard error of ${error.toFixed(3)}; of ${sorted.length} pairs of turns ` +
+    `half lie within ${at(0.25)} .. ${at(0.75)}`
   );
+}
+
+function average(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -46,7 +46,7 @@ async function main(): Promise<void> {
     ...describeEmbedded(embedded),
     `${rows.toLocaleString("en")} rows of ${rowBytes} bytes, seed ${seed}`,
     `${rounds} rounds, interleaved; medians; a ratio is taken per round. ${roundMs} ms each, four ` +
-      "times as long beside the scanner; a process for each round with and without versions",
+      "times as long beside the scanner; with and without versions, four processes a round",
   ];
   const figures = [buildsFigure(builds), ...scannerFigures(beside), ...embeddedFigures(embedded)];
   const notes = notesOf(builds, beside, embedded);

@@ -3,7 +3,8 @@ import * as situ from "situ";
 import { keyMask } from "../harness/random.ts";
 import type { SyncContestant } from "../harness/rounds.ts";
 import { sink } from "../harness/sink.ts";
-import { Account, accountFields, type Bank, type StorePlace } from "../memory/situ.ts";
+import { accountFields } from "../memory/account-table.ts";
+import { Account, type Bank, type StorePlace } from "../memory/situ.ts";
 import { rangeRows } from "./ranges.ts";
 
 export const Ledger = situ.table("ledger", accountFields(situ), { key: "id", ordered: true });
