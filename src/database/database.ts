@@ -5,7 +5,7 @@ import { readObject } from "../engine/objects.ts";
 import { runReadOnly, runSync, tryReadOnly } from "../engine/run.ts";
 import { Snapshot as EngineSnapshot } from "../engine/snapshots/snapshot.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
-import { SCHEMA_GENERATION } from "../memory/control.ts";
+import { type Control, SCHEMA_GENERATION } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
 import { AssertionError } from "../runtime/assert.ts";
@@ -36,6 +36,7 @@ import {
   WholeBatch,
 } from "./scan.ts";
 import { Snapshot, type SnapshotHost, SnapshotSource } from "./snapshot.ts";
+import { SnapshotTransaction } from "./snapshot-transaction.ts";
 import { type Stats, statsOf } from "./stats.ts";
 import type { Table } from "./table.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
@@ -64,6 +65,7 @@ export interface TransactOptions extends TransactSyncOptions {
 export class Database implements Stores {
   readonly path: string;
   readonly #executor: Executor;
+  readonly #control: Control;
   readonly #timeoutMs: number;
   readonly #maxSnapshotMs: number;
   /** By a table's ordinal. */
@@ -75,6 +77,7 @@ export class Database implements Stores {
   /** For reads outside of transactions that take more than one look. */
   readonly #reader: EngineTransaction;
   readonly #tx: Transaction;
+  readonly #snapshotTx: Transaction;
   readonly #async: AsyncRunner;
   readonly #upkeep: Upkeep;
   readonly #running = new Set<Promise<unknown>>();
@@ -90,6 +93,7 @@ export class Database implements Stores {
   constructor(executor: Executor, { path, tables, timeoutMs, maxSnapshotMs }: Settings) {
     this.path = path;
     this.#executor = executor;
+    this.#control = executor.memory.control;
     this.#timeoutMs = timeoutMs;
     this.#maxSnapshotMs = maxSnapshotMs;
     executor.timeoutMs = timeoutMs;
@@ -99,6 +103,7 @@ export class Database implements Stores {
     this.#reader = new EngineTransaction(executor);
     this.#engineTx = new EngineTransaction(executor);
     this.#tx = new Transaction(this, this.#engineTx);
+    this.#snapshotTx = new SnapshotTransaction(this, this.#engineTx);
     this.#async = new AsyncRunner(executor, this);
     this.#snapshotHost = {
       executor,
@@ -192,13 +197,14 @@ export class Database implements Stores {
     }
     // Only asynchronous transactions can be under way here: one whose stack overflowed is not.
     if (this.#running.size === 0) this.#executor.forgetRunning();
+    const tx = snapshotMs > 0 ? this.#snapshotTx : this.#tx;
     this.#insideSync = true;
     try {
-      this.#tx.begin(timeoutMs);
-      return runSync(this.#executor, this.#engineTx, timeoutMs, body, this.#tx, snapshotMs);
+      tx.begin(timeoutMs);
+      return runSync(this.#executor, this.#engineTx, timeoutMs, body, tx, snapshotMs);
     } finally {
       this.#insideSync = false;
-      this.#tx.end(ENDED);
+      tx.end(ENDED);
       this.#maintain();
     }
   }
@@ -290,7 +296,7 @@ export class Database implements Stores {
   }
 
   #currentGeneration(): number {
-    return loadAcquire(this.#executor.memory.control.i32, SCHEMA_GENERATION);
+    return loadAcquire(this.#control.i32, SCHEMA_GENERATION);
   }
 
   #refresh(): void {

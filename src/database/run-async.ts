@@ -20,6 +20,7 @@ import { nowMs, sleep } from "../runtime/clock.ts";
 import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
 import { MAX_ATTEMPTS } from "../runtime/limits.ts";
 import { AsyncTransaction } from "./async-transaction.ts";
+import { SnapshotTransaction } from "./snapshot-transaction.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
 
 /** From this attempt on, a lock that is still there is asked for its owner. */
@@ -113,7 +114,10 @@ export class AsyncRunner {
   ): Promise<{ done: true; result: T } | { done: false }> {
     tx.clear();
     if (snapshotMs > 0) limitToSnapshot(this.#executor, tx, snapshotMs);
-    const surface = new Transaction(this.#stores, tx);
+    const surface =
+      snapshotMs > 0
+        ? new SnapshotTransaction(this.#stores, tx)
+        : new Transaction(this.#stores, tx);
     surface.begin(timeoutMs);
     const handle = new AsyncTransaction(surface);
     const inside = { stores: this.#stores, running: true };

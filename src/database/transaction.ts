@@ -66,7 +66,6 @@ export class Transaction {
     const store = this.#enter(table);
     const from = this.#tx.set.end;
     const row = store.read(this.#tx, key);
-    this.#confirm();
     this.#trace(table, key, from);
     return row;
   }
@@ -109,7 +108,6 @@ export class Transaction {
     const store = this.#enter(table);
     const from = this.#tx.set.end;
     const found = store.has(this.#tx, key);
-    this.#confirm();
     this.#trace(table, key, from);
     return found;
   }
@@ -156,7 +154,6 @@ export class Transaction {
   /** Allocates an object of `size` zeroed bytes, close to another one if that is possible. */
   alloc(size: number, options: { readonly near?: Pointer } = {}): Pointer {
     this.#check();
-    this.#tx.readsOnly = false;
     this.#tx.subject = `an object of ${size} bytes`;
     return allocateObject(this.#tx, size, options.near);
   }
@@ -164,7 +161,6 @@ export class Transaction {
   /** Allocates `count` objects of `size` bytes side by side; `pointer.at(i)` leads to each. */
   allocArray(size: number, count: number, options: { readonly near?: Pointer } = {}): Pointer {
     this.#check();
-    this.#tx.readsOnly = false;
     this.#tx.subject = `an array of ${count} objects of ${size} bytes`;
     return allocateArray(this.#tx, size, count, options.near);
   }
@@ -172,22 +168,17 @@ export class Transaction {
   /** A copy of the object's bytes; fails with SITU_FREED if it was freed. */
   read(pointer: Pointer): Uint8Array {
     this.#check();
-    this.#tx.readsOnly = true;
-    const data = readInTransaction(this.#tx, pointer);
-    this.#confirm();
-    return data;
+    return readInTransaction(this.#tx, pointer);
   }
 
   /** Replaces the object's first `data.length` bytes. */
   write(pointer: Pointer, data: Uint8Array): void {
     this.#check();
-    this.#tx.readsOnly = false;
     writeInTransaction(this.#tx, pointer, data);
   }
 
   free(pointer: Pointer): void {
     this.#check();
-    this.#tx.readsOnly = false;
     freeInTransaction(this.#tx, pointer);
   }
 
@@ -207,7 +198,6 @@ export class Transaction {
     this.#check();
     const store = this.#stores.storeOf(table);
     this.#tx.subject = table.name;
-    this.#tx.readsOnly = true;
     return store;
   }
 
@@ -215,7 +205,6 @@ export class Transaction {
     this.#check();
     const store = this.#stores.currentStoreOf(table);
     this.#tx.subject = table.name;
-    this.#tx.readsOnly = false;
     return store;
   }
 
@@ -223,7 +212,6 @@ export class Transaction {
     this.#enter(table);
     const from = this.#tx.set.end;
     const row = this.#stores.tableOf(table).lookup(this.#tx, key, options);
-    this.#confirm();
     this.#trace(table, key, from);
     return row as Row | undefined;
   }
@@ -238,10 +226,8 @@ export class Transaction {
     this.checkScan(life);
     this.#check();
     this.#tx.subject = table.name;
-    this.#tx.readsOnly = true;
     const from = this.#tx.set.end;
     const result = step(this.#tx, argument);
-    this.#confirm();
     this.#trace(table, "(scan)", from);
     return result;
   }
@@ -250,13 +236,6 @@ export class Transaction {
   checkScan(life: number): void {
     if (life !== this.#tx.lives) throw ENDED;
     if (this.#ended !== undefined) throw this.#ended;
-  }
-
-  /** What was read from a snapshot counts only if the snapshot is still registered. */
-  #confirm(): void {
-    if (this.#tx.snapshot === undefined) return;
-    this.#tx.snapshot.check();
-    this.#tx.forgetReads();
   }
 
   #check(): void {

@@ -1,0 +1,81 @@
+/**
+ * A transaction that reads from a snapshot: the same operations, but each tells the engine whether
+ * it only reads, and what it has read counts only if the snapshot is still registered then. A
+ * class of its own, so that strictly serializable transactions need not ask.
+ */
+
+import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
+import type { Pointer } from "../memory/pointer.ts";
+import type { Table } from "./table.ts";
+import { type Stores, Transaction } from "./transaction.ts";
+
+export class SnapshotTransaction extends Transaction {
+  readonly #tx: EngineTransaction;
+
+  constructor(stores: Stores, tx: EngineTransaction) {
+    super(stores, tx);
+    this.#tx = tx;
+  }
+
+  // A field, because the overloads of `get` are declared once, by the class above.
+  override get: Transaction["get"] = (...call: unknown[]) =>
+    this.#reads(() => Reflect.apply(super.get, this, call) as never);
+
+  override has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
+    return this.#reads(() => super.has(table, key));
+  }
+
+  override read(pointer: Pointer): Uint8Array {
+    return this.#reads(() => super.read(pointer));
+  }
+
+  override runStep<A, T>(
+    life: number,
+    table: Table,
+    step: (tx: EngineTransaction, argument: A) => T,
+    argument: A,
+  ): T {
+    return this.#reads(() => super.runStep(life, table, step, argument));
+  }
+
+  override insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
+    this.#changes(() => super.insert(table, row));
+  }
+
+  override put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
+    this.#changes(() => super.put(table, row));
+  }
+
+  override update<Row, Key, Changes>(
+    table: Table<Row, Key, Changes>,
+    key: NoInfer<Key>,
+    changes: NoInfer<Changes>,
+  ): void {
+    this.#changes(() => super.update(table, key, changes));
+  }
+
+  override delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
+    return this.#changes(() => super.delete(table, key));
+  }
+
+  override write(pointer: Pointer, data: Uint8Array): void {
+    this.#changes(() => super.write(pointer, data));
+  }
+
+  override free(pointer: Pointer): void {
+    this.#changes(() => super.free(pointer));
+  }
+
+  #reads<T>(operation: () => T): T {
+    this.#tx.readsOnly = true;
+    const result = operation();
+    this.#tx.snapshot?.check();
+    this.#tx.forgetReads();
+    return result;
+  }
+
+  #changes<T>(operation: () => T): T {
+    this.#tx.readsOnly = false;
+    return operation();
+  }
+}
