@@ -111,6 +111,6 @@ function side({ name, values }: Measured, unit: string): Side {
   return { name, unit, ...summarize(values) };
 }
 
-function meets(bar: Bar, value: number): boolean {
+export function meets(bar: Bar, value: number): boolean {
   return "atLeast" in bar ? value >= bar.atLeast : value <= bar.atMost;
 }
