@@ -17,7 +17,7 @@ import {
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { lockOwner } from "../memory/object.ts";
 import { nowMs, sleep } from "../runtime/clock.ts";
-import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
+import { ConflictError, type ConflictKey, SituError, TimeoutError } from "../runtime/errors.ts";
 import { MAX_ATTEMPTS } from "../runtime/limits.ts";
 import { AsyncTransaction } from "./async-transaction.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
@@ -70,9 +70,11 @@ export class AsyncRunner {
     let entered = executor.enter();
     try {
       for (let attempt = 1; ; attempt++) {
-        const outcome = await this.#attempt(body, tx, limits, expiry, attempt);
+        const outcome = await this.#attempt(body, tx, limits, expiry);
         if (outcome.done) return outcome.result;
         throwIfFatal(executor, tx);
+        expiry.attempts = attempt;
+        expiry.met = tx.conflictKeys();
         if (tx.exhausted) {
           tx.clear();
           // Of no use any more, and perhaps what keeps the memory that is missing.
@@ -110,7 +112,6 @@ export class AsyncRunner {
     tx: EngineTransaction,
     { timeoutMs, snapshotMs }: AsyncLimits,
     expiry: Expiry,
-    attempt: number,
   ): Promise<{ done: true; result: T } | { done: false }> {
     tx.clear();
     if (snapshotMs > 0) limitToSnapshot(this.#executor, tx, snapshotMs);
@@ -132,9 +133,7 @@ export class AsyncRunner {
     } catch (error) {
       if (expiry.isCause(error)) {
         why = error as SituError;
-        // The body of the first attempt was too slow; later ones would not have been needed.
-        if (attempt > 1 && error instanceof TimeoutError) throw metOthers(timeoutMs, attempt);
-        throw error;
+        throw expiry.explained(error);
       }
       if (isCallersOwn(this.#executor, tx)) throw error;
     } finally {
@@ -154,6 +153,9 @@ class Expiry {
   #timer: NodeJS.Timeout | undefined;
   #onAbort: (() => void) | undefined;
   #cause: SituError | undefined;
+  /** Attempts that met others, and the keys that the last of them was about. */
+  attempts = 0;
+  met: readonly ConflictKey[] = [];
 
   constructor(limits: AsyncLimits) {
     this.#limits = limits;
@@ -182,6 +184,12 @@ class Expiry {
     return this.#cause !== undefined && error === this.#cause;
   }
 
+  /** A body that ran too long because it had to be run again was not too slow. */
+  explained(cause: unknown): unknown {
+    if (this.attempts === 0 || !(cause instanceof TimeoutError)) return cause;
+    return metOthers(this.#limits.timeoutMs, this.attempts + 1, this.met);
+  }
+
   isOver(): boolean {
     return nowMs() >= this.#deadlineMs;
   }
@@ -203,12 +211,17 @@ function tooSlow(timeoutMs: number): TimeoutError {
   );
 }
 
-function metOthers(timeoutMs: number, attempts: number): ConflictError {
+function metOthers(
+  timeoutMs: number,
+  attempts: number,
+  keys: readonly ConflictKey[],
+): ConflictError {
+  const what = keys.map(({ table, key }) => `${table} ${String(key)}`).join(", ");
   return new ConflictError(
-    `the body of the transaction was run ${attempts} times within ${timeoutMs} ms, because other ` +
-      `transactions kept changing what it read; nothing was committed. Try again later, or make ` +
-      `it shorter`,
-    [],
+    `other transactions kept changing ${what || "what this one read"}; it was run ${attempts} ` +
+      `times within ${timeoutMs} ms, and nothing was committed. Try again later, or make the ` +
+      `transaction shorter`,
+    keys,
   );
 }
 
