@@ -8,6 +8,7 @@
  * installed from there; what it reads of its own writes it reads there.
  */
 
+import { placeHash } from "../memory/address.ts";
 import type { Region } from "../memory/region.ts";
 import { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
@@ -110,7 +111,7 @@ export class AccessSet {
     const index = this.#index;
     const { words } = this;
     const mask = index.length - 1;
-    for (let place = hash(regionId, word) & mask; ; place = (place + 1) & mask) {
+    for (let place = placeHash(regionId, word) & mask; ; place = (place + 1) & mask) {
       const entry = index[place] - 1;
       if (entry < 0) return -1;
       if (words[entry + WORD] === word && words[entry + REGION_ID] === regionId) return entry;
@@ -206,7 +207,7 @@ export class AccessSet {
   #insert(entry: number): void {
     const index = this.#index;
     const mask = index.length - 1;
-    let place = hash(this.words[entry + REGION_ID], this.words[entry + WORD]) & mask;
+    let place = placeHash(this.words[entry + REGION_ID], this.words[entry + WORD]) & mask;
     while (index[place] !== 0) place = (place + 1) & mask;
     index[place] = entry + 1;
     this.words[entry + PLACE] = place;
@@ -242,9 +243,4 @@ export class AccessSet {
     this.arena.reset(new ArrayBuffer(words * 4));
     this.arena.i32.set(before);
   }
-}
-
-function hash(regionId: number, word: number): number {
-  const mixed = Math.imul(word ^ Math.imul(regionId, 0x85ebca6b), 0x9e3779b1);
-  return mixed ^ (mixed >>> 15);
 }

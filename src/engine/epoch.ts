@@ -53,25 +53,22 @@ export class Epochs {
 
   /** Whether every transaction that announced `epoch` or an earlier one has ended. */
   isPast(epoch: number): boolean {
-    const low = epoch | 0;
-    const slots = slotsInUse(this.#control);
-    for (let slot = 0; slot < slots; slot++) {
-      const active = Atomics.load(this.#control.i32, this.#control.slotAt(slot) + ACTIVE);
-      if (active !== 0 && epochsBehind(active, low) >= 0) return false;
-    }
-    return true;
+    return this.#lagging(epoch) < 0;
   }
 
   /** Who keeps `epoch` from being past, if anybody still does. */
   laggard(epoch: number): Holder | undefined {
+    const slot = this.#lagging(epoch);
+    return slot < 0 ? undefined : holderOf(this.#control, slot);
+  }
+
+  #lagging(epoch: number): number {
     const slots = slotsInUse(this.#control);
     for (let slot = 0; slot < slots; slot++) {
       const active = Atomics.load(this.#control.i32, this.#control.slotAt(slot) + ACTIVE);
-      if (active !== 0 && epochsBehind(active, epoch | 0) >= 0) {
-        return holderOf(this.#control, slot);
-      }
+      if (active !== 0 && epochsBehind(active, epoch | 0) >= 0) return slot;
     }
-    return undefined;
+    return -1;
   }
 
   /** Announcements compare in a circle of 2^30 epochs: nobody may be left behind half of it. */

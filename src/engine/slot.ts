@@ -17,6 +17,7 @@
  */
 
 import { type Control, SLOTS_IN_USE } from "../memory/control.ts";
+import { raiseTo } from "../memory/ordering.ts";
 import type { Holder } from "../runtime/errors.ts";
 
 export const STATUS = 0;
@@ -89,9 +90,7 @@ export function claim(control: Control, slot: number, owner: Holder, wallClockMs
   Atomics.store(control.i32, at + THREAD, owner.threadId);
   control.f64[at / 2 + SINCE_F64] = wallClockMs;
   // Before the slot does anything: whoever looks at all slots in use looks at this one, too.
-  for (let seen = slotsInUse(control); seen <= slot; seen = slotsInUse(control)) {
-    Atomics.compareExchange(control.i32, SLOTS_IN_USE, seen, slot + 1);
-  }
+  raiseTo(control.i32, SLOTS_IN_USE, slot + 1);
   Atomics.store(control.i32, at + CLAIMED, 1);
 }
 

@@ -21,9 +21,13 @@ export function tidLow(epochLow: number, sequence: number, slot: number): number
   return (epochLow << 20) | (sequence << 8) | slot;
 }
 
-/** The low word of the greatest TID of an epoch. */
-export function limitLow(epochLow: number): number {
-  return (epochLow << 20) | 0xfffff;
+/** The greatest TID of an epoch: its two words. */
+export function limitHigh(epoch: number): number {
+  return tidHigh(Math.floor(epoch / 2 ** 32), epoch | 0);
+}
+
+export function limitLow(epoch: number): number {
+  return tidLow(epoch | 0, MAX_SEQUENCE, 0xff);
 }
 
 export function slotOf(low: number): number {

@@ -25,3 +25,9 @@ export function wordOf(address: Address): number {
   // As an int32: a float64 that went into a field would make every later use of it a float64.
   return ((address % REGION_UNIT) / 4) | 0;
 }
+
+/** A hash of where something lies; the caller takes as many low bits as it needs. */
+export function placeHash(regionId: number, word: number): number {
+  const mixed = Math.imul(word ^ Math.imul(regionId, 0x85ebca6b), 0x9e3779b1);
+  return mixed ^ (mixed >>> 15);
+}

@@ -9,6 +9,7 @@
  *   word 160         how far the table of snapshots is in use (engine/snapshots/registry.ts)
  *   words 192–195    the keeper of old versions, and its overflow area (engine/snapshots/)
  *   word 196         1 + the highest slot that was ever claimed
+ *   word 197         counts the snapshots that were released: only then versions become garbage
  *   word 1024…       one slot of 64 words per executor (engine/slot.ts)
  *   then             one state word per region: absent, being created by a slot, or ready
  *   then             one state word per slot: whether its journal exists
@@ -54,6 +55,7 @@ export const OVERFLOW_MOVES = 193;
 export const OVERFLOW_INDEX_STATE = 194;
 export const RINGS_IN_USE = 195;
 export const SLOTS_IN_USE = 196;
+export const SNAPSHOT_RELEASES = 197;
 const SLOTS_AT = 1024;
 export const SLOT_WORDS = 64;
 export const UNIT_ENTRY_WORDS = 4;

@@ -29,3 +29,10 @@ export function storeRelease(i32: Int32Array, at: number, value: number): void {
 export function loadAfterLoads(i32: Int32Array, at: number): number {
   return ORDERED ? Atomics.load(i32, at) : Atomics.add(i32, at, 0);
 }
+
+/** Makes a word at least so large. */
+export function raiseTo(i32: Int32Array, at: number, least: number): void {
+  for (let seen = Atomics.load(i32, at); seen < least; seen = Atomics.load(i32, at)) {
+    Atomics.compareExchange(i32, at, seen, least);
+  }
+}

@@ -30,6 +30,8 @@ export class Keeper {
   readonly #versions: Versions;
   readonly #control: Int32Array;
   readonly #limits = new Limits();
+  /** The registry's count of releases when this keeper had last looked at all chunks. */
+  #collectedAt = -1;
 
   constructor(executor: Executor, versions: Versions) {
     this.#executor = executor;
@@ -52,8 +54,16 @@ export class Keeper {
         if (!this.#locked(() => this.#move(ring, BATCH_UNITS))) return;
       }
     }
-    const { overflow } = this.#versions;
-    for (let chunk = 0; chunk < overflow.chunks && overflow.usedBytes() > 0; chunk++) {
+    this.#collect();
+  }
+
+  /** What a snapshot needed when it was moved is garbage only after one was released. */
+  #collect(): void {
+    const { overflow, registry } = this.#versions;
+    const { releases } = registry;
+    if (releases === this.#collectedAt) return;
+    for (let chunk = 0; chunk < overflow.chunks; chunk++) {
+      if (!overflow.isInUse(chunk)) continue;
       const done = this.#locked(() => {
         registry.list(this.#limits);
         overflow.collect(this.#limits, chunk);
@@ -61,6 +71,7 @@ export class Keeper {
       });
       if (!done) return;
     }
+    this.#collectedAt = releases;
   }
 
   /** A short piece of work under the lock. False if that failed, or another has the lock. */

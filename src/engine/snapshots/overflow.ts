@@ -13,28 +13,24 @@
  * changed by then: in one generation no word is written twice.
  */
 
+import { placeHash } from "../../memory/address.ts";
 import { CHUNK_ENTRY_WORDS, OVERFLOW_INDEX_STATE, OVERFLOW_MOVES } from "../../memory/control.ts";
 import { loadAcquire, loadAfterLoads, storeRelease } from "../../memory/ordering.ts";
 import type { StoreMemory } from "../../memory/region.ts";
 import { assert } from "../../runtime/assert.ts";
 import { OVERFLOW_BUCKETS } from "../../runtime/limits.ts";
 import { copyWords } from "../journal.ts";
-import { isLater } from "../tid.ts";
 import type { Limits } from "./registry.ts";
 import {
   DATA,
-  hashOf,
   isNeeded,
+  isSeenBy,
   NEXT,
   PLACE,
   REGION_ID,
   STAMP,
-  SUCCESSOR_HIGH,
-  SUCCESSOR_LOW,
   UNIT_WORDS,
   UNITS,
-  VERSION_HIGH,
-  VERSION_LOW,
   WORD,
 } from "./version.ts";
 
@@ -75,10 +71,14 @@ export class OverflowArea {
     return this.chunks * this.#memory.control.geometry.chunkBytes;
   }
 
+  isInUse(chunk: number): boolean {
+    return this.#load(chunk, STATE) === IN_USE;
+  }
+
   usedBytes(): number {
     let units = 0;
     for (let chunk = 0; chunk < this.chunks; chunk++) {
-      if (this.#load(chunk, STATE) === IN_USE) units += this.#load(chunk, FILLED);
+      if (this.isInUse(chunk)) units += this.#load(chunk, FILLED);
     }
     return units * UNIT_WORDS * 4;
   }
@@ -106,7 +106,7 @@ export class OverflowArea {
   }
 
   #findOnce(regionId: number, word: number, limitHigh: number, limitLow: number): number {
-    const bucket = hashOf(regionId, word) & (OVERFLOW_BUCKETS - 1);
+    const bucket = placeHash(regionId, word) & (OVERFLOW_BUCKETS - 1);
     let reference = loadAcquire(this.#indexWords(), bucket);
     for (let step = 0; reference !== 0 && step < this.#chunkUnits; step++) {
       const chunk = (reference - 1) >>> this.#unitBits;
@@ -119,11 +119,7 @@ export class OverflowArea {
       if (loadAcquire(i32, at + PLACE) !== reference) return -1;
       if (loadAcquire(i32, at + STAMP) !== this.foundGeneration) return -1;
       const next = i32[at + NEXT];
-      const found =
-        i32[at + WORD] === word &&
-        i32[at + REGION_ID] === regionId &&
-        !isLater(i32[at + VERSION_HIGH], i32[at + VERSION_LOW], limitHigh, limitLow) &&
-        isLater(i32[at + SUCCESSOR_HIGH], i32[at + SUCCESSOR_LOW], limitHigh, limitLow);
+      const found = isSeenBy(i32, at, regionId, word, limitHigh, limitLow);
       if (!this.isHere()) return -1;
       if (found) return at;
       reference = next;
@@ -147,7 +143,8 @@ export class OverflowArea {
     const at = unit * UNIT_WORDS;
     const reference = ((chunk << this.#unitBits) | unit) + 1;
     const index = this.#indexWords();
-    const bucket = hashOf(from[fromAt + REGION_ID], from[fromAt + WORD]) & (OVERFLOW_BUCKETS - 1);
+    const bucket =
+      placeHash(from[fromAt + REGION_ID], from[fromAt + WORD]) & (OVERFLOW_BUCKETS - 1);
     // What lay here before must not be taken for the new one while it is being written.
     storeRelease(to, at + PLACE, 0);
     storeRelease(to, at + STAMP, -1);
@@ -168,7 +165,7 @@ export class OverflowArea {
    */
   collect(limits: Limits, chunk: number): boolean {
     if (limits.count === 0) return this.#emptyAll();
-    if (chunk === this.#filling || this.#load(chunk, STATE) !== IN_USE) return false;
+    if (chunk === this.#filling || !this.isInUse(chunk)) return false;
     const needed = this.#neededUnits(chunk, limits);
     if (needed * 2 > this.#load(chunk, FILLED) || !this.#fitElsewhere(chunk, needed)) return false;
     this.#clean(chunk, limits);
@@ -180,7 +177,7 @@ export class OverflowArea {
     let emptied = 0;
     this.#filling = -1;
     for (let chunk = 0; chunk < this.chunks; chunk++) {
-      if (this.#load(chunk, STATE) !== IN_USE) continue;
+      if (!this.isInUse(chunk)) continue;
       if (emptied++ === 0) this.#indexWords().fill(0);
       this.#empty(chunk);
     }
@@ -229,7 +226,7 @@ export class OverflowArea {
 
   #unlink(i32: Int32Array, at: number): void {
     const index = this.#indexWords();
-    const bucket = hashOf(i32[at + REGION_ID], i32[at + WORD]) & (OVERFLOW_BUCKETS - 1);
+    const bucket = placeHash(i32[at + REGION_ID], i32[at + WORD]) & (OVERFLOW_BUCKETS - 1);
     let before = index;
     let beforeAt = bucket;
     for (let reference = index[bucket]; reference !== 0; ) {
@@ -261,7 +258,7 @@ export class OverflowArea {
       if (this.#hasRoom(chunk, units)) this.#filling = chunk;
     }
     for (let chunk = 0; chunk < chunks && this.#filling < 0; chunk++) {
-      if (this.#load(chunk, STATE) === IN_USE) continue;
+      if (this.isInUse(chunk)) continue;
       this.wordsOf(chunk);
       this.#store(chunk, FILLED, 0);
       this.#store(chunk, STATE, IN_USE);
@@ -271,7 +268,7 @@ export class OverflowArea {
   }
 
   #hasRoom(chunk: number, units: number): boolean {
-    if (chunk < 0 || chunk === this.#cleaning || this.#load(chunk, STATE) !== IN_USE) return false;
+    if (chunk < 0 || chunk === this.#cleaning || !this.isInUse(chunk)) return false;
     return this.#load(chunk, FILLED) + units <= this.#chunkUnits;
   }
 

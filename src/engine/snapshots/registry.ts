@@ -17,7 +17,7 @@
  * snapshots, while none was about to be registered, need not list them again while the word stays.
  */
 
-import { type Control, SNAPSHOTS_IN_USE } from "../../memory/control.ts";
+import { type Control, SNAPSHOT_RELEASES, SNAPSHOTS_IN_USE } from "../../memory/control.ts";
 import { loadAcquire, loadAfterLoads } from "../../memory/ordering.ts";
 import { machineMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
@@ -97,6 +97,11 @@ export class Registry {
     return this.word & IN_USE_MASK;
   }
 
+  /** Changes with every release, or a little later. */
+  get releases(): number {
+    return Atomics.load(this.#i32, SNAPSHOT_RELEASES);
+  }
+
   /** Takes a free entry, not yet seen by anybody; `claimed` is its state then. */
   claim(slot: number, lifeMs: number): number {
     let index = this.#tryClaim(slot, lifeMs);
@@ -160,6 +165,7 @@ export class Registry {
     const at = this.#control.snapshotAt(index) + STATE;
     const free = stateOf(state, FREE, 0);
     if (Atomics.compareExchange(this.#i32, at, state, free) !== state) return false;
+    Atomics.add(this.#i32, SNAPSHOT_RELEASES, 1);
     this.#lower();
     return true;
   }
@@ -171,6 +177,8 @@ export class Registry {
       const state = this.#stateOf(index);
       if (phaseOf(state) !== FREE && slotOf(state) === slot) this.release(index, state);
     }
+    // Also for one who died over a release, before it was counted.
+    Atomics.add(this.#i32, SNAPSHOT_RELEASES, 1);
     this.#lower();
   }
 

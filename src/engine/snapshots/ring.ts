@@ -13,25 +13,20 @@
  * so a reader who finds the tail still at or before its version has read what was there.
  */
 
+import { placeHash } from "../../memory/address.ts";
 import { loadAcquire, loadAfterLoads, storeRelease } from "../../memory/ordering.ts";
 import type { Views } from "../../memory/views.ts";
 import { RING_HEADER_BYTES, VERSION_RING_BUCKETS } from "../../runtime/limits.ts";
-import { isLater } from "../tid.ts";
 import {
   FILLING,
-  hashOf,
+  isSeenBy,
   type Kept,
   NEXT,
   PLACE,
   REGION_ID,
-  SUCCESSOR_HIGH,
-  SUCCESSOR_LOW,
   UNIT_WORDS,
   UNITS,
   unitsFor,
-  VERSION_HIGH,
-  VERSION_LOW,
-  WORD,
 } from "./version.ts";
 
 const HEAD = 0;
@@ -84,7 +79,7 @@ export class VersionRing {
       head = (head + filling) | 0;
       storeRelease(i32, HEAD, head);
     }
-    const bucket = INDEX + (hashOf(kept.regionId, kept.word) & BUCKET_MASK);
+    const bucket = INDEX + (placeHash(kept.regionId, kept.word) & BUCKET_MASK);
     kept.write(i32, this.at(head), head, i32[bucket]);
     storeRelease(i32, HEAD, (head + units) | 0);
     storeRelease(i32, bucket, head);
@@ -97,16 +92,12 @@ export class VersionRing {
    */
   find(regionId: number, word: number, limitHigh: number, limitLow: number): number {
     const { i32 } = this;
-    let place = loadAcquire(i32, INDEX + (hashOf(regionId, word) & BUCKET_MASK));
+    let place = loadAcquire(i32, INDEX + (placeHash(regionId, word) & BUCKET_MASK));
     // Each step goes to an earlier place; there are at most as many as units.
     for (let step = 0; step < this.capacity && this.isHere(place); step++) {
       const at = this.at(place);
       const next = i32[at + NEXT];
-      const found =
-        i32[at + WORD] === word &&
-        i32[at + REGION_ID] === regionId &&
-        !isLater(i32[at + VERSION_HIGH], i32[at + VERSION_LOW], limitHigh, limitLow) &&
-        isLater(i32[at + SUCCESSOR_HIGH], i32[at + SUCCESSOR_LOW], limitHigh, limitLow);
+      const found = isSeenBy(i32, at, regionId, word, limitHigh, limitLow);
       if (i32[at + PLACE] !== place || !this.isHere(place)) return -1;
       if (found) {
         this.foundPlace = place;

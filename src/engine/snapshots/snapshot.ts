@@ -20,7 +20,7 @@ import {
   STATUS,
   slotsInUse,
 } from "../slot.ts";
-import { limitLow, tidHigh } from "../tid.ts";
+import { limitHigh, limitLow } from "../tid.ts";
 import type { Registry } from "./registry.ts";
 
 /** How often a snapshot looks at the clock: reading it costs as much as a read. */
@@ -45,8 +45,8 @@ export class Snapshot {
     this.#state = state;
     this.#lifeMs = lifeMs;
     this.epoch = epoch;
-    this.limitHigh = tidHigh(Math.floor(epoch / 2 ** 32), epoch | 0);
-    this.limitLow = limitLow(epoch | 0);
+    this.limitHigh = limitHigh(epoch);
+    this.limitLow = limitLow(epoch);
   }
 
   /** Registers a snapshot of now, to be released after `lifeMs`. */
@@ -108,8 +108,7 @@ function register(executor: Executor, lifeMs: number): Snapshot {
       state = registry.claimed;
     }
     const epoch = executor.epochs.current();
-    const high = tidHigh(Math.floor(epoch / 2 ** 32), epoch | 0);
-    state = registry.publish(index, state, high, limitLow(epoch | 0));
+    state = registry.publish(index, state, limitHigh(epoch), limitLow(epoch));
     if (state !== 0 && executor.epochs.current() === epoch) {
       return new Snapshot(executor, index, state, epoch, lifeMs);
     }

@@ -18,6 +18,7 @@
 
 import { INCARNATION as HEADER_INCARNATION, HEADER_WORDS } from "../../memory/object.ts";
 import { copyWords } from "../journal.ts";
+import { isLater } from "../tid.ts";
 import type { Limits } from "./registry.ts";
 
 export const UNIT_WORDS = 8;
@@ -76,7 +77,19 @@ export function isNeeded(i32: Int32Array, at: number, limits: Limits): boolean {
   );
 }
 
-export function hashOf(regionId: number, word: number): number {
-  const mixed = Math.imul(word ^ Math.imul(regionId, 0x85ebca6b), 0x9e3779b1);
-  return (mixed ^ (mixed >>> 15)) >>> 0;
+/** Whether this is the version of an object that a snapshot with this limit sees. */
+export function isSeenBy(
+  i32: Int32Array,
+  at: number,
+  regionId: number,
+  word: number,
+  limitHigh: number,
+  limitLow: number,
+): boolean {
+  return (
+    i32[at + WORD] === word &&
+    i32[at + REGION_ID] === regionId &&
+    !isLater(i32[at + VERSION_HIGH], i32[at + VERSION_LOW], limitHigh, limitLow) &&
+    isLater(i32[at + SUCCESSOR_HIGH], i32[at + SUCCESSOR_LOW], limitHigh, limitLow)
+  );
 }

@@ -8,14 +8,15 @@
  * The invariant: while a snapshot is registered, every object that it can reach is in its place
  * in the version that the snapshot sees, or that version is in a ring or in the overflow area.
  *
- * Nobody waits for a snapshot: where there is no room for a version, snapshots are released.
+ * No commit fails for a snapshot: where there is no room for a version, snapshots are released.
  */
 
 import { addressOf } from "../../memory/address.ts";
 import { RINGS_IN_USE } from "../../memory/control.ts";
 import { ARRAY, HEADER_BYTES } from "../../memory/object.ts";
-import { loadAfterLoads } from "../../memory/ordering.ts";
+import { loadAfterLoads, raiseTo } from "../../memory/ordering.ts";
 import { CELL_BYTES } from "../../memory/size-classes.ts";
+import { AssertionError } from "../../runtime/assert.ts";
 import {
   type AccessSet,
   CELL,
@@ -133,7 +134,9 @@ export class Versions {
     try {
       const ring = this.ringOf(slot) ?? this.#attach(slot);
       if (!ring.append(kept) && !this.keeper.makeRoom(ring, kept)) return false;
-    } catch {
+    } catch (error) {
+      // A broken invariant, or no stack: the commit is undone, and the error told.
+      if (error instanceof AssertionError || error instanceof RangeError) throw error;
       // No memory for the ring or the overflow area: that is no reason for a commit to fail.
       this.keeper.releaseAll();
       return false;
@@ -206,10 +209,7 @@ export class Versions {
     const ring = new VersionRing(memory.attachRing(slot));
     while (this.#rings.length <= slot) this.#rings.push(undefined);
     this.#rings[slot] = ring;
-    const { i32 } = memory.control;
-    for (let seen = this.ringsInUse; seen <= slot; seen = this.ringsInUse) {
-      Atomics.compareExchange(i32, RINGS_IN_USE, seen, slot + 1);
-    }
+    raiseTo(memory.control.i32, RINGS_IN_USE, slot + 1);
     return ring;
   }
 }
