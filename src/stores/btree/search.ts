@@ -70,7 +70,7 @@ export class Search<Row, Key> {
     const nodes = this.#leafNodes;
     this.row = undefined;
     for (let attempt = 0; attempt < MAX_DESCENTS; attempt++) {
-      if (!this.descend(tx, key, words)) continue;
+      if (!this.#descend(tx, key, words, false)) continue;
       const { views, at } = tx;
       const { leaf } = this;
       const { i32 } = views;
@@ -105,8 +105,7 @@ export class Search<Row, Key> {
   openLeaf(tx: Transaction, key: Int32Array, words: number, below: boolean): number {
     const nodes = this.#leafNodes;
     for (let attempt = 0; attempt < MAX_DESCENTS; attempt++) {
-      const reached = below ? this.descendBelow(tx, key, words) : this.descend(tx, key, words);
-      if (!reached) continue;
+      if (!this.#descend(tx, key, words, below)) continue;
       const { i32 } = tx.views;
       const covers = below
         ? nodes.coversBelow(i32, tx.at, key, words)
@@ -173,8 +172,11 @@ export class Search<Row, Key> {
     return false;
   }
 
-  /** Opens a leaf by the way of a key; false if the way was out of date. */
-  descend(tx: Transaction, key: Int32Array, words: number): boolean {
+  /**
+   * Opens a leaf by the way of a key, or of what comes just before it, which may be INFINITE; false
+   * if the way was out of date.
+   */
+  #descend(tx: Transaction, key: Int32Array, words: number, below: boolean): boolean {
     const nodes = this.#innerNodes;
     const dense = this.#dense;
     let region = tx.executor.memory.region(this.#rootRegionId);
@@ -191,8 +193,7 @@ export class Search<Row, Key> {
       const { i32 } = tx.views;
       const { at } = tx;
       const level = i32[at + LEVEL];
-      const child = nodes.upperBound(i32, at, key, words) - 1;
-      const taken = Math.max(child, 0);
+      const taken = this.#childOf(i32, at, key, words, below);
       const pointer = at + nodes.payloadAt(taken);
       const regionId = i32[pointer] - 1;
       const childWord = i32[pointer + 1];
@@ -213,38 +214,12 @@ export class Search<Row, Key> {
     }
   }
 
-  /** The same by the way of what comes just before a key, which may be INFINITE. */
-  descendBelow(tx: Transaction, key: Int32Array, words: number): boolean {
+  /** The child of an inner node to go on with. */
+  #childOf(i32: Int32Array, at: number, key: Int32Array, words: number, below: boolean): number {
     const nodes = this.#innerNodes;
-    let region = tx.executor.memory.region(this.#rootRegionId);
-    let word = this.#rootWord;
-    let incarnation = 0;
-    let expected = -1;
-    for (;;) {
-      const entry = tx.open(region, word);
-      if (expected === 0) {
-        this.leaf = entry;
-        this.#incarnation = incarnation;
-        return true;
-      }
-      const { i32 } = tx.views;
-      const { at } = tx;
-      const level = i32[at + LEVEL];
-      const bound =
-        words === INFINITE ? nodes.count(i32, at) : nodes.lowerBound(i32, at, key, words);
-      const pointer = at + nodes.payloadAt(bound > 0 ? bound - 1 : 0);
-      const regionId = i32[pointer] - 1;
-      const childWord = i32[pointer + 1];
-      const childIncarnation = i32[pointer + 2];
-      if (!tx.settle(entry)) continue;
-      if (expected >= 0 && (level !== expected || tx.incarnationOf(entry) !== incarnation)) {
-        return false;
-      }
-      region = tx.executor.memory.region(regionId);
-      word = childWord;
-      incarnation = childIncarnation;
-      expected = level - 1;
-    }
+    if (!below) return Math.max(nodes.upperBound(i32, at, key, words) - 1, 0);
+    const bound = words === INFINITE ? nodes.count(i32, at) : nodes.lowerBound(i32, at, key, words);
+    return Math.max(bound - 1, 0);
   }
 
   /** Whether the leaf was read in one version, is a leaf of this tree, and the right one. */
