@@ -1,0 +1,46 @@
+/**
+ * The head of a file on disk: what it is, in a form that people and tools can read. Eight bytes of
+ * magic, the length and the CRC-32 of a JSON text, the text, zeroes up to HEAD_BYTES. Log and
+ * checkpoints hold memory as it is, so each says of which layout that memory was.
+ */
+
+import { crc32 } from "node:zlib";
+import { LAYOUT_VERSION } from "../memory/control.ts";
+import { HEAD_BYTES } from "../runtime/limits.ts";
+import type { Damage } from "./files.ts";
+
+const TEXT_AT = 16;
+
+/** `magic` is eight characters of ASCII. */
+export function encodeHead(magic: string, content: object): Buffer {
+  const text = Buffer.from(JSON.stringify({ layout: LAYOUT_VERSION, ...content }));
+  if (magic.length !== 8 || TEXT_AT + text.length > HEAD_BYTES) {
+    throw new RangeError(`the head of a file has ${HEAD_BYTES} bytes`);
+  }
+  const head = Buffer.alloc(HEAD_BYTES);
+  head.write(magic, 0, "latin1");
+  head.writeUInt32LE(text.length, 8);
+  head.writeUInt32LE(crc32(text), 12);
+  text.copy(head, TEXT_AT);
+  return head;
+}
+
+/** What `encodeHead` was given; or what is wrong with the bytes, for the file of this name. */
+export function decodeHead(magic: string, head: Buffer, file: string): object | Damage {
+  const wrong = (offset: number, what: string): Damage => ({ file, offset, what });
+  if (head.length < HEAD_BYTES) return wrong(head.length, "the file ends within its head");
+  const found = head.toString("latin1", 0, 8);
+  if (found !== magic) return wrong(0, `it should begin with ${magic}`);
+  const length = head.readUInt32LE(8);
+  if (length > HEAD_BYTES - TEXT_AT) return wrong(8, "the length of its head is impossible");
+  const text = head.subarray(TEXT_AT, TEXT_AT + length);
+  if (crc32(text) !== head.readUInt32LE(12)) return wrong(12, "the checksum of its head is wrong");
+  const { layout, ...content } = JSON.parse(text.toString("utf8")) as { layout?: number };
+  if (layout === LAYOUT_VERSION) return content;
+  const has = `it holds memory of layout version ${layout}, and this Situ reads ${LAYOUT_VERSION}`;
+  return wrong(TEXT_AT, `${has}: open the store with the Situ that wrote it`);
+}
+
+export function isDamage(result: object): result is Damage {
+  return "what" in result && "offset" in result && "file" in result;
+}
