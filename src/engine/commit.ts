@@ -2,7 +2,7 @@
  * The commit of a transaction whose data is local (DESIGN §5): plain synchronous code, no
  * allocation. The order of the steps is the protocol; each says why it stands where it does.
  *
- *  1. Journal: addresses and data of the write set, then status INTENT. From here a dead
+ *  1. Journal: addresses and data of the write set, if it has room for them, then status INTENT. From here a dead
  *     committer's locks can be found by anyone.
  *  2. Lock the write set in address order, compare-and-swap, never waiting. The version must be
  *     the one that was read. On failure undo and report the conflict.
@@ -20,13 +20,14 @@
  *     announced: it waits for this commit and sees it.
  *  5. TID into the journal, status COMMITTED. This is the commit point.
  *  6. Install: data, version, unlock, object by object.
- *  7. Status IDLE: the committing epoch is cleared.
+ *  7. The record is passed on to the log's writer, if there is one. Status IDLE: the committing
+ *     epoch is cleared.
  *
  * A death anywhere before 5 leaves objects unchanged and locked: recovery unlocks them. A death
  * after it leaves a complete record: recovery installs what is still locked by the slot.
  */
 
-import { SNAPSHOTS_IN_USE } from "../memory/control.ts";
+import { LOG_STATE, SNAPSHOTS_IN_USE } from "../memory/control.ts";
 import {
   ARRAY,
   INCARNATION as HEADER_INCARNATION,
@@ -58,6 +59,7 @@ import {
   WORD,
   WRITE,
 } from "./access-set.ts";
+import { FAILED } from "./durability.ts";
 import type { Executor } from "./executor.ts";
 import { copyWords } from "./journal.ts";
 import {
@@ -73,7 +75,7 @@ import {
   STATUS,
 } from "./slot.ts";
 import { IN_USE_MASK } from "./snapshots/registry.ts";
-import { epochBitsOf, isLater, MAX_SEQUENCE, sequenceOf, tidHigh, tidLow } from "./tid.ts";
+import { epochBitsOf, epochOf, isLater, MAX_SEQUENCE, sequenceOf, tidHigh, tidLow } from "./tid.ts";
 import type { Transaction } from "./transaction.ts";
 import { VERSIONING } from "./versioning.ts";
 
@@ -110,7 +112,11 @@ export class Committer {
     const writes = this.#sortWrites(set);
 
     const executor = this.#executor;
-    executor.journal.write(set, this.#order, writes);
+    if (loadAcquire(this.#control, LOG_STATE) === FAILED) executor.durability.check();
+    if (!executor.journal.write(set, this.#order, writes)) {
+      tx.journalFull = true;
+      return false;
+    }
     storeRelease(this.#control, this.#statusAt, INTENT);
 
     if (!this.#lock(tx, writes)) return false;
@@ -133,11 +139,32 @@ export class Committer {
       executor.epochs.advance();
     }
     this.#install(set, writes);
+    const calls = executor.journal.pass();
     storeRelease(this.#control, this.#statusAt, IDLE);
+    if (calls) executor.durability.call();
 
     executor.counters[executor.counterBase + COMMITS]++;
     if (tx.allocated) this.settleCells(tx);
     return true;
+  }
+
+  /** The epoch that must be durable before what a committed transaction saw and did is. */
+  epochOf(tx: Transaction): number {
+    if (tx.set.writes > 0) return epochOf(this.#lastHigh, this.#lastLow);
+    // What a snapshot's reader sees is not all in its read set.
+    if (tx.snapshot !== undefined) return tx.snapshot.epoch;
+    const { words, end } = tx.set;
+    let epoch = 0;
+    for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
+      if ((words[entry + KIND] & READ) === 0) continue;
+      epoch = Math.max(epoch, epochOf(words[entry + VERSION_HIGH], words[entry + VERSION_LOW]));
+    }
+    return epoch;
+  }
+
+  /** The epoch of this executor's last commit; 0 if it has made none. */
+  get lastEpoch(): number {
+    return epochOf(this.#lastHigh, this.#lastLow);
   }
 
   /** Whether the slot's last commit was cut short in the middle, by an overflowing stack. */

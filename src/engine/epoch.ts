@@ -24,6 +24,11 @@ const EPOCH_I64 = EPOCH_LOW / 2;
 /** How often an advance looks for announcements that lag too far behind. */
 const LAG_CHECK_MASK = 0xffff;
 
+/** Sets the epoch of a store that nobody has open. */
+export function raiseEpoch(control: Control, epoch: number): void {
+  Atomics.store(control.i64, EPOCH_I64, BigInt(epoch));
+}
+
 export class Epochs {
   readonly #control: Control;
 

@@ -11,21 +11,24 @@ import { type SlabHost, Slabs } from "../memory/slabs.ts";
 import { assert } from "../runtime/assert.ts";
 import { nowMs, sleepSync, wallClockMs } from "../runtime/clock.ts";
 import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
-import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { DEFAULT_TIMEOUT_MS, DEVICE_SLOTS } from "../runtime/limits.ts";
 import { Random } from "../runtime/random.ts";
 import { Backoff } from "./backoff.ts";
 import { Committer } from "./commit.ts";
+import { Durability } from "./durability.ts";
 import { Epochs } from "./epoch.ts";
 import { Journal } from "./journal.ts";
 import type { Leases } from "./leases/leases.ts";
-import { releaseSlot, settleSlot } from "./recovery.ts";
+import { releaseSlot, type Settled, settleSlot } from "./recovery.ts";
 import {
   ACTIVE,
   announcement,
   CONFLICTS,
   claim,
+  claimedSlots,
   holderOf,
   isClaimed,
+  isOpener,
   LOCK_WAITS,
   RECOVERIES,
   unclaim,
@@ -45,6 +48,7 @@ export class Executor implements SlabHost {
   readonly backoff: Backoff;
   readonly committer: Committer;
   readonly versions: Versions;
+  readonly durability: Durability;
   readonly random = new Random();
   /** How long reads outside of transactions wait for others. */
   timeoutMs = DEFAULT_TIMEOUT_MS;
@@ -66,6 +70,7 @@ export class Executor implements SlabHost {
     this.counters = memory.control.f64;
     this.counterBase = memory.control.slotAt(slot) / 2;
     this.#activeAt = memory.control.slotAt(slot) + ACTIVE;
+    this.durability = new Durability(memory);
     this.journal = this.#journal(slot);
     this.slabs = new Slabs(memory, slot, this);
     this.backoff = this.newPatience(DEFAULT_TIMEOUT_MS);
@@ -73,15 +78,20 @@ export class Executor implements SlabHost {
     this.versions = new Versions(this);
   }
 
-  /** Claims a slot, after ending what a dead owner of it had begun. */
-  static open(memory: StoreMemory, leases: Leases): Executor {
+  /**
+   * Claims a slot, after ending what a dead owner of it had begun. Where there is a log, some slots
+   * are left to those who write it.
+   */
+  static open(memory: StoreMemory, leases: Leases, isDevice = false): Executor {
     const { control } = memory;
+    const limit = control.geometry.slots - (control.isLogged && !isDevice ? DEVICE_SLOTS : 0);
     // Slots that nobody claims come first: those of the dead cost a recovery.
     for (const claimed of [false, true]) {
+      if (!claimed && claimedSlots(control) >= limit) continue;
       for (let slot = 0; slot < control.geometry.slots; slot++) {
         if (isClaimed(control, slot) !== claimed || !leases.tryAcquire(slot)) continue;
         settle(memory, slot);
-        claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs());
+        claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs(), isDevice);
         try {
           const executor = new Executor(memory, leases, slot);
           // The slot's earlier TIDs lie in earlier epochs, so no TID comes twice.
@@ -96,7 +106,7 @@ export class Executor implements SlabHost {
     }
     throw new SituError(
       "SITU_FULL",
-      `all ${control.geometry.slots} slots of the store are in use: close it in some threads`,
+      `all ${limit} slots of the store are in use: close it in some threads`,
     );
   }
 
@@ -154,18 +164,24 @@ export class Executor implements SlabHost {
       this.settleOwn();
       if (this.committer.commit(tx)) return true;
     } catch (error) {
-      const settled = settleSlot(this.memory, this.slot, () => this.journal);
+      const settled = this.#settle();
       if (!tx.committed && settled !== "rolled forward") throw error;
       this.committer.settleCells(tx);
       return true;
     }
-    this.counters[this.counterBase + CONFLICTS]++;
+    if (!tx.journalFull) this.counters[this.counterBase + CONFLICTS]++;
     return false;
+  }
+
+  #settle(): Settled {
+    const settled = settleSlot(this.memory, this.slot, () => this.journal);
+    this.journal.resume();
+    return settled;
   }
 
   /** Ends a commit of this executor's that was cut short in the middle. */
   settleOwn(): void {
-    if (this.committer.isUnsettled) settleSlot(this.memory, this.slot, () => this.journal);
+    if (this.committer.isUnsettled) this.#settle();
   }
 
   /** Waits until the object's data may be read, for so long at most. */
@@ -225,11 +241,11 @@ export class Executor implements SlabHost {
     return dead;
   }
 
-  /** The executors that have the store open, this one included. */
+  /** The executors that have the store open, this one included; not the threads of the device. */
   holders(): Holder[] {
     const found: Holder[] = [];
     for (let slot = 0; slot < this.memory.control.geometry.slots; slot++) {
-      if (isClaimed(this.memory.control, slot)) found.push(this.holder(slot));
+      if (isOpener(this.memory.control, slot)) found.push(this.holder(slot));
     }
     return found;
   }
@@ -285,7 +301,7 @@ export class Executor implements SlabHost {
   #journal(slot: number): Journal {
     let journal = this.#journals.get(slot);
     if (journal === undefined) {
-      journal = new Journal(this.memory.attachJournal(slot));
+      journal = new Journal(this.memory, slot);
       this.#journals.set(slot, journal);
     }
     return journal;
@@ -293,6 +309,6 @@ export class Executor implements SlabHost {
 }
 
 function settle(memory: StoreMemory, slot: number): void {
-  settleSlot(memory, slot, () => new Journal(memory.attachJournal(slot)));
+  settleSlot(memory, slot, () => new Journal(memory, slot));
   releaseSlot(memory, slot);
 }

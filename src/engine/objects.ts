@@ -8,6 +8,8 @@
 import { type Address, addressOf, NO_ADDRESS, regionIdOf, wordOf } from "../memory/address.ts";
 import {
   ARRAY,
+  ARRAY_HEADER_BYTES,
+  ARRAY_HEADER_WORDS,
   HEADER_BYTES,
   HEADER_WORDS,
   INCARNATION,
@@ -63,10 +65,10 @@ function isPlausible(executor: Executor, pointer: Pointer, tx?: Transaction): bo
   const sizeClass = blocks.classOf(block);
   const stride = HEADER_BYTES + wordsFor(size) * 4;
   if (count > 0)
-    return cell === address && sizeClassOf(HEADER_BYTES + count * stride) === sizeClass;
+    return cell === address && sizeClassOf(ARRAY_HEADER_BYTES + count * stride) === sizeClass;
   if (cell === address) return sizeClassOf(stride) === sizeClass;
   // An element of an array: the array's cell must be of the same incarnation.
-  const inCell = (wordOf(address) - wordOf(cell)) * 4 - HEADER_BYTES;
+  const inCell = (wordOf(address) - wordOf(cell)) * 4 - ARRAY_HEADER_BYTES;
   const region = executor.memory.regionOf(cell);
   const word = wordOf(cell);
   const cellWord =
@@ -186,7 +188,7 @@ export function allocateArray(
   }
   const first = whole(tx, () => tx.allocateArray(count, size, hint(near)));
   const { set } = tx;
-  const cell = addressOf(set.regionIdOf(first), set.wordOf(first) - HEADER_WORDS);
+  const cell = addressOf(set.regionIdOf(first), set.wordOf(first) - ARRAY_HEADER_WORDS);
   const incarnation = tx.incarnationOf(first) | ARRAY;
   return new Pointer(cell, size, incarnation, count);
 }

@@ -8,12 +8,13 @@
  *   INTENT, COMMITTING nothing was changed: unlock what is locked by the slot.
  *   IDLE               no locks. The record may be half-written; nobody looks at it.
  *
+ * A committed record is passed on to the log before the slot turns to IDLE, as its owner would have.
  * As in a commit, all objects turn to INSTALLING before the first is written.
  */
 
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
-import { KEEPER } from "../memory/control.ts";
+import { DEVICE, KEEPER } from "../memory/control.ts";
 import {
   ALLOCATED,
   HEADER_WORDS,
@@ -26,7 +27,7 @@ import {
   VERSION_LOW,
 } from "../memory/object.ts";
 import type { StoreMemory } from "../memory/region.ts";
-import { copyWords, type Journal, RECORD_ENTRY_WORDS } from "./journal.ts";
+import { copyWords, type Journal, RECORD_ENTRY_WORDS, REGION_MASK } from "./journal.ts";
 import { ACTIVE, COMMITTED, IDLE, phaseOf, STATUS } from "./slot.ts";
 import { Registry } from "./snapshots/registry.ts";
 
@@ -39,8 +40,12 @@ export function settleSlot(memory: StoreMemory, slot: number, journal: () => Jou
   const phase = phaseOf(Atomics.load(control.i32, statusAt));
   if (phase === IDLE) return "nothing to do";
   const record = journal();
-  if (phase === COMMITTED) rollForward(memory, slot, record);
-  else unlockAll(memory, slot, record);
+  if (phase === COMMITTED) {
+    rollForward(memory, slot, record);
+    record.passRecord();
+  } else {
+    unlockAll(memory, slot, record);
+  }
   Atomics.store(control.i32, statusAt, IDLE);
   return phase === COMMITTED ? "rolled forward" : "rolled back";
 }
@@ -52,6 +57,8 @@ export function releaseSlot(memory: StoreMemory, slot: number): void {
   new Registry(control).releaseSlot(slot);
   // The keeper's steps can be left at any point: the next one goes on from there.
   Atomics.compareExchange(control.i32, KEEPER, slot + 1, 0);
+  // The log's writer too: what it had not published, the next one writes again.
+  Atomics.compareExchange(control.i32, DEVICE, slot + 1, 0);
   memory.abandonRegions(slot);
   new BlockTable(memory).orphan(slot);
 }
@@ -61,12 +68,12 @@ function rollForward(memory: StoreMemory, slot: number, journal: Journal): void 
   const blocks = new BlockTable(memory);
   const installing = lockWord(slot, INSTALLING);
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
-    const { i32 } = memory.region(record[at]);
+    const { i32 } = memory.region(record[at] & REGION_MASK);
     const word = record[at + 1];
     if (isLockedBy(i32, word, slot)) Atomics.store(i32, word + LOCK, installing);
   }
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
-    const { i32 } = memory.region(record[at]);
+    const { i32 } = memory.region(record[at] & REGION_MASK);
     const word = record[at + 1];
     if (!isLockedBy(i32, word, slot)) continue;
     const target = word + HEADER_WORDS + record[at + 3];
@@ -77,14 +84,14 @@ function rollForward(memory: StoreMemory, slot: number, journal: Journal): void 
     Atomics.store(i32, word + LOCK, 0);
     // What the record freed, the owner of its block must hear of.
     if ((record[at + 2] & ALLOCATED) === 0)
-      blocks.countFree(blocks.blockOf(addressOf(record[at], word)));
+      blocks.countFree(blocks.blockOf(addressOf(record[at] & REGION_MASK, word)));
   }
 }
 
 function unlockAll(memory: StoreMemory, slot: number, journal: Journal): void {
   const record = journal.views.i32;
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
-    const { i32 } = memory.region(record[at]);
+    const { i32 } = memory.region(record[at] & REGION_MASK);
     const word = record[at + 1];
     if (isLockedBy(i32, word, slot)) Atomics.store(i32, word + LOCK, 0);
   }

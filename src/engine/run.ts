@@ -19,7 +19,8 @@ const RECLAIM_ATTEMPTS = 3;
 
 /**
  * Runs a body to the end inside this turn, retrying on conflict, and returns what it returned. With
- * `snapshotMs` each attempt reads from a snapshot of its own, which lives that long at most.
+ * `snapshotMs` each attempt reads from a snapshot of its own, which lives that long at most. For one
+ * who waits for the disk then, `tx.epoch` is what to wait for.
  */
 export function runSync<A, T>(
   executor: Executor,
@@ -28,6 +29,7 @@ export function runSync<A, T>(
   body: (argument: A) => T,
   argument: A,
   snapshotMs = 0,
+  waits = false,
 ): T {
   tx.timeoutMs = timeoutMs;
   executor.enter();
@@ -40,7 +42,10 @@ export function runSync<A, T>(
       try {
         const result = body(argument);
         if (isThenable(result)) throw asyncBody(result);
-        if (!tx.doomed && executor.commit(tx)) return result;
+        if (!tx.doomed && executor.commit(tx)) {
+          if (waits) tx.epoch = executor.committer.epochOf(tx);
+          return result;
+        }
       } catch (error) {
         if (isCallersOwn(executor, tx)) throw error;
       }
@@ -54,6 +59,17 @@ export function runSync<A, T>(
         try {
           if (++reclaims > RECLAIM_ATTEMPTS || !executor.reclaim(tx.exhaustedClass))
             throw storeFull(executor, tx);
+        } finally {
+          executor.enter();
+        }
+        continue;
+      }
+      if (tx.journalFull) {
+        // Nothing is locked, and the body is run again with what it finds then.
+        tx.clear();
+        executor.leave();
+        try {
+          executor.durability.awaitRoomSync(timeoutMs);
         } finally {
           executor.enter();
         }
@@ -222,7 +238,7 @@ export function tryRun(
       } catch (error) {
         if (isCallersOwn(executor, tx)) throw error;
       }
-      if (tx.exhausted || tx.fatal !== undefined) return false;
+      if (tx.exhausted || tx.journalFull || tx.fatal !== undefined) return false;
     }
     return false;
   } finally {

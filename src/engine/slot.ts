@@ -4,8 +4,12 @@
  *
  *   word 0   status    phase of the running commit and its committing epoch
  *   word 1   active    the epoch announced by the oldest running transaction, or 0
- *   word 16  claimed   0, or 1 while an executor uses the slot
+ *   word 2   record    where in the journal the running commit's record lies (journal.ts)
+ *   word 3   head      where the journal's next record goes
+ *   word 16  claimed   0; 1 while an executor uses the slot; 2 if that is a thread of the device
  *   word 17  pid, word 18  thread id, words 20–21  since when (float64, wall clock)
+ *   word 24  tail      the first record that is not in the log yet; written by the log's writer
+ *   word 25  lag       milliseconds that the log may lag behind, if the owner says so
  *   word 32… counters, float64 each, written by the owner only
  *
  * Status and active hold the low 30 bits of an epoch above two bits of phase. Status walks
@@ -22,11 +26,18 @@ import type { Holder } from "../runtime/errors.ts";
 
 export const STATUS = 0;
 export const ACTIVE = 1;
+export const RECORD = 2;
+export const HEAD = 3;
 const CLAIMED = 16;
 const PID = 17;
 const THREAD = 18;
 const SINCE_F64 = 20 / 2;
+export const TAIL = 24;
+export const LAG_MS = 25;
 const COUNTERS_F64 = 32 / 2;
+
+const CLAIM = 1;
+const DEVICE_CLAIM = 2;
 
 export const IDLE = 0;
 export const INTENT = 1;
@@ -83,15 +94,35 @@ export function isClaimed(control: Control, slot: number): boolean {
   return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) !== 0;
 }
 
+/** Whether it is claimed by one who has opened the store, and not by a thread of the device. */
+export function isOpener(control: Control, slot: number): boolean {
+  return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) === CLAIM;
+}
+
+export function claimedSlots(control: Control): number {
+  let claimed = 0;
+  for (let slot = 0; slot < control.geometry.slots; slot++) {
+    if (isClaimed(control, slot)) claimed++;
+  }
+  return claimed;
+}
+
 /** Written while the slot's lease is held. */
-export function claim(control: Control, slot: number, owner: Holder, wallClockMs: number): void {
+export function claim(
+  control: Control,
+  slot: number,
+  owner: Holder,
+  wallClockMs: number,
+  isDevice: boolean,
+): void {
   const at = control.slotAt(slot);
   Atomics.store(control.i32, at + PID, owner.pid);
   Atomics.store(control.i32, at + THREAD, owner.threadId);
   control.f64[at / 2 + SINCE_F64] = wallClockMs;
+  control.i32[at + LAG_MS] = 0;
   // Before the slot does anything: whoever looks at all slots in use looks at this one, too.
   raiseTo(control.i32, SLOTS_IN_USE, slot + 1);
-  Atomics.store(control.i32, at + CLAIMED, 1);
+  Atomics.store(control.i32, at + CLAIMED, isDevice ? DEVICE_CLAIM : CLAIM);
 }
 
 /** Slots from this one on have never been claimed. */

@@ -23,7 +23,12 @@ import { addressOf, NO_ADDRESS, wordOf } from "../memory/address.ts";
 import {
   ALLOCATED,
   ARRAY,
+  ARRAY_HEADER_BYTES,
+  ARRAY_HEADER_WORDS,
+  ELEMENT_COUNT,
+  ELEMENT_WORDS,
   freedWord,
+  HEADER_BYTES,
   INCARNATION as HEADER_INCARNATION,
   VERSION_HIGH as HEADER_VERSION_HIGH,
   VERSION_LOW as HEADER_VERSION_LOW,
@@ -89,6 +94,10 @@ export class Transaction {
   /** An operation failed half-way: its error ends the transaction, even if the body swallowed it. */
   fatal: { readonly error: unknown } | undefined;
   allocated = false;
+  /** Of the last commit, if somebody is to wait for it: what must be durable before it is. */
+  epoch = 0;
+  /** Its journal had no room for what it writes: the log must catch up first. */
+  journalFull = false;
   /** How long this transaction waits for others. */
   timeoutMs = DEFAULT_TIMEOUT_MS;
   /** What is being worked on, for messages. */
@@ -121,6 +130,7 @@ export class Transaction {
     this.metEntry = -1;
     this.doomed = false;
     this.exhausted = false;
+    this.journalFull = false;
     this.committed = false;
     this.fatal = undefined;
     this.allocated = false;
@@ -351,13 +361,17 @@ export class Transaction {
     const { set } = this;
     const dataWords = Math.ceil(bytes / 8) * 2;
     const stride = HEADER_WORDS + dataWords;
-    const cell = this.#allocateCell(count * stride * 4, near);
+    const ownBytes = ARRAY_HEADER_BYTES - HEADER_BYTES;
+    const cell = this.#allocateCell(ownBytes + count * stride * 4, near);
     set.words[cell + INCARNATION] |= ALLOCATED | ARRAY;
-    this.#zeroed(cell, 0);
+    this.#zeroed(cell, ownBytes / 4);
+    const own = set.words[cell + BUFFER] - HEADER_WORDS;
+    set.arena.i32[own + ELEMENT_WORDS] = dataWords;
+    set.arena.i32[own + ELEMENT_COUNT] = count;
     const region = set.regionOf(cell);
     const first = set.end;
     for (let index = 0; index < count; index++) {
-      const word = set.words[cell + WORD] + HEADER_WORDS + index * stride;
+      const word = set.words[cell + WORD] + ARRAY_HEADER_WORDS + index * stride;
       // What lies there is the data of an earlier object, not a header. The cell is ours alone.
       Atomics.store(region.i32, word + LOCK, 0);
       region.i32[word + HEADER_VERSION_HIGH] = 0;
@@ -393,7 +407,7 @@ export class Transaction {
     const stride = HEADER_WORDS + Math.ceil(bytes / 8) * 2;
     const region = set.regionOf(cell);
     for (let index = 0; index < count; index++) {
-      const word = set.words[cell + WORD] + HEADER_WORDS + index * stride;
+      const word = set.words[cell + WORD] + ARRAY_HEADER_WORDS + index * stride;
       const element = this.open(region, word);
       this.free(element);
       set.words[element + KIND] &= ~CELL;

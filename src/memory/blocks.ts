@@ -15,14 +15,23 @@
  * one are freed.
  *
  * Beside the state, `frees` counts the cells that others freed in the block, so that its owner
- * knows when a new sweep is worth while, and `first incarnation` is where the incarnations of
- * the next cells start when the memory has changed its class: higher than any it has had.
+ * knows when a new sweep is worth while. `first incarnation` is where the incarnations of the block's
+ * cells have started, and, when it has been given back, where those of the next will: higher than
+ * any that the memory has had. 0 says that it was never part of a block that was given back.
+ *
+ * `format epoch` is the epoch, its low 32 bits, in which the block was made. It divides the lives of
+ * a piece of memory in the log: what was committed in an earlier life has an earlier epoch, what
+ * is committed in this one has this epoch or a later one. For a block is given back only when all
+ * its cells are free and at rest, the epoch has been advanced after that was seen, and every
+ * transaction that began before has ended (`Slabs.releaseEmptyBlocks`): so the last commit in it lies
+ * before the epoch that whoever takes it next reads, after it has become its owner (`#claim`). And
+ * the first commit in the new block announces its epoch later than that.
  */
 
 import { MAX_BLOCK_UNITS, MIN_BLOCK_CELLS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { addressOf, NO_ADDRESS, regionIdOf, wordOf } from "./address.ts";
-import { ORPHANINGS } from "./control.ts";
+import { EPOCH_LOW, ORPHANINGS } from "./control.ts";
 import {
   ALLOCATED,
   INCARNATION,
@@ -31,22 +40,23 @@ import {
   VERSION_HIGH,
   VERSION_LOW,
 } from "./object.ts";
-import { loadAcquire } from "./ordering.ts";
+import { loadAcquire, loadAfterLoads } from "./ordering.ts";
 import type { StoreMemory } from "./region.ts";
 import { CELL_BYTES } from "./size-classes.ts";
 
 const STATE = 0;
 const FREES = 1;
 const FIRST_INCARNATION = 2;
+const FORMAT_EPOCH = 3;
 
 const FREE = 0;
 const ORPHAN = 0;
 const CONTINUED = 1 << 24;
-const UNIT_WORDS = UNIT_BYTES / 4;
+export const UNIT_WORDS = UNIT_BYTES / 4;
 const LARGE_SPAN = 8;
 
 /** Units of a block, by class: the smallest power of two that holds enough cells. */
-const SPAN: readonly number[] = CELL_BYTES.map((bytes) => {
+export const SPAN: readonly number[] = CELL_BYTES.map((bytes) => {
   let units = 1;
   while (units < MAX_BLOCK_UNITS && units * UNIT_BYTES < MIN_BLOCK_CELLS * bytes) units *= 2;
   return units;
@@ -59,6 +69,31 @@ export const BLOCK_CELLS: readonly number[] = CELL_BYTES.map((bytes, sizeClass) 
 
 function stateOf(sizeClass: number, owner: number): number {
   return ((sizeClass + 1) << 8) | owner;
+}
+
+/** Where incarnations go on after this highest one. Never 0, which stands for unused memory. */
+export function incarnationAfter(highest: number): number {
+  const next = (highest - (highest % INCARNATION_STEP) + INCARNATION_STEP) | 0;
+  return next === 0 ? INCARNATION_STEP : next;
+}
+
+/** What the table says of a unit, for one who copies memory without taking part in its use. */
+export class UnitLook {
+  /** The class of the block that begins here, or -1. */
+  sizeClass = -1;
+  /** The first unit of the block that this is a later unit of, or -1. */
+  block = -1;
+  firstIncarnation = 0;
+  formatEpoch = 0;
+
+  isSame(other: UnitLook): boolean {
+    return (
+      this.sizeClass === other.sizeClass &&
+      this.block === other.block &&
+      this.firstIncarnation === other.firstIncarnation &&
+      this.formatEpoch === other.formatEpoch
+    );
+  }
 }
 
 /** A block is named by its first unit; units are numbered through all regions. */
@@ -229,9 +264,9 @@ export class BlockTable {
     const { control } = this.memory;
     const sizeClass = this.classOf(block);
     const span = SPAN[sizeClass];
-    const next = highestIncarnation - (highestIncarnation % INCARNATION_STEP) + INCARNATION_STEP;
+    const next = incarnationAfter(highestIncarnation);
     for (let unit = block; unit < block + span; unit++) {
-      control.i32[control.unitAt(unit) + FIRST_INCARNATION] = next | 0;
+      control.i32[control.unitAt(unit) + FIRST_INCARNATION] = next;
     }
     const unmade = CONTINUED | (slot + 1);
     if (!this.#change(block, stateOf(sizeClass, slot + 1), unmade)) return;
@@ -240,6 +275,42 @@ export class BlockTable {
     }
     this.#change(block, unmade, FREE);
     this.#cursor = Math.min(this.#cursor, block);
+  }
+
+  /**
+   * Looks at a unit. What was copied between two looks that are the same, inside of `enter` and
+   * `leave`, is of one life of the memory.
+   */
+  look(unit: number, into: UnitLook): void {
+    const { control } = this.memory;
+    const state = loadAfterLoads(control.i32, control.unitAt(unit) + STATE);
+    const distance = (state & CONTINUED) === 0 ? 0 : (state >>> 8) & 0xff;
+    into.sizeClass = (state & CONTINUED) === 0 ? (state >>> 8) - 1 : -1;
+    into.block = distance > 0 && this.#hasFirst(unit, state) ? unit - distance : -1;
+    into.firstIncarnation = control.i32[control.unitAt(unit) + FIRST_INCARNATION];
+    into.formatEpoch = control.i32[control.unitAt(unit) + FORMAT_EPOCH];
+  }
+
+  /** For recovery: a block as it was, in a table of zeroes, without an owner. */
+  restore(block: number, sizeClass: number, firstIncarnation: number, formatEpoch: number): void {
+    for (let distance = 0; distance < SPAN[sizeClass]; distance++) {
+      const state = distance === 0 ? stateOf(sizeClass, ORPHAN) : CONTINUED | (distance << 8);
+      this.#restore(block + distance, state, firstIncarnation, formatEpoch);
+    }
+  }
+
+  /** For recovery: a unit that is free, but was not always. */
+  restoreFree(unit: number, firstIncarnation: number): void {
+    this.#restore(unit, FREE, firstIncarnation, 0);
+  }
+
+  #restore(unit: number, state: number, firstIncarnation: number, formatEpoch: number): void {
+    const { control } = this.memory;
+    const at = control.unitAt(unit);
+    control.i32[at + FREES] = 0;
+    control.i32[at + FIRST_INCARNATION] = firstIncarnation;
+    control.i32[at + FORMAT_EPOCH] = formatEpoch;
+    Atomics.store(control.i32, at + STATE, state);
   }
 
   freeUnits(): number {
@@ -327,6 +398,11 @@ export class BlockTable {
     let start = 0;
     for (let unit = block; unit < block + span; unit++) {
       start = Math.max(start, control.i32[control.unitAt(unit) + FIRST_INCARNATION] >>> 0);
+    }
+    const epoch = loadAcquire(control.i32, EPOCH_LOW);
+    for (let unit = block; unit < block + span; unit++) {
+      control.i32[control.unitAt(unit) + FIRST_INCARNATION] = start;
+      control.i32[control.unitAt(unit) + FORMAT_EPOCH] = epoch;
     }
     // Memory that no block has had yet is zeroed; what others left, or died over, is not.
     if (start === 0) return;

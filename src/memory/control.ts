@@ -10,10 +10,12 @@
  *   words 192–195    the keeper of old versions, and its overflow area (engine/snapshots/)
  *   word 196         1 + the highest slot that was ever claimed
  *   word 197         counts the snapshots that were released: only then versions become garbage
+ *   words 256–257    the durable epoch: every commit up to it is on disk
+ *   words 272–343    the log and its writer (device/)
  *   word 1024…       one slot of 64 words per executor (engine/slot.ts)
  *   then             one state word per region: absent, being created by a slot, or ready
  *   then             one state word per slot: whether its journal exists
- *   then             four words per unit: state, frees, first incarnation, unused (blocks.ts)
+ *   then             four words per unit: state, frees, first incarnation, format epoch (blocks.ts)
  *   then             one state word per slot: whether its version ring exists
  *   then             four words per chunk of the overflow area
  *   then             eight words per snapshot
@@ -27,7 +29,7 @@ import { Views } from "./views.ts";
 
 const MAGIC = 0x55544953; // "SITU", read in little-endian order
 /** Changes with any change to a layout in shared memory: headers, slots, journals, buckets. */
-export const LAYOUT_VERSION = 2;
+export const LAYOUT_VERSION = 3;
 const BYTE_ORDER = 0x01020304;
 const READY = 1;
 
@@ -42,6 +44,9 @@ const WORD_REGIONS = 7;
 const WORD_RING_BYTES = 8;
 const WORD_CHUNK_BYTES = 9;
 const WORD_CHUNKS = 10;
+const WORD_LOGGED = 11;
+/** Four words that tell this run of the machine from others: what a reboot leaves is no memory. */
+const WORD_BOOT = 12;
 
 export const EPOCH_LOW = 32;
 export const EPOCH_HIGH = 33;
@@ -56,6 +61,28 @@ export const OVERFLOW_INDEX_STATE = 194;
 export const RINGS_IN_USE = 195;
 export const SLOTS_IN_USE = 196;
 export const SNAPSHOT_RELEASES = 197;
+export const DURABLE_LOW = 256;
+export const DURABLE_HIGH = 257;
+/** How many wait for the durable epoch to move, or died over it. */
+export const DURABLE_WAITERS = 258;
+/** The last epoch of the last batch in the log: 64 bits, as the durable epoch. */
+export const WRITTEN_LOW = 260;
+/** Slot + 1 of the executor that writes the log, or 0. */
+export const DEVICE = 272;
+/** Counts the calls for the log's writer, which sleeps on this word. */
+export const DEVICE_CALLS = 273;
+/** Whether it sleeps. */
+export const DEVICE_SLEEPS = 274;
+export const LOG_STATE = 288;
+/** The system's error number behind the state. */
+export const LOG_ERROR = 289;
+/** Slot + 1 of one who is committing, does not move, and keeps the log from closing an epoch. */
+export const LOG_BLOCKER = 292;
+/** Checkpoints that were asked for, and up to which of them they are done. */
+export const CHECKPOINTS_WANTED = 290;
+export const CHECKPOINTS_DONE = 291;
+/** Figures about the log and the checkpoints, float64. */
+export const LOG_FIGURES_F64 = 304 / 2;
 const SLOTS_AT = 1024;
 export const SLOT_WORDS = 64;
 export const UNIT_ENTRY_WORDS = 4;
@@ -89,6 +116,8 @@ export function controlBytes(geometry: Geometry): number {
 
 /** The first words are enough to know the geometry, and with it the length of the whole. */
 export const CONTROL_PREFIX_BYTES = 4096;
+
+const NO_BOOT = new Int32Array(4);
 
 export class Control extends Views {
   readonly geometry: Geometry;
@@ -142,8 +171,10 @@ export class Control extends Views {
     return this.#snapshotsAt + index * SNAPSHOT_WORDS;
   }
 
-  format(): void {
+  /** With the words of this run of the machine, see `isOfBoot`. */
+  format(boot: Int32Array = NO_BOOT): void {
     const { i32, geometry } = this;
+    i32.set(boot, WORD_BOOT);
     i32[WORD_MAGIC] = MAGIC;
     i32[WORD_LAYOUT] = LAYOUT_VERSION;
     i32[WORD_BYTE_ORDER] = BYTE_ORDER;
@@ -161,6 +192,21 @@ export class Control extends Views {
   publish(): void {
     Atomics.store(this.i32, WORD_STATE, READY);
   }
+
+  /** Whether commits are kept in their journals until they are in the log. */
+  get isLogged(): boolean {
+    return Atomics.load(this.i32, WORD_LOGGED) !== 0;
+  }
+
+  /** From here on; only for one who is alone in the store. */
+  startLog(): void {
+    Atomics.store(this.i32, WORD_LOGGED, 1);
+  }
+}
+
+/** Whether this was made in this run of the machine. Files in memory can be on a disk, too. */
+export function isOfBoot(prefix: Int32Array, boot: Int32Array): boolean {
+  return boot.every((word, index) => prefix[WORD_BOOT + index] === word);
 }
 
 /** Whether the creator of this control segment got to the end. Zeroes mean that it did not. */

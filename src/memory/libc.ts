@@ -1,13 +1,19 @@
 /**
- * The four calls into libc that Node does not offer: map a file, unmap it, reserve its pages,
- * lock it. Loaded on first use, so that threads-only stores work where FFI is missing.
+ * The calls into libc that Node does not offer: map a file, unmap it, reserve its pages, lock it,
+ * sleep on a word of mapped memory. Loaded on first use, so that threads-only stores work where FFI is missing.
  */
 
 import { createRequire } from "node:module";
 import { SituError } from "../runtime/errors.ts";
 
+interface NativeFunction {
+  (...args: unknown[]): unknown;
+  /** Runs on a thread of Node's pool; the last argument is the callback. */
+  async(...args: unknown[]): void;
+}
+
 interface Koffi {
-  load(path: string | null): { func(signature: string): (...args: unknown[]) => unknown };
+  load(path: string | null): { func(signature: string): NativeFunction };
   view(pointer: unknown, bytes: number): ArrayBuffer;
   errno(): number;
   address(pointer: unknown): bigint;
@@ -26,6 +32,8 @@ const MAP_FAILED = 0xffffffffffffffffn;
  */
 export interface Mapping {
   readonly buffer: ArrayBuffer;
+  /** Where it lies in this process. */
+  readonly address: bigint;
   unmap(): void;
 }
 
@@ -57,8 +65,61 @@ export function libc(): Libc {
   return loaded;
 }
 
+/** Sleeping on a word of mapped memory, in whatever processes it is mapped. */
+export interface Futex {
+  wait(address: bigint, value: number, ms: number): void;
+  waitAsync(address: bigint, value: number, ms: number): Promise<void>;
+  wake(address: bigint): void;
+}
+
+/** The number of the system call, which is all that differs. */
+const FUTEX_CALL: Readonly<Record<string, number>> = { x64: 202, arm64: 98 };
+const FUTEX_WAIT = 0;
+const FUTEX_WAKE = 1;
+const EVERYBODY = 0x7fffffff;
+
+let foundFutex: Futex | undefined;
+
+/** Undefined where the system has none. */
+export function futex(): Futex | undefined {
+  const call = FUTEX_CALL[process.arch];
+  if (process.platform !== "linux" || call === undefined) return undefined;
+  foundFutex ??= loadFutex(call);
+  return foundFutex;
+}
+
+function loadFutex(call: number): Futex {
+  const syscall = loadKoffi()
+    .load(null)
+    .func("long syscall(long, void *, int, int, void *, void *, int)");
+  const timespec = (ms: number): BigInt64Array => {
+    const seconds = Math.floor(ms / 1e3);
+    return new BigInt64Array([BigInt(seconds), BigInt(Math.floor((ms - seconds * 1e3) * 1e6))]);
+  };
+  return {
+    wait(address, value, ms) {
+      syscall(call, address, FUTEX_WAIT, value, timespec(ms), null, 0);
+    },
+    waitAsync(address, value, ms) {
+      return new Promise((resolve) => {
+        const time = timespec(ms);
+        // The closure keeps the time alive, for the thread that reads it.
+        const done = (): void => resolve(void time);
+        syscall.async(call, address, FUTEX_WAIT, value, time, null, 0, done);
+      });
+    },
+    wake(address) {
+      syscall(call, address, FUTEX_WAKE, EVERYBODY, null, null, 0);
+    },
+  };
+}
+
+function loadKoffi(): Koffi {
+  return createRequire(import.meta.url)("koffi") as Koffi;
+}
+
 function load(): Libc {
-  const koffi = createRequire(import.meta.url)("koffi") as Koffi;
+  const koffi = loadKoffi();
   const library = koffi.load(null);
   const mmap = library.func("void *mmap(void *, size_t, int, int, int, int64_t)");
   const munmap = library.func("int munmap(void *, size_t)");
@@ -70,11 +131,13 @@ function load(): Libc {
   return {
     map(fd, bytes) {
       const pointer = mmap(null, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0);
-      if (koffi.address(pointer) === MAP_FAILED) {
+      const address = koffi.address(pointer);
+      if (address === MAP_FAILED) {
         throw new SituError("SITU_NO_MEMORY", `mmap of ${bytes} bytes failed: ${koffi.errno()}`);
       }
       return {
         buffer: koffi.view(pointer, bytes),
+        address,
         unmap: () => {
           munmap(pointer, bytes);
         },

@@ -78,6 +78,7 @@ export class MappedSegments implements Segments {
 
   #map(fd: number, bytes: number): Segment {
     const mapping = libc().map(fd, bytes);
-    return { buffer: mapping.buffer, release: () => mapping.unmap() };
+    const { buffer, address } = mapping;
+    return { buffer, address, release: () => mapping.unmap() };
   }
 }

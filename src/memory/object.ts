@@ -7,6 +7,16 @@
  *   word 3  incarnation  counts the times this cell was freed; below it two bits: ARRAY, ALLOCATED
  *   word 4… data
  *
+ * An array's cell has two words of data of its own, and then its elements, which are objects with
+ * headers of their own, side by side:
+ *
+ *   word 4  data words of one element
+ *   word 5  number of elements
+ *   word 6… elements
+ *
+ * They are written by the commit that allocates the array, so that one who copies memory without
+ * knowing what is in it (device/checkpoint/) finds all headers.
+ *
  * Two lock modes, as in FaRM §3.4. PREPARED: readers may still read the old value. INSTALLING:
  * they may not, data and version are changing.
  *
@@ -23,10 +33,18 @@ import { loadAfterLoads } from "./ordering.ts";
 export const HEADER_WORDS = 4;
 export const HEADER_BYTES = 4 * HEADER_WORDS;
 
+/** The header of an array's cell, up to its first element. */
+export const ARRAY_HEADER_WORDS = HEADER_WORDS + 2;
+export const ARRAY_HEADER_BYTES = 4 * ARRAY_HEADER_WORDS;
+
 export const LOCK = 0;
 export const VERSION_HIGH = 1;
 export const VERSION_LOW = 2;
 export const INCARNATION = 3;
+
+/** In the cell of an array. */
+export const ELEMENT_WORDS = 4;
+export const ELEMENT_COUNT = 5;
 
 export const PREPARED = 1;
 export const INSTALLING = 2;

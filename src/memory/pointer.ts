@@ -7,7 +7,7 @@
 import { SituError } from "../runtime/errors.ts";
 import type { Address } from "./address.ts";
 import { addressOf, regionIdOf, wordOf } from "./address.ts";
-import { ALLOCATED, ARRAY, HEADER_WORDS } from "./object.ts";
+import { ALLOCATED, ARRAY, ARRAY_HEADER_WORDS, HEADER_WORDS } from "./object.ts";
 
 export const POINTER_WORDS = 6;
 
@@ -36,7 +36,8 @@ export class Pointer {
     if (!Number.isInteger(index) || index < 0 || index >= this.count) {
       throw new SituError("SITU_TYPE", `element ${index} of an array of ${this.count}`);
     }
-    const word = wordOf(this.address) + HEADER_WORDS + index * (HEADER_WORDS + wordsFor(this.size));
+    const stride = HEADER_WORDS + wordsFor(this.size);
+    const word = wordOf(this.address) + ARRAY_HEADER_WORDS + index * stride;
     const incarnation = (this.incarnation & ~ARRAY) | ALLOCATED;
     return new Pointer(addressOf(regionIdOf(this.address), word), this.size, incarnation);
   }

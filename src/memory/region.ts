@@ -1,8 +1,10 @@
+import { sleepSync } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { OVERFLOW_INDEX_BYTES, RING_HEADER_BYTES } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { regionIdOf } from "./address.ts";
 import { Control, controlBytes, type Geometry, OVERFLOW_INDEX_STATE } from "./control.ts";
+import { Parking } from "./parking.ts";
 import type { Segment, Segments } from "./segments.ts";
 import { Views } from "./views.ts";
 
@@ -46,6 +48,8 @@ export function segmentSizes(geometry: Geometry): Map<string, number> {
 /** The memory of one store as one executor sees it: control, and regions mapped when needed. */
 export class StoreMemory {
   readonly control: Control;
+  /** For sleeping on words of the control segment. */
+  readonly parking: Parking;
   readonly segments: Segments;
   /** By region id; a hole is a region not mapped here yet. */
   readonly regions: (Region | undefined)[] = [];
@@ -55,6 +59,7 @@ export class StoreMemory {
   constructor(segments: Segments, control: Segment, geometry: Control["geometry"]) {
     this.segments = segments;
     this.control = new Control(control.buffer, geometry);
+    this.parking = new Parking(this.control.i32, control.address);
     this.#held.push(control);
     this.#views.push(this.control);
   }
@@ -89,6 +94,12 @@ export class StoreMemory {
     return "created";
   }
 
+  /** For recovery: a region that is made if it is not there, whoever else is at it. */
+  ensureRegion(id: number): Region {
+    while (!this.isReady(id) && this.createRegion(id, 0) === "busy") sleepSync(1);
+    return this.region(id);
+  }
+
   /** Whether some slot is at creating the region. */
   isBeingCreated(id: number): boolean {
     return Atomics.load(this.control.i32, this.control.regionStateAt(id)) >= CREATING;
@@ -106,6 +117,10 @@ export class StoreMemory {
   attachJournal(slot: number): Views {
     const bytes = this.control.geometry.journalBytes;
     return this.#attachOrMake(journalName(slot), bytes, this.control.journalStateAt(slot));
+  }
+
+  hasJournal(slot: number): boolean {
+    return Atomics.load(this.control.i32, this.control.journalStateAt(slot)) === READY;
   }
 
   /** The version ring of a slot; made by the slot's owner when it first needs one. */

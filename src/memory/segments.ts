@@ -11,6 +11,8 @@
  */
 export interface Segment {
   readonly buffer: ArrayBufferLike;
+  /** Where it is mapped in this process, if it is. */
+  readonly address?: bigint;
   /** The buffer must not be touched after this. */
   release(): void;
 }

@@ -10,13 +10,16 @@ export type SituErrorCode =
   | "SITU_CONFIG"
   | "SITU_CONFLICT"
   | "SITU_CORRUPT"
+  | "SITU_DISK_FULL"
   | "SITU_EXISTS"
   | "SITU_FREED"
   | "SITU_FULL"
   | "SITU_IN_USE"
   | "SITU_LAYOUT"
+  | "SITU_LOG_FAILED"
   | "SITU_MISSING"
   | "SITU_NESTED"
+  | "SITU_NOT_DURABLE"
   | "SITU_NO_MEMORY"
   | "SITU_PERMISSION"
   | "SITU_SCHEMA"
@@ -31,6 +34,7 @@ export type SituErrorCode =
 
 const RETRYABLE: ReadonlySet<SituErrorCode> = new Set([
   "SITU_CONFLICT",
+  "SITU_DISK_FULL",
   "SITU_SNAPSHOT_TOO_OLD",
   "SITU_TIMEOUT",
 ]);

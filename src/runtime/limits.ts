@@ -25,6 +25,8 @@ export const MAX_CELL_BYTES = MIB;
 export const MAX_SLOTS = 255;
 /** In the threads-only mode all journals exist from the start, so there are fewer of them. */
 export const MAX_THREAD_SLOTS = 32;
+/** Of these, for the threads that write the log and take checkpoints. */
+export const DEVICE_SLOTS = 2;
 export const JOURNAL_BYTES = 4 * MIB;
 export const THREAD_JOURNAL_BYTES = 4 * MIB;
 
@@ -52,6 +54,47 @@ export const KEEPER_BATCH_BYTES = 256 * KIB;
  * busy machine, or be stopped, the writer waits at most so long; then snapshots give way.
  */
 export const KEEPER_PATIENCE_MS = 1_000;
+
+/** The head of a log segment or a checkpoint. */
+export const HEAD_BYTES = 1_024;
+/** A log segment; one that takes a larger batch is as large as it must be. */
+export const SEGMENT_BYTES = 16 * MIB;
+/** How far the log may lag behind in "lazy", unless `open` says otherwise. */
+export const DEFAULT_LAG_MS = 20;
+export const MAX_LAG_MS = 10_000;
+/** A journal that is this full wakes the log's writer before its time. */
+export const JOURNAL_NUDGE = 1 / 4;
+/** How often an open process looks whether the log has a writer: a dead one's work is taken over. */
+export const DEVICE_WATCH_MS = 25;
+/** A commit that waits for the disk looks for it so long before it sleeps: a wake-up costs 20 µs. */
+export const DURABLE_SPIN_MS = 0.2;
+/** And the log's writer for the next commit. */
+export const DEVICE_SPIN_MS = 0.1;
+/** A sleeper looks after this time whether there is somebody who will wake it. */
+export const DURABLE_LOOK_MS = 20;
+/** How long the log's writer waits at a time for a commit that is being installed. */
+export const DEVICE_PATIENCE_MS = 100;
+/** How often a writer of the log whose disk is full tries again. */
+export const DISK_FULL_RETRY_MS = 100;
+/** Checkpoints by time and by log size, unless `open` says otherwise. */
+export const DEFAULT_CHECKPOINT_MS = 5 * 60_000;
+export const DEFAULT_CHECKPOINT_BYTES = 256 * MIB;
+export const MIN_CHECKPOINT_BYTES = 64 * KIB;
+/** After so many segments a checkpoint is due, however little is in them. */
+export const MAX_LOG_SEGMENTS = 128;
+/** After one that failed, and was not asked for. */
+export const CHECKPOINT_RETRY_MS = 10_000;
+/** Full checkpoints, with the incremental ones upon them, so that a damaged one is not the end. */
+export const KEPT_CHECKPOINTS = 2;
+/** A chain of incremental checkpoints gets so long at most, before a full one. */
+export const MAX_DELTAS = 4;
+/** An incremental checkpoint pays if it has at most this part of a full one's bytes. */
+export const DELTA_AT_MOST = 1 / 2;
+/** A part of memory that recovery hands to one thread: every block lies in one. */
+export const RECOVERY_CHUNK_BYTES = UNIT_BYTES * MAX_BLOCK_UNITS;
+export const MAX_RECOVERY_THREADS = 16;
+/** How long others wait for the one who is recovering the store. */
+export const RECOVERY_PATIENCE_MS = 30 * 60_000;
 
 /** What one transaction writes is kept in private memory until it commits. */
 export const MAX_ARENA_BYTES = 2 * JOURNAL_BYTES;
@@ -155,4 +198,10 @@ relation(
     VARIABLE_NODE_BYTES,
   "four of the longest keys and two fences fit a node",
 );
+relation(
+  (JOURNAL_BYTES & (JOURNAL_BYTES - 1)) === 0,
+  "positions in a journal go round in a circle",
+);
+relation(MAX_REGIONS <= 1 << 16, "a region id and a size class are one word of a journal");
+relation(HEAD_BYTES < SEGMENT_BYTES, "a segment has room for more than its head");
 relation(MAX_SCHEMA_BYTES < MAX_CELL_BYTES, "a schema fits one object");

@@ -63,13 +63,14 @@ export class EngineStore {
   readonly #leases = new Map<Executor, Leases>();
   readonly #dead = new Set<Executor>();
 
-  constructor(geometry: Geometry = SMALL, sharing: Sharing = "mapped files") {
+  constructor(geometry: Geometry = SMALL, sharing: Sharing = "mapped files", isLogged = false) {
     this.geometry = geometry;
     this.#place = testSegments(sharing, segmentSizes(geometry));
     const segments = this.#place.segments();
     const control = segments.create(CONTROL_NAME, controlBytes(geometry));
     this.memory = new StoreMemory(segments, control, geometry);
     this.memory.control.format();
+    if (isLogged) this.memory.control.startLog();
     this.memory.control.publish();
   }
 

@@ -9,7 +9,7 @@ import { COUNTERS, type Counter, counterSum } from "../../src/engine/slot.ts";
 import { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import type { Geometry } from "../../src/memory/control.ts";
-import { HEADER_WORDS } from "../../src/memory/object.ts";
+import { ARRAY_HEADER_WORDS, HEADER_WORDS } from "../../src/memory/object.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { type AtomicStep, Death, hookAtomics, type When } from "./engine-atomics.ts";
 import { type EngineStore, SMALL } from "./engine-store.ts";
@@ -110,7 +110,7 @@ export function free(tx: Transaction, place: Place): void {
     tx.free(open(tx, place));
     return;
   }
-  const cell = tx.open(tx.executor.memory.region(place.regionId), place.word - HEADER_WORDS);
+  const cell = tx.open(tx.executor.memory.region(place.regionId), place.word - ARRAY_HEADER_WORDS);
   tx.freeArray(cell, place.count, place.words * 4);
 }
 

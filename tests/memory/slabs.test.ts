@@ -10,7 +10,14 @@ import { freeInTransaction } from "../../src/engine/objects.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import type { Address } from "../../src/memory/address.ts";
 import { NO_ADDRESS, regionIdOf, wordOf } from "../../src/memory/address.ts";
-import { ALLOCATED, ARRAY, freedWord, HEADER_BYTES, INCARNATION } from "../../src/memory/object.ts";
+import {
+  ALLOCATED,
+  ARRAY,
+  ARRAY_HEADER_BYTES,
+  freedWord,
+  HEADER_BYTES,
+  INCARNATION,
+} from "../../src/memory/object.ts";
 import { Pointer } from "../../src/memory/pointer.ts";
 import { CELL_BYTES, sizeClassOf } from "../../src/memory/size-classes.ts";
 import { createAccount, transact } from "../helpers/engine-accounts.ts";
@@ -248,12 +255,12 @@ describe("slabs", () => {
     test("an array's cell rests until the transactions that ran have ended", () => {
       withStore((store) => {
         const [one, two] = [store.open(), store.open()];
-        const sameClassBytes = 4 * (HEADER_BYTES + 240 * 1024);
+        const sameClassBytes = 4 * (HEADER_BYTES + 240 * 1024) + ARRAY_HEADER_BYTES - HEADER_BYTES;
         const cells: Address[] = [];
         // As many as the store holds.
         for (let i = 0; i < 8; i++) {
           const first = transact(one, (tx) => tx.addressOf(tx.allocateArray(4, 240 * 1024)));
-          cells.push((first - HEADER_BYTES) as Address);
+          cells.push((first - ARRAY_HEADER_BYTES) as Address);
         }
         expect(new Set(cells).size).toBe(8);
         two.enter();

@@ -143,7 +143,7 @@ describe("NAM-DB §4.1, timestamps", () => {
     const [x] = writer.create([1]);
     const commit = writer.prepare((tx) => write(tx, x, 2));
     const failures: unknown[] = [];
-    const steps = atStep(4, "after", () => {
+    const steps = atStep(5, "after", () => {
       try {
         reader.take(LIFE_MS, 5);
       } catch (error) {

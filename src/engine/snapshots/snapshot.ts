@@ -116,7 +116,7 @@ function register(executor: Executor, lifeMs: number): Snapshot {
 }
 
 /** Waits until nobody is committing at this epoch or an earlier one. */
-function awaitCommits(executor: Executor, epoch: number, timeoutMs: number): void {
+export function awaitCommits(executor: Executor, epoch: number, timeoutMs: number): void {
   const { control } = executor.memory;
   const low = epoch | 0;
   executor.settleOwn();

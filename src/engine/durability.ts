@@ -1,0 +1,281 @@
+/**
+ * What the executors of a store and the writer of its log (device/) have to say to each other, in
+ * words of the control segment:
+ *
+ *   durable epoch   every commit up to it is on disk. Moves only when a sync has returned
+ *   calls           counted by those who cannot wait until the writer looks by itself
+ *   state           running; disk full: the writer tries again; failed: what is not durable now will
+ *                   not be before all have closed the store and one has opened it again
+ *
+ * After a failed write or sync nobody knows what is on disk, and the system may have dropped the
+ * pages. So nothing is tried again, no epoch becomes durable, and commits are refused.
+ */
+
+import { getSystemErrorMap } from "node:util";
+import {
+  DEVICE,
+  DEVICE_CALLS,
+  DEVICE_SLEEPS,
+  DURABLE_LOW,
+  DURABLE_WAITERS,
+  LOG_BLOCKER,
+  LOG_ERROR,
+  LOG_STATE,
+  WRITTEN_LOW,
+} from "../memory/control.ts";
+import { loadAcquire } from "../memory/ordering.ts";
+import type { StoreMemory } from "../memory/region.ts";
+import { nowMs } from "../runtime/clock.ts";
+import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
+import { DURABLE_LOOK_MS, DURABLE_SPIN_MS } from "../runtime/limits.ts";
+import { COMMITTING, HEAD, holderOf, phaseOf, STATUS, slotsInUse, TAIL } from "./slot.ts";
+
+const DURABLE_I64 = DURABLE_LOW / 2;
+const WRITTEN_I64 = WRITTEN_LOW / 2;
+
+export const RUNNING = 0;
+export const DISK_FULL = 1;
+export const FAILED = 2;
+
+/** How often one who spins for the durable epoch looks at the clock. */
+const SPINS_PER_LOOK = 64;
+
+export class Durability {
+  readonly #memory: StoreMemory;
+  readonly #i32: Int32Array;
+  readonly isLogged: boolean;
+  /** Sees to it that the log has a writer; set by who can start one. */
+  ensureDevice: () => void = () => {};
+  #look: Promise<void> | undefined;
+
+  constructor(memory: StoreMemory) {
+    this.#memory = memory;
+    this.#i32 = memory.control.i32;
+    this.isLogged = memory.control.isLogged;
+  }
+
+  /** The durable epoch. */
+  get epoch(): number {
+    return Number(Atomics.load(this.#memory.control.i64, DURABLE_I64));
+  }
+
+  /** The last epoch of the last batch in the log: the next one follows it. */
+  get written(): number {
+    return Number(Atomics.load(this.#memory.control.i64, WRITTEN_I64));
+  }
+
+  /** For the log's writer: who keeps it from closing an epoch; -1 if nobody does. */
+  setBlocker(slot: number): void {
+    if (Atomics.load(this.#i32, LOG_BLOCKER) !== slot + 1) {
+      Atomics.store(this.#i32, LOG_BLOCKER, slot + 1);
+    }
+  }
+
+  /** For the log's writer, when the batch is on disk: it counts from here on. */
+  setWritten(epoch: number): void {
+    Atomics.store(this.#memory.control.i64, WRITTEN_I64, BigInt(epoch));
+  }
+
+  get state(): number {
+    return loadAcquire(this.#i32, LOG_STATE);
+  }
+
+  /** The system's error number behind the state, negative as in `errno`. */
+  get errno(): number {
+    return Atomics.load(this.#i32, LOG_ERROR);
+  }
+
+  setState(state: number, errno: number): void {
+    Atomics.store(this.#i32, LOG_ERROR, errno);
+    Atomics.store(this.#i32, LOG_STATE, state);
+    // Those who wait for the disk learn that they wait in vain.
+    this.#memory.parking.wake(DURABLE_LOW);
+  }
+
+  /** Who writes the log, or undefined. */
+  get device(): Holder | undefined {
+    const slot = Atomics.load(this.#i32, DEVICE) - 1;
+    return slot < 0 ? undefined : holderOf(this.#memory.control, slot);
+  }
+
+  /**
+   * For the log's writer: all up to this epoch is on disk. `release` gives back what the journals
+   * held of it. First the epoch, then the journals: a writer who dies in between leaves records
+   * that its successor knows to be in the log.
+   */
+  publish(epoch: number, release: () => void): void {
+    Atomics.store(this.#memory.control.i64, DURABLE_I64, BigInt(epoch));
+    release();
+    if (Atomics.load(this.#i32, DURABLE_WAITERS) !== 0) this.#memory.parking.wake(DURABLE_LOW);
+  }
+
+  /** Whether anything was committed, or is about to be, that is not on disk. */
+  get isPending(): boolean {
+    const { control } = this.#memory;
+    const slots = slotsInUse(control);
+    for (let slot = 0; slot < slots; slot++) {
+      const at = control.slotAt(slot);
+      // In this order: a record is passed on to the journal before the slot turns idle.
+      if (phaseOf(Atomics.load(this.#i32, at + STATUS)) >= COMMITTING) return true;
+      const tail = Atomics.load(this.#i32, at + TAIL);
+      if (Atomics.load(this.#i32, at + HEAD) !== tail) return true;
+    }
+    return false;
+  }
+
+  /** Calls the log's writer, if it sleeps. */
+  call(): void {
+    Atomics.add(this.#i32, DEVICE_CALLS, 1);
+    // The first who calls it wakes it; the others need not.
+    if (Atomics.exchange(this.#i32, DEVICE_SLEEPS, 0) !== 0) {
+      this.#memory.parking.wake(DEVICE_CALLS);
+    }
+  }
+
+  /** Waits, event loop and all, until an epoch is durable. */
+  awaitSync(epoch: number, timeoutMs: number): void {
+    if (this.epoch >= epoch || !this.isPending) return;
+    this.call();
+    const startMs = nowMs();
+    for (let spins = 1; ; spins++) {
+      if (this.epoch >= epoch) return;
+      if (spins % SPINS_PER_LOOK === 0 && nowMs() - startMs >= DURABLE_SPIN_MS) break;
+    }
+    Atomics.add(this.#i32, DURABLE_WAITERS, 1);
+    try {
+      for (;;) {
+        const low = Atomics.load(this.#i32, DURABLE_LOW);
+        if (this.#isOver(epoch, startMs, timeoutMs)) return;
+        this.#memory.parking.sleepSync(DURABLE_LOW, low, DURABLE_LOOK_MS);
+      }
+    } finally {
+      Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
+    }
+  }
+
+  /** The same while the event loop turns. */
+  async await(epoch: number, timeoutMs: number): Promise<void> {
+    if (this.epoch >= epoch || !this.isPending) return;
+    this.call();
+    const startMs = nowMs();
+    Atomics.add(this.#i32, DURABLE_WAITERS, 1);
+    try {
+      for (;;) {
+        const low = Atomics.load(this.#i32, DURABLE_LOW);
+        if (this.#isOver(epoch, startMs, timeoutMs)) return;
+        await this.#nextLook(low);
+      }
+    } finally {
+      Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
+    }
+  }
+
+  /** One sleep for all that wait in this thread: each takes a thread of Node's pool. */
+  #nextLook(low: number): Promise<void> {
+    this.#look ??= this.#memory.parking.sleep(DURABLE_LOW, low, DURABLE_LOOK_MS).finally(() => {
+      this.#look = undefined;
+    });
+    return this.#look;
+  }
+
+  #isOver(epoch: number, startMs: number, timeoutMs: number): boolean {
+    if (this.epoch >= epoch) return true;
+    const { state } = this;
+    if (state === FAILED) throw this.failed("the transaction is committed in memory");
+    if (nowMs() - startMs >= timeoutMs) throw this.#late(timeoutMs);
+    this.ensureDevice();
+    return false;
+  }
+
+  /** For one who is about to commit: refuses if the log has failed. */
+  check(): void {
+    if (this.isLogged && this.state === FAILED) throw this.failed("nothing was committed");
+  }
+
+  /** Waits, event loop and all, until the log has caught up a little: a journal is full. */
+  awaitRoomSync(timeoutMs: number): void {
+    // Before the call: its answer may come at once, and be the last one.
+    const low = Atomics.load(this.#i32, DURABLE_LOW);
+    this.call();
+    const startMs = nowMs();
+    Atomics.add(this.#i32, DURABLE_WAITERS, 1);
+    try {
+      while (!this.#hasMoved(low, startMs, timeoutMs)) {
+        this.#memory.parking.sleepSync(DURABLE_LOW, low, DURABLE_LOOK_MS);
+      }
+    } finally {
+      Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
+    }
+  }
+
+  async awaitRoom(timeoutMs: number): Promise<void> {
+    // Before the call: its answer may come at once, and be the last one.
+    const low = Atomics.load(this.#i32, DURABLE_LOW);
+    this.call();
+    const startMs = nowMs();
+    Atomics.add(this.#i32, DURABLE_WAITERS, 1);
+    try {
+      while (!this.#hasMoved(low, startMs, timeoutMs)) await this.#nextLook(low);
+    } finally {
+      Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
+    }
+  }
+
+  #hasMoved(low: number, startMs: number, timeoutMs: number): boolean {
+    if (Atomics.load(this.#i32, DURABLE_LOW) !== low) return true;
+    this.check();
+    if (nowMs() - startMs >= timeoutMs) throw this.#noRoom(timeoutMs);
+    this.ensureDevice();
+    return false;
+  }
+
+  #noRoom(timeoutMs: number): SituError {
+    const why = `nothing was committed: the journal is full, and ${this.stalled(timeoutMs)}`;
+    return this.state === DISK_FULL
+      ? new SituError("SITU_DISK_FULL", `${why}. Make room on the disk; the log then goes on`)
+      : new TimeoutError(why, this.device);
+  }
+
+  /** The log has failed; what became of the caller's transaction is for the caller to say. */
+  failed(outcome: string): SituError {
+    const why = `the log could not be written (${errorName(this.errno)})`;
+    return new SituError(
+      outcome.startsWith("nothing") ? "SITU_LOG_FAILED" : "SITU_NOT_DURABLE",
+      `${why}, so nothing more becomes durable: ${outcome}. Reads go on. See to the disk, close ` +
+        `the store in all processes and open it again: it then writes all of its memory anew`,
+    );
+  }
+
+  /** Why the log does not move, for one who has waited long enough. */
+  stalled(timeoutMs: number): string {
+    const { device } = this;
+    if (this.state === DISK_FULL) return `the disk is full (${errorName(this.errno)})`;
+    if (device === undefined) return "no process writes the log";
+    const blocker = Atomics.load(this.#i32, LOG_BLOCKER) - 1;
+    if (blocker >= 0) {
+      const who = shown(holderOf(this.#memory.control, blocker));
+      return `${who} is committing and does not move (is it stopped?)`;
+    }
+    return (
+      `${shown(device)}, which writes the log, got nothing to disk within ${timeoutMs} ms (is it ` +
+      `stopped, or the disk slow?)`
+    );
+  }
+
+  #late(timeoutMs: number): SituError {
+    return new SituError(
+      "SITU_NOT_DURABLE",
+      `the transaction is committed, but not known to be on disk: ${this.stalled(timeoutMs)}. ` +
+        `It will be, once the log moves; await db.durable() for that`,
+    );
+  }
+}
+
+function shown({ pid, threadId, slot }: Holder): string {
+  return `process ${pid} (thread ${threadId}, slot ${slot})`;
+}
+
+/** ENOSPC for -28, and so on. */
+function errorName(errno: number): string {
+  return getSystemErrorMap().get(errno)?.[0] ?? `error ${errno}`;
+}

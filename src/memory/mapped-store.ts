@@ -1,0 +1,81 @@
+/** Joining the memory of a store that others, or earlier ones, have made: the files of one folder. */
+
+import { SituError } from "../runtime/errors.ts";
+import {
+  CONTROL_PREFIX_BYTES,
+  controlBytes,
+  isComplete,
+  isOfBoot,
+  readGeometry,
+} from "./control.ts";
+import type { MappedSegments } from "./mapped-segments.ts";
+import { CONTROL_NAME, regionName, StoreMemory } from "./region.ts";
+
+/**
+ * Joins memory that is complete and of this run of the machine. Undefined if there is none: its
+ * creator died over it, or it is what a reboot left on a disk.
+ */
+export function joinMemory(segments: MappedSegments, boot: Int32Array): StoreMemory | undefined {
+  return join(segments, boot, true);
+}
+
+/** The same for one who helps to make it. */
+export function joinUnpublished(segments: MappedSegments, boot: Int32Array): StoreMemory {
+  const memory = join(segments, boot, false);
+  if (memory === undefined) throw new SituError("SITU_CORRUPT", `${segments.place} is gone`);
+  return memory;
+}
+
+function join(
+  segments: MappedSegments,
+  boot: Int32Array,
+  mustBeComplete: boolean,
+): StoreMemory | undefined {
+  if (!segments.has(CONTROL_NAME)) return undefined;
+  const bytes = segments.bytesOf(CONTROL_NAME);
+  // Its creator died before it had a length; nothing else was made before it.
+  if (bytes === 0 && !segments.has(regionName(0))) return undefined;
+  if (bytes < CONTROL_PREFIX_BYTES) {
+    throw new SituError("SITU_CORRUPT", `${segments.place}/control has only ${bytes} bytes`);
+  }
+  const control = segments.attach(CONTROL_NAME, bytes);
+  const prefix = new Int32Array(control.buffer, 0, CONTROL_PREFIX_BYTES / 4);
+  try {
+    if (mustBeComplete && !isComplete(prefix)) {
+      control.release();
+      return undefined;
+    }
+    const geometry = readGeometry(prefix, segments.place);
+    if (!isOfBoot(prefix, boot)) {
+      control.release();
+      return undefined;
+    }
+    if (controlBytes(geometry) !== bytes) {
+      throw new SituError(
+        "SITU_CORRUPT",
+        `${segments.place}/control has ${bytes} bytes and should have ${controlBytes(geometry)}`,
+      );
+    }
+    const memory = new StoreMemory(segments, control, geometry);
+    checkRegions(memory, segments);
+    return memory;
+  } catch (error) {
+    control.release();
+    throw error;
+  }
+}
+
+/** A truncated region is found here, and not as a bus error in the middle of a transaction. */
+function checkRegions(memory: StoreMemory, segments: MappedSegments): void {
+  const { regions, regionBytes } = memory.control.geometry;
+  for (let id = 0; id < regions && memory.isReady(id); id++) {
+    const name = regionName(id);
+    const bytes = segments.has(name) ? segments.bytesOf(name) : 0;
+    if (bytes === regionBytes) continue;
+    throw new SituError(
+      "SITU_CORRUPT",
+      `${segments.place}/${name} has ${bytes} bytes and should have ${regionBytes}: ` +
+        `it was truncated or removed while the store was not open`,
+    );
+  }
+}
