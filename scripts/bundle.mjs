@@ -6,9 +6,9 @@ import { rolldown } from "rolldown";
 
 const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), "dist");
 
-async function bundle(file, plugins) {
+async function bundle(input, file, plugins = []) {
   const build = await rolldown({
-    input: join(dist, "src", "index.js"),
+    input: join(dist, "src", ...input.split("/")),
     external: ["koffi", /^node:/],
     platform: "node",
     optimization: { inlineConst: true },
@@ -37,7 +37,9 @@ function replaceModule(module, before, after) {
   };
 }
 
-await bundle("situ.js", []);
+await bundle("index.js", "situ.js");
+// What the threads run that write the log, take checkpoints and recover.
+await bundle("device/main.js", "situ-device.js");
 // The same with no versions kept, to measure what they cost (`npm run bench -- snapshots`). Not
 // part of the package.
 const withoutVersions = replaceModule(
@@ -45,4 +47,4 @@ const withoutVersions = replaceModule(
   "VERSIONING = true",
   "VERSIONING = false",
 );
-await bundle("situ-unversioned.js", [withoutVersions]);
+await bundle("index.js", "situ-unversioned.js", [withoutVersions]);

@@ -1,12 +1,8 @@
 /** The public face of Situ. */
 
 export type { AsyncTransaction } from "./database/async-transaction.ts";
-export type {
-  Database,
-  Isolation,
-  TransactOptions,
-  TransactSyncOptions,
-} from "./database/database.ts";
+export type { Database } from "./database/database.ts";
+export type { DurabilityStats } from "./database/durability.ts";
 export {
   bool,
   bytes,
@@ -24,14 +20,30 @@ export {
 } from "./database/fields.ts";
 export type { IndexDefinition, IndexKind, IndexOptions } from "./database/indexes/definition.ts";
 export type { CountOptions, GetOptions, ScanOptions } from "./database/indexes/options.ts";
+export type { Recovered } from "./database/logged-store.ts";
 export { destroy, open } from "./database/open.ts";
-export type { OpenOptions } from "./database/options.ts";
+export type { DurabilityMode, OpenOptions } from "./database/options.ts";
 export type { AsyncScan, Scan } from "./database/scan.ts";
 export type { TableStats } from "./database/schema.ts";
 export type { Snapshot } from "./database/snapshot.ts";
 export type { Stats } from "./database/stats.ts";
+export {
+  backup,
+  inspect,
+  type RestoreOptions,
+  restore,
+  type ToolOptions,
+  type VerifiedStore,
+  verify,
+} from "./database/store-tools.ts";
 export { type InferRow, type Table, table } from "./database/table.ts";
+export type {
+  Isolation,
+  TransactOptions,
+  TransactSyncOptions,
+} from "./database/transact-options.ts";
 export type { Transaction } from "./database/transaction.ts";
+export type { RecoveryProgress } from "./device/recovery/progress.ts";
 export { Pointer } from "./memory/pointer.ts";
 export {
   ConflictError,

@@ -1,25 +1,19 @@
 /**
- * From settings to an executor: creates the memory of a store, or joins what is there. Whether
- * there is memory to join is found out, under the lock of the store's folder.
+ * From settings to an executor: creates the memory of a store, joins what is there, or rebuilds it
+ * from disk. Which of the three is found out, under the lock of the store's folder.
  */
 
-import { existsSync, mkdirSync, rmSync, statfsSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
 import { Executor } from "../engine/executor.ts";
 import { DescriptorLeases } from "../engine/leases/descriptor.ts";
 import { FileLockLeases } from "../engine/leases/file-lock.ts";
 import type { Leases } from "../engine/leases/leases.ts";
 import { holderOf, isClaimed } from "../engine/slot.ts";
-import {
-  CONTROL_PREFIX_BYTES,
-  controlBytes,
-  type Geometry,
-  isComplete,
-  readGeometry,
-} from "../memory/control.ts";
+import { bootId } from "../memory/boot.ts";
+import { type Geometry, readGeometry } from "../memory/control.ts";
 import { MappedSegments } from "../memory/mapped-segments.ts";
-import { CONTROL_NAME, regionName, StoreMemory, segmentSizes } from "../memory/region.ts";
-import type { Segments } from "../memory/segments.ts";
+import { joinMemory } from "../memory/mapped-store.ts";
+import { CONTROL_NAME, StoreMemory, segmentSizes } from "../memory/region.ts";
 import {
   type SegmentBuffers,
   shareBuffers,
@@ -29,40 +23,49 @@ import {
 import { SituError } from "../runtime/errors.ts";
 import {
   JOURNAL_BYTES,
-  MAX_BLOCK_UNITS,
   MAX_SLOTS,
   MAX_THREAD_SLOTS,
-  OVERFLOW_CHUNK_BYTES,
-  REGION_BYTES,
   THREAD_JOURNAL_BYTES,
-  UNIT_BYTES,
-  VERSION_RING_BYTES,
 } from "../runtime/limits.ts";
+import {
+  isLogInDoubt,
+  type Recovered,
+  recoverMemory,
+  refuseForeignLog,
+  startLogAnew,
+} from "./logged-store.ts";
+import { createControl, createMemory, geometryOf, refuseIfNoRoom } from "./memory-creation.ts";
 import type { Settings } from "./options.ts";
 import {
   explained,
   type Identity,
   makeFolder,
   memoryFolder,
+  newIdentity,
   readIdentity,
+  withLog,
   withOpenLock,
   writeIdentity,
 } from "./store-files.ts";
 
 const LEASES_NAME = "leases";
 
-/** An executor at work in a store, and whether the store is new. */
+/** An executor at work in a store. */
 export interface Attached {
   readonly executor: Executor;
-  /** The caller makes the catalogue, then publishes the store. */
+  /** The store is new: the caller makes the catalogue, then publishes the store. */
   readonly fresh: boolean;
+  /** Of a store that processes share. */
+  readonly identity?: Identity;
+  /** What was found on disk, if memory had to be rebuilt. */
+  readonly recovered?: Recovered;
 }
 
 /** Runs `use` with an executor, before anyone else can join a store that is being created. */
 export async function attach<T>(settings: Settings, use: (attached: Attached) => T): Promise<T> {
   if (settings.sharing === "threads") return guarded(joinProcessThreads(settings), use);
   makeFolder(settings.path);
-  return withOpenLock(settings.path, () => guarded(joinProcesses(settings), use));
+  return withOpenLock(settings.path, async () => guarded(await joinProcesses(settings), use));
 }
 
 function guarded<T>(attached: Attached, use: (attached: Attached) => T): T {
@@ -75,9 +78,9 @@ function guarded<T>(attached: Attached, use: (attached: Attached) => T): T {
   }
 }
 
-function attached(memory: StoreMemory, leases: Leases, fresh: boolean): Attached {
+function openExecutor(memory: StoreMemory, leases: Leases): Executor {
   try {
-    return { executor: explained("the slots", () => Executor.open(memory, leases)), fresh };
+    return explained("the slots", () => Executor.open(memory, leases));
   } catch (error) {
     leases.close();
     memory.close();
@@ -85,7 +88,7 @@ function attached(memory: StoreMemory, leases: Leases, fresh: boolean): Attached
   }
 }
 
-function joinProcesses(settings: Settings): Attached {
+async function joinProcesses(settings: Settings): Promise<Attached> {
   if (sharedBuffers(settings.path) !== undefined) {
     throw new SituError(
       "SITU_CONFIG",
@@ -93,117 +96,105 @@ function joinProcesses(settings: Settings): Attached {
         `sharing: "threads"`,
     );
   }
-  const known = readIdentity(settings.path);
-  if (known === undefined) refuseIfNoRoom(settings.memoryDir, settings.memoryBytes);
-  const identity = known ?? writeIdentity(settings.path, settings.memoryDir);
-  if (settings.memoryDirGiven && identity.memoryDir !== settings.memoryDir) {
-    throw new SituError(
-      "SITU_CONFIG",
-      `the store at ${settings.path} has its memory in ${identity.memoryDir}, not in ` +
-        `${settings.memoryDir}: leave memoryDir out, or destroy the store`,
-    );
-  }
-  const folder = memoryFolder(identity);
+  const known = identityFor(settings);
+  const folder = memoryFolder(known);
   const segments = new MappedSegments(folder);
-  const found = explained(folder, () => findControl(segments));
-  const memory = explained(folder, () => found ?? createMemory(segments, settings, identity));
-  return attached(memory, new FileLockLeases(folder), found === undefined);
+  const found = explained(folder, () => joinMemory(segments, bootId()));
+  if (found !== undefined) return joinFound(settings, known, found);
+  if (known.logStarted) refuseNone(settings);
+  const identity = known.logStarted ? known : identityAnew(settings, known);
+  if (identity.logStarted) {
+    const { memory, recovered } = await recoverMemory(settings, identity, segments);
+    const executor = openExecutor(memory, new FileLockLeases(folder));
+    return { executor, fresh: false, identity, recovered };
+  }
+  refuseIfNoRoom(identity.memoryDir, settings.memoryBytes);
+  const geometry = geometryOf(settings, MAX_SLOTS, JOURNAL_BYTES);
+  const memory = explained(folder, () => createMemory(segments, geometry));
+  if (identity.logId !== undefined) memory.control.startLog();
+  const executor = openExecutor(memory, new FileLockLeases(folder));
+  return { executor, fresh: true, identity };
 }
 
-/** Joins memory that is complete; undefined if there is none, or its creator died over it. */
-function findControl(segments: MappedSegments): StoreMemory | undefined {
-  if (!segments.has(CONTROL_NAME)) return undefined;
-  const bytes = segments.bytesOf(CONTROL_NAME);
-  // Its creator died before it had a length; nothing else was made before it.
-  if (bytes === 0 && !segments.has(regionName(0))) return undefined;
-  if (bytes < CONTROL_PREFIX_BYTES) {
-    throw new SituError("SITU_CORRUPT", `${segments.place}/control has only ${bytes} bytes`);
-  }
-  const control = segments.attach(CONTROL_NAME, bytes);
-  const prefix = new Int32Array(control.buffer, 0, CONTROL_PREFIX_BYTES / 4);
+/** Joins a store whose memory is there. What its dead had begun is ended by whoever meets it. */
+function joinFound(settings: Settings, identity: Identity, memory: StoreMemory): Attached {
+  const isLogged = memory.control.isLogged;
   try {
-    if (!isComplete(prefix)) {
-      control.release();
-      return undefined;
-    }
-    const geometry = readGeometry(prefix, segments.place);
-    if (controlBytes(geometry) !== bytes) {
+    if (isLogged) refuseNone(settings);
+  } catch (error) {
+    memory.close();
+    throw error;
+  }
+  const leases = new FileLockLeases(memoryFolder(identity));
+  if ((isLogged || !wantsLog(settings)) && !isLogInDoubt(memory, identity)) {
+    return { executor: openExecutor(memory, leases), fresh: false, identity };
+  }
+  // It gets a log, or a new one in the place of one that has failed, by one who is alone in it.
+  const executor = openExecutor(memory, leases);
+  try {
+    executor.sweep();
+    const others = executor.holders().filter(({ slot }) => slot !== executor.slot);
+    if (others.length > 0) {
+      if (isLogged) return { executor, fresh: false, identity };
+      const pids = others.map(({ pid }) => pid).join();
       throw new SituError(
-        "SITU_CORRUPT",
-        `${segments.place}/control has ${bytes} bytes and should have ${controlBytes(geometry)}`,
+        "SITU_IN_USE",
+        `the store at ${settings.path} is open without a log in process ${pids}: close it there, ` +
+          `then it can be opened with durability "${settings.durability}", or leave durability out here`,
       );
     }
-    const memory = new StoreMemory(segments, control, geometry);
-    checkRegions(memory, segments);
-    return memory;
+    const logged = startLogAnew(settings, identity, executor);
+    // Its journal was made for a store without a log.
+    executor.close();
+    const again = joinMemory(new MappedSegments(memoryFolder(identity)), bootId())!;
+    const own = openExecutor(again, new FileLockLeases(memoryFolder(identity)));
+    return { executor: own, fresh: false, identity: logged };
   } catch (error) {
-    control.release();
+    executor.close();
     throw error;
   }
 }
 
-/** A truncated region is found here, and not as a bus error in the middle of a transaction. */
-function checkRegions(memory: StoreMemory, segments: MappedSegments): void {
-  const { regions, regionBytes } = memory.control.geometry;
-  for (let id = 0; id < regions && memory.isReady(id); id++) {
-    const name = regionName(id);
-    const bytes = segments.has(name) ? segments.bytesOf(name) : 0;
-    if (bytes === regionBytes) continue;
-    throw new SituError(
-      "SITU_CORRUPT",
-      `${segments.place}/${name} has ${bytes} bytes and should have ${regionBytes}: ` +
-        `it was truncated or removed while the store was not open`,
-    );
+/** Memory is gone, and with it a store whose log had not begun: it may have one now, or none. */
+function identityAnew(settings: Settings, known: Identity): Identity {
+  const { logId, logStarted: _, ...unlogged } = known;
+  if (logId === undefined && wantsLog(settings)) {
+    return writeIdentity(settings.path, withLog(unlogged));
   }
+  if (logId === undefined || settings.durability !== "none") return known;
+  return writeIdentity(settings.path, unlogged);
 }
 
-function createMemory(
-  segments: MappedSegments,
-  settings: Settings,
-  identity: Identity,
-): StoreMemory {
-  refuseIfNoRoom(identity.memoryDir, settings.memoryBytes);
-  rmSync(segments.place, { recursive: true, force: true });
-  mkdirSync(segments.place, { recursive: true, mode: 0o700 });
-  const geometry = geometryOf(settings, MAX_SLOTS, JOURNAL_BYTES);
-  return createControl(segments, geometry);
+function wantsLog({ durability }: Settings): boolean {
+  return durability === "sync" || durability === "lazy";
 }
 
-function refuseIfNoRoom(memoryDir: string, memoryBytes: number): void {
-  if (!existsSync(memoryDir)) {
-    throw new SituError("SITU_CONFIG", `memoryDir ${memoryDir} does not exist`);
-  }
-  const { bavail, bsize } = statfsSync(memoryDir);
-  if (bavail * bsize >= memoryBytes) return;
+function refuseNone({ durability, path }: Settings): void {
+  if (durability !== "none") return;
   throw new SituError(
-    "SITU_NO_MEMORY",
-    `memoryBytes is ${memoryBytes} and ${memoryDir} has ${bavail * bsize} bytes free: ` +
-      `make it larger (mount -o remount,size=…), or choose another memoryDir or fewer memoryBytes`,
+    "SITU_CONFIG",
+    `the store at ${path} has a log, which all of its commits go to: leave durability out, or open ` +
+      `a store of its own with durability "none"`,
   );
 }
 
-function geometryOf(settings: Settings, slots: number, journalBytes: number): Geometry {
-  const { memoryBytes, versionBytes } = settings;
-  const regions = Math.ceil(memoryBytes / REGION_BYTES);
-  // Equal regions that together have what was asked for, rounded down to whole blocks.
-  const grain = UNIT_BYTES * MAX_BLOCK_UNITS;
-  const regionBytes = Math.floor(memoryBytes / regions / grain) * grain;
-  return {
-    slots,
-    journalBytes,
-    regionBytes,
-    regions,
-    ringBytes: VERSION_RING_BYTES,
-    chunkBytes: OVERFLOW_CHUNK_BYTES,
-    chunks: Math.ceil(versionBytes / OVERFLOW_CHUNK_BYTES),
-  };
-}
-
-function createControl(segments: Segments, geometry: Geometry): StoreMemory {
-  const control = segments.create(CONTROL_NAME, controlBytes(geometry));
-  const memory = new StoreMemory(segments, control, geometry);
-  memory.control.format();
-  return memory;
+function identityFor(settings: Settings): Identity {
+  const known = readIdentity(settings.path);
+  if (known === undefined) {
+    refuseForeignLog(settings.path);
+    refuseIfNoRoom(settings.memoryDir, settings.memoryBytes);
+    const fresh = newIdentity(settings.memoryDir);
+    const identity = settings.durability === "none" ? fresh : withLog(fresh);
+    return writeIdentity(settings.path, identity);
+  }
+  if (settings.memoryDirGiven && known.memoryDir !== settings.memoryDir) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `the store at ${settings.path} has its memory in ${known.memoryDir}, not in ` +
+        `${settings.memoryDir}: leave memoryDir out, or destroy the store`,
+    );
+  }
+  return known;
 }
 
 function joinProcessThreads(settings: Settings): Attached {
@@ -231,7 +222,7 @@ function joinProcessThreads(settings: Settings): Attached {
     ? createControl(segments, geometryOf(settings, MAX_THREAD_SLOTS, THREAD_JOURNAL_BYTES))
     : joinThreads(segments, buffers);
   const leases = new DescriptorLeases(buffers.get(LEASES_NAME)!);
-  return attached(memory, leases, fresh);
+  return { executor: openExecutor(memory, leases), fresh };
 }
 
 function joinThreads(segments: ThreadSegments, buffers: SegmentBuffers): StoreMemory {
@@ -254,7 +245,7 @@ export function refuseIfInUse(path: string, identity: Identity | undefined): voi
   if (identity === undefined) return;
   const folder = memoryFolder(identity);
   try {
-    const memory = findControl(new MappedSegments(folder));
+    const memory = joinMemory(new MappedSegments(folder), bootId());
     if (memory !== undefined) refuseIfHeld(path, memory, new FileLockLeases(folder));
   } catch (error) {
     // A store that is damaged or of another layout can be destroyed all the same.

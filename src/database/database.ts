@@ -1,5 +1,7 @@
 /** An open store. Start reading here: everything a user does begins with one of these methods. */
 
+import type { Copied } from "../device/tools/copy.ts";
+import type { FileToolOptions } from "../device/tools/pauses.ts";
 import type { Executor } from "../engine/executor.ts";
 import { readObject } from "../engine/objects.ts";
 import { runReadOnly, runSync, tryReadOnly } from "../engine/run.ts";
@@ -15,6 +17,7 @@ import { show } from "../runtime/show.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
 import { openTable, refreshTables } from "./catalogue.ts";
+import { DatabaseDurability } from "./durability.ts";
 import { buildIndexes } from "./indexes/build.ts";
 import type {
   CountOptions,
@@ -24,6 +27,8 @@ import type {
   UniqueName,
 } from "./indexes/options.ts";
 import type { TableStore } from "./indexes/table-store.ts";
+import { type InspectedTable, inspectTable } from "./inspect.ts";
+import type { Recovered } from "./logged-store.ts";
 import { isDuration, notADuration, type Settings } from "./options.ts";
 import { AsyncRunner, isInsideTransaction } from "./run-async.ts";
 import {
@@ -38,32 +43,32 @@ import {
 import { Snapshot, type SnapshotHost, SnapshotSource } from "./snapshot.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
 import { type Stats, statsOf } from "./stats.ts";
+import type { Identity } from "./store-files.ts";
 import type { Table } from "./table.ts";
+import {
+  checkOptions,
+  nested,
+  notAFunction,
+  type TransactOptions,
+  type TransactSyncOptions,
+} from "./transact-options.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
 import { Upkeep } from "./upkeep.ts";
+import { type Verification, type VerifyOptions, verifyTables } from "./verify.ts";
 
 /** How often a short scan is tried without a snapshot. */
 const SHORT_SCAN_ATTEMPTS = 3;
 
-/** What a transaction may see of others: see docs/ISOLATION.md. */
-export type Isolation = "strict-serializable" | "snapshot";
-
-export interface TransactSyncOptions {
-  /** How long to retry and to wait for others before giving up. */
-  readonly timeoutMs?: number;
-  /**
-   * With "snapshot", reads see the store as it was when the body began, and of two transactions
-   * that change the same the first to commit wins. Default: "strict-serializable".
-   */
-  readonly isolation?: Isolation;
-}
-
-export interface TransactOptions extends TransactSyncOptions {
-  readonly signal?: AbortSignal;
+/** What `open` found. */
+export interface Found {
+  readonly identity?: Identity | undefined;
+  readonly recovered?: Recovered | undefined;
 }
 
 export class Database implements Stores {
   readonly path: string;
+  /** What `open` found on disk, if it had to rebuild the store's memory from there. */
+  readonly recovered: Recovered | undefined;
   readonly #executor: Executor;
   readonly #control: Control;
   readonly #timeoutMs: number;
@@ -80,6 +85,9 @@ export class Database implements Stores {
   readonly #snapshotTx: Transaction;
   readonly #async: AsyncRunner;
   readonly #upkeep: Upkeep;
+  readonly #durability: DatabaseDurability;
+  /** Whether transactions wait for the disk, unless they say otherwise. */
+  readonly #waits: boolean;
   readonly #running = new Set<Promise<unknown>>();
   readonly #snapshots = new Set<Snapshot>();
   readonly #snapshotHost: SnapshotHost;
@@ -90,8 +98,10 @@ export class Database implements Stores {
   #asyncSeen = false;
 
   /** Use `open`. */
-  constructor(executor: Executor, { path, tables, timeoutMs, maxSnapshotMs }: Settings) {
+  constructor(executor: Executor, settings: Settings, found: Found = {}) {
+    const { path, tables, timeoutMs, maxSnapshotMs } = settings;
     this.path = path;
+    this.recovered = found.recovered;
     this.#executor = executor;
     this.#control = executor.memory.control;
     this.#timeoutMs = timeoutMs;
@@ -114,6 +124,8 @@ export class Database implements Stores {
       closed: (snapshot) => this.#snapshots.delete(snapshot),
     };
     this.#upkeep = new Upkeep(executor);
+    this.#durability = new DatabaseDurability(executor, settings, found.identity);
+    this.#waits = this.#durability.mode === "sync";
   }
 
   /**
@@ -190,23 +202,28 @@ export class Database implements Stores {
     if (typeof body !== "function") throw notAFunction("transactSync", body);
     let timeoutMs = this.#timeoutMs;
     let snapshotMs = 0;
+    let waits = this.#waits;
     if (options !== undefined) {
-      checkOptions("transactSync", options, SYNC_OPTIONS);
+      checkOptions("transactSync", options);
       timeoutMs = this.#timeoutOf(options);
       snapshotMs = this.#snapshotMsOf(options);
+      waits = this.#durability.waits(options.durability);
     }
     // Only asynchronous transactions can be under way here: one whose stack overflowed is not.
     if (this.#running.size === 0) this.#executor.forgetRunning();
     const tx = snapshotMs > 0 ? this.#snapshotTx : this.#tx;
+    let result: T;
     this.#insideSync = true;
     try {
       tx.begin(timeoutMs);
-      return runSync(this.#executor, this.#engineTx, timeoutMs, body, tx, snapshotMs);
+      result = runSync(this.#executor, this.#engineTx, timeoutMs, body, tx, snapshotMs, waits);
     } finally {
       this.#insideSync = false;
       tx.end(ENDED);
       this.#maintain();
     }
+    if (waits) this.#executor.durability.awaitSync(this.#engineTx.epoch, timeoutMs);
+    return result;
   }
 
   /** The same for a body that awaits; other transactions of this thread may run in between. */
@@ -218,11 +235,13 @@ export class Database implements Stores {
     this.#asyncSeen = true;
     if (this.#insideSync || isInsideTransaction(this)) throw nested();
     if (typeof body !== "function") throw notAFunction("transact", body);
-    checkOptions("transact", options, ASYNC_OPTIONS);
+    checkOptions("transact", options);
     const timeoutMs = this.#timeoutOf(options);
     const snapshotMs = this.#snapshotMsOf(options);
+    const waits = this.#durability.waits(options.durability);
     if (snapshotMs > 0) this.#upkeep.lookAfterVersions();
-    const running = this.#async.run<T>(body, { timeoutMs, signal: options.signal, snapshotMs });
+    const { signal } = options;
+    const running = this.#async.run<T>(body, { timeoutMs, signal, snapshotMs, waits });
     this.#running.add(running);
     try {
       return await running;
@@ -232,9 +251,49 @@ export class Database implements Stores {
     }
   }
 
+  /** Waits until all that was committed before, by anyone, is on disk. */
+  async durable(options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    this.#check();
+    await this.#whileOpen(this.#durability.durable(this.#timeoutOf(options)));
+  }
+
+  /** Has a checkpoint taken now, and waits for it. The log before it is then not needed. */
+  async checkpoint(): Promise<void> {
+    this.#check();
+    await this.#whileOpen(this.#durability.checkpoint(() => this.#closed));
+  }
+
+  /** Looks for faults: all structures, and indexes against rows. Others go on meanwhile. */
+  async verify(options: VerifyOptions = {}): Promise<Verification> {
+    this.#check();
+    return this.#whileOpen(verifyTables(this.#executor, options));
+  }
+
+  /** What is in a table, by its name: rows, the shape of its structures, memory. */
+  async inspect(table: string): Promise<InspectedTable> {
+    this.#check();
+    return this.#whileOpen(inspectTable(this.#executor, table));
+  }
+
+  /** Copies the store, with all that was committed before, to an empty folder: see `restore`. */
+  async backup(folder: string, options: FileToolOptions = {}): Promise<Copied> {
+    this.#check();
+    return this.#whileOpen(this.#durability.backup(this.path, folder, options));
+  }
+
+  /** `close` waits for it. */
+  async #whileOpen<T>(running: Promise<T>): Promise<T> {
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+
   stats(): Stats {
     this.#check();
-    return statsOf(this.#executor);
+    return statsOf(this.#executor, this.#durability);
   }
 
   /** Leaves the store, after the transactions that run; the store itself stays. */
@@ -249,7 +308,9 @@ export class Database implements Stores {
     this.#upkeep.stop();
     for (const snapshot of this.#snapshots) snapshot.release();
     await Promise.allSettled(this.#running);
+    const failure = await this.#durability.stop(this.#timeoutMs);
     this.#executor.close();
+    if (failure !== undefined) throw failure;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -371,7 +432,7 @@ export class Database implements Stores {
     throw new SituError("SITU_CLOSED", `the database at ${this.path} is closed: open it again`);
   }
 
-  #timeoutOf(options: TransactSyncOptions): number {
+  #timeoutOf(options: { readonly timeoutMs?: number }): number {
     const { timeoutMs = this.#timeoutMs } = options;
     if (isDuration(timeoutMs)) return timeoutMs;
     throw new SituError("SITU_CONFIG", notADuration("timeoutMs", timeoutMs));
@@ -394,41 +455,6 @@ export class Database implements Stores {
       if (error instanceof AssertionError) throw error;
     }
   }
-}
-
-const SYNC_OPTIONS = ["timeoutMs", "isolation"];
-const ASYNC_OPTIONS = ["timeoutMs", "isolation", "signal"];
-
-function checkOptions(call: string, options: object, known: readonly string[]): void {
-  if (typeof options !== "object" || options === null) {
-    throw new SituError(
-      "SITU_CONFIG",
-      `${call}: the options are an object, such as { timeoutMs: 500 }`,
-    );
-  }
-  for (const name of Object.keys(options)) {
-    if (known.includes(name)) continue;
-    const names = known.join(" and ");
-    throw new SituError("SITU_CONFIG", `${call} has no option ${name}; it has ${names}`);
-  }
-  const { signal } = options as TransactOptions;
-  if (signal !== undefined && !(signal instanceof AbortSignal)) {
-    throw new SituError(
-      "SITU_CONFIG",
-      `${call}: signal is an AbortSignal, as in controller.signal`,
-    );
-  }
-}
-
-function notAFunction(call: string, body: unknown): SituError {
-  return new SituError("SITU_TYPE", `${call} takes a function that gets tx, not ${typeof body}`);
-}
-
-function nested(): SituError {
-  return new SituError(
-    "SITU_NESTED",
-    "a transaction is running here already: use its tx, transactions do not nest",
-  );
 }
 
 function unknownTable(table: Table): SituError {

@@ -4,18 +4,20 @@ import { unshareBuffers } from "../memory/thread-segments.ts";
 import { attach, refuseIfInUse } from "./attach.ts";
 import { createCatalogue } from "./catalogue.ts";
 import { Database } from "./database.ts";
+import { startLogAnew } from "./logged-store.ts";
 import { type OpenOptions, settingsOf } from "./options.ts";
 import { readIdentity, removeStore, withOpenLock } from "./store-files.ts";
 
 /** Opens the store of a folder, creating it if it is not there. */
 export async function open(options: OpenOptions): Promise<Database> {
   const settings = settingsOf(options);
-  const db = await attach(settings, ({ executor, fresh }) => {
+  const db = await attach(settings, ({ executor, fresh, identity, recovered }) => {
     if (fresh) {
       createCatalogue(executor);
+      if (identity?.logId !== undefined) startLogAnew(settings, identity, executor);
       executor.memory.control.publish();
     }
-    return new Database(executor, settings);
+    return new Database(executor, settings, { identity, recovered });
   });
   try {
     // Not under the lock of the folder: it may take long, and others may join meanwhile.

@@ -3,15 +3,21 @@
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { resolve } from "node:path";
+import type { RecoveryProgress } from "../device/recovery/progress.ts";
 import { whyNoProcesses } from "../memory/libc.ts";
 import { SituError } from "../runtime/errors.ts";
 import {
+  DEFAULT_CHECKPOINT_BYTES,
+  DEFAULT_CHECKPOINT_MS,
+  DEFAULT_LAG_MS,
   DEFAULT_MAX_SNAPSHOT_MS,
   DEFAULT_TIMEOUT_MS,
   MAX_BLOCK_UNITS,
+  MAX_LAG_MS,
   MAX_OVERFLOW_CHUNKS,
   MAX_REGIONS,
   MAX_TIMEOUT_MS,
+  MIN_CHECKPOINT_BYTES,
   MIN_MEMORY_BYTES,
   OVERFLOW_CHUNK_BYTES,
   REGION_BYTES,
@@ -44,12 +50,41 @@ export interface OpenOptions {
   readonly versionBytes?: number;
   /** Snapshots taken here are released after this time. Default: one minute. */
   readonly maxSnapshotMs?: number;
+  /**
+   * When a commit is on disk. "sync": before it returns. "lazy": at most `lagMs` later. "none": never;
+   * the store is gone when the machine stops. A store is created with a log or without; one without
+   * gets a log when it is opened with "sync" or "lazy" by one who is alone in it.
+   * Default: "lazy", or "none" for a store that was created so.
+   */
+  readonly durability?: DurabilityMode;
+  /** How far the log may lag behind in "lazy". The least that an open process asks for counts. */
+  readonly lagMs?: number;
+  /** A checkpoint is taken after this time, if anything was written. Default: five minutes. */
+  readonly checkpointMs?: number;
+  /** A checkpoint is taken after so many bytes of log. Default: 256 MiB. */
+  readonly checkpointBytes?: number;
+  /**
+   * Log and checkpoints are kept for at least this long, to restore the store to a point in that
+   * time. Default: 0, only what recovery needs.
+   */
+  readonly keepLogMs?: number;
+  /** Told how far the rebuilding of memory from disk is. Default: a line on a terminal's stderr. */
+  readonly onRecovery?: (progress: RecoveryProgress) => void;
   /** How long transactions retry and wait for others, unless they say otherwise. */
   readonly timeoutMs?: number;
 }
 
+export type DurabilityMode = "sync" | "lazy" | "none";
+
 export interface Settings {
   readonly path: string;
+  /** Undefined: as the store is, and "lazy" for a new one. */
+  readonly durability: DurabilityMode | undefined;
+  readonly lagMs: number;
+  readonly checkpointMs: number;
+  readonly checkpointBytes: number;
+  readonly keepLogMs: number;
+  readonly onRecovery: ((progress: RecoveryProgress) => void) | undefined;
   readonly tables: readonly Table[];
   readonly memoryBytes: number;
   readonly memoryDir: string;
@@ -70,7 +105,14 @@ const KNOWN = [
   "timeoutMs",
   "versionBytes",
   "maxSnapshotMs",
+  "durability",
+  "lagMs",
+  "checkpointMs",
+  "checkpointBytes",
+  "keepLogMs",
+  "onRecovery",
 ];
+const MODES: readonly unknown[] = ["sync", "lazy", "none", undefined];
 const DEFAULT_MEMORY_BYTES = 256 * 2 ** 20;
 
 function refuse(why: string): never {
@@ -97,17 +139,50 @@ export function settingsOf(options: OpenOptions): Settings {
   const { maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS } = options;
   if (!isDuration(maxSnapshotMs)) refuse(notADuration("maxSnapshotMs", maxSnapshotMs));
   const memoryBytes = memoryBytesOf(options.memoryBytes ?? DEFAULT_MEMORY_BYTES);
+  const sharing = sharingOf(options.sharing);
   return {
     path: resolve(options.path),
+    ...durabilityOf(options, sharing),
     tables,
     memoryBytes,
     versionBytes: versionBytesOf(options.versionBytes, memoryBytes),
     maxSnapshotMs,
     memoryDir: resolve(options.memoryDir ?? process.env.SITU_MEMORY_DIR ?? defaultMemoryDir()),
     memoryDirGiven: options.memoryDir !== undefined,
-    sharing: sharingOf(options.sharing),
+    sharing,
     timeoutMs,
   };
+}
+
+function durabilityOf(options: OpenOptions, sharing: Settings["sharing"]) {
+  const { durability, onRecovery } = options;
+  if (!MODES.includes(durability)) {
+    refuse(`durability is "sync", "lazy" or "none", not ${show(durability)}`);
+  }
+  if (sharing === "threads" && durability !== undefined && durability !== "none") {
+    throw new SituError(
+      "SITU_UNSUPPORTED",
+      `durability "${durability}" needs a store that processes share: one that only the threads of ` +
+        `a process share ends with it`,
+    );
+  }
+  const { lagMs = DEFAULT_LAG_MS, checkpointMs = DEFAULT_CHECKPOINT_MS } = options;
+  const { checkpointBytes = DEFAULT_CHECKPOINT_BYTES, keepLogMs = 0 } = options;
+  if (!Number.isInteger(lagMs) || lagMs < 1 || lagMs > MAX_LAG_MS) {
+    refuse(`lagMs is a whole number of milliseconds from 1 to ${MAX_LAG_MS}, not ${show(lagMs)}`);
+  }
+  if (!isDuration(checkpointMs)) refuse(notADuration("checkpointMs", checkpointMs));
+  if (keepLogMs !== 0 && !(typeof keepLogMs === "number" && keepLogMs > 0)) {
+    refuse(`keepLogMs is a number of milliseconds, 0 or more, not ${show(keepLogMs)}`);
+  }
+  if (!Number.isSafeInteger(checkpointBytes) || checkpointBytes < MIN_CHECKPOINT_BYTES) {
+    const least = MIN_CHECKPOINT_BYTES;
+    refuse(`checkpointBytes is a whole number from ${least} on, not ${show(checkpointBytes)}`);
+  }
+  if (onRecovery !== undefined && typeof onRecovery !== "function") {
+    refuse("onRecovery is a function that is told how far recovery is");
+  }
+  return { durability, lagMs, checkpointMs, checkpointBytes, keepLogMs, onRecovery };
 }
 
 export function notADuration(name: string, value: unknown): string {

@@ -47,6 +47,8 @@ export interface AsyncLimits {
   readonly signal: AbortSignal | undefined;
   /** With a snapshot for each attempt: how long it lives at most. Else 0. */
   readonly snapshotMs: number;
+  /** Whether it returns only when what it did and saw is on disk. */
+  readonly waits: boolean;
 }
 
 export class AsyncRunner {
@@ -68,10 +70,14 @@ export class AsyncRunner {
     const tx = this.#pool.pop() ?? new EngineTransaction(executor);
     tx.timeoutMs = limits.timeoutMs;
     let entered = executor.enter();
+    let committed: { readonly result: T; readonly epoch: number };
     try {
       for (let attempt = 1; ; attempt++) {
         const outcome = await this.#attempt(body, tx, limits, expiry);
-        if (outcome.done) return outcome.result;
+        if (outcome.done) {
+          committed = outcome;
+          break;
+        }
         throwIfFatal(executor, tx);
         expiry.attempts = attempt;
         expiry.met = tx.conflictKeys();
@@ -87,6 +93,16 @@ export class AsyncRunner {
             entered = executor.enter();
           }
           if (!reclaimed) throw storeFull(executor, tx);
+        }
+        if (tx.journalFull) {
+          tx.clear();
+          executor.leave(entered);
+          try {
+            await executor.durability.awaitRoom(limits.timeoutMs);
+          } finally {
+            entered = executor.enter();
+          }
+          continue;
         }
         expiry.check();
         if (attempt >= MAX_ATTEMPTS) throw gaveUp(executor, tx, limits.timeoutMs);
@@ -105,14 +121,17 @@ export class AsyncRunner {
       if (this.#pool.length < MAX_POOLED) this.#pool.push(tx);
       executor.leave(entered);
     }
+    // Nothing is held any more: others may go on with what it has done.
+    if (limits.waits) await executor.durability.await(committed.epoch, limits.timeoutMs);
+    return committed.result;
   }
 
   async #attempt<T>(
     body: (tx: AsyncTransaction) => T | PromiseLike<T>,
     tx: EngineTransaction,
-    { timeoutMs, snapshotMs }: AsyncLimits,
+    { timeoutMs, snapshotMs, waits }: AsyncLimits,
     expiry: Expiry,
-  ): Promise<{ done: true; result: T } | { done: false }> {
+  ): Promise<{ done: true; result: T; epoch: number } | { done: false }> {
     tx.clear();
     if (snapshotMs > 0) limitToSnapshot(this.#executor, tx, snapshotMs);
     const surface =
@@ -129,7 +148,10 @@ export class AsyncRunner {
       handle.flush();
       const unseen = handle.unseenFailure();
       if (unseen !== undefined) throw unseen.error;
-      if (!tx.doomed && this.#executor.commit(tx)) return { done: true, result };
+      if (!tx.doomed && this.#executor.commit(tx)) {
+        const epoch = waits ? this.#executor.committer.epochOf(tx) : 0;
+        return { done: true, result, epoch };
+      }
     } catch (error) {
       if (expiry.isCause(error)) {
         why = error as SituError;

@@ -5,6 +5,7 @@ import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
 import type { Holder } from "../runtime/errors.ts";
 import { UNIT_BYTES } from "../runtime/limits.ts";
 import { readCatalogue } from "./catalogue.ts";
+import type { DatabaseDurability, DurabilityStats } from "./durability.ts";
 import type { TableStats } from "./schema.ts";
 
 export interface Stats {
@@ -28,13 +29,14 @@ export interface Stats {
     /** What `versionBytes` can come to, with the rings of the executors that have one. */
     readonly limitBytes: number;
   };
+  readonly durability: DurabilityStats;
   readonly tables: readonly TableStats[];
   /** Summed over all executors that the store ever had. */
   readonly counters: Readonly<Record<Counter, number>>;
 }
 
 /** Of now: the dead are recovered first, and versions that nobody needs given up. */
-export function statsOf(executor: Executor): Stats {
+export function statsOf(executor: Executor, durability: DatabaseDurability): Stats {
   const { versions, memory } = executor;
   const { blocks } = executor.slabs;
   executor.sweep();
@@ -53,6 +55,7 @@ export function statsOf(executor: Executor): Stats {
       versionBytes: versions.keeper.usedBytes(),
       limitBytes: versions.keeper.limitBytes(),
     },
+    durability: durability.stats(),
     tables: readCatalogue(executor),
     counters: Object.fromEntries(counters) as Record<Counter, number>,
   };

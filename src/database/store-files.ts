@@ -1,19 +1,23 @@
 /**
- * The files of a store. Its folder holds what identifies it, and later its log; the mapped files
- * lie in a folder of their own in memory:
+ * The files of a store. Its folder holds what identifies it, its log and its checkpoints; the mapped
+ * files lie in a folder of their own in memory:
  *
- *   <path>/store.json                     id, and where the memory is
- *   <path>/open.lock                      held while somebody creates or joins the store
+ *   <path>/store.json                     id, where the memory is, and the id of the log
+ *   <path>/open.lock                      held while somebody creates, joins or recovers the store
+ *   <path>/log/, <path>/checkpoints/      see device/
  *   <memoryDir>/situ-<id>/control         see memory/control.ts
  *   <memoryDir>/situ-<id>/region-<n>      created when needed
  *   <memoryDir>/situ-<id>/journal-<slot>, slot-<slot>.lock
  *
- * The memory may be gone while the folder is there: after a reboot. The store then starts empty.
+ * The memory may be gone while the folder is there: after a reboot. It is then rebuilt from checkpoint
+ * and log; a store without a log starts empty.
  */
 
 import {
   closeSync,
   constants,
+  existsSync,
+  fsyncSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -24,17 +28,24 @@ import {
 import { join } from "node:path";
 import { libc } from "../memory/libc.ts";
 import { nowMs, sleep, wallClockMs } from "../runtime/clock.ts";
-import { SituError, TimeoutError } from "../runtime/errors.ts";
-import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { SituError, type SituErrorCode, TimeoutError } from "../runtime/errors.ts";
+import { DEFAULT_TIMEOUT_MS, RECOVERY_PATIENCE_MS } from "../runtime/limits.ts";
 import { uniqueId } from "../runtime/random.ts";
 
 const IDENTITY = "store.json";
+const ID = /^[0-9a-f]{24}$/;
 const OPEN_LOCK = "open.lock";
+/** There while the store is rebuilt from its log: others who want to open it wait longer. */
+const RECOVERING = "recovering";
 
 export interface Identity {
   readonly id: string;
   readonly memoryDir: string;
   readonly createdAt: string;
+  /** The id of the store's log, if it has one. A restored store has the log of the original. */
+  readonly logId?: string;
+  /** Whether there must be something in the log, or it has been lost. */
+  readonly logStarted?: boolean;
 }
 
 export function memoryFolder({ id, memoryDir }: Identity): string {
@@ -46,9 +57,12 @@ export async function withOpenLock<T>(path: string, work: () => T | Promise<T>):
   const file = join(path, OPEN_LOCK);
   const fd = explained(file, () => openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600));
   try {
-    const deadlineMs = nowMs() + DEFAULT_TIMEOUT_MS;
+    const startMs = nowMs();
     while (!libc().tryLock(fd)) {
-      if (nowMs() > deadlineMs) {
+      const patienceMs = existsSync(join(path, RECOVERING))
+        ? RECOVERY_PATIENCE_MS
+        : DEFAULT_TIMEOUT_MS;
+      if (nowMs() > startMs + patienceMs) {
         throw new TimeoutError(`another process has been opening ${path} for too long`);
       }
       await sleep(2);
@@ -60,8 +74,19 @@ export async function withOpenLock<T>(path: string, work: () => T | Promise<T>):
   }
 }
 
+/** Runs the recovery of a store, under its open lock. */
+export async function whileRecovering<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const file = join(path, RECOVERING);
+  explained(file, () => writeFileSync(file, "", { mode: 0o600 }));
+  try {
+    return await work();
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
 export function makeFolder(path: string): void {
-  explained(path, () => mkdirSync(path, { recursive: true, mode: 0o700 }));
+  explainedOnDisk(path, () => mkdirSync(path, { recursive: true, mode: 0o700 }));
 }
 
 export function readIdentity(path: string): Identity | undefined {
@@ -76,42 +101,66 @@ export function readIdentity(path: string): Identity | undefined {
     });
   }
   try {
-    const { id, memoryDir, createdAt } = JSON.parse(text) as Partial<Identity>;
-    if (/^[0-9a-f]{24}$/.test(id ?? "") && typeof memoryDir === "string") {
-      return { id: id!, memoryDir, createdAt: String(createdAt) };
+    const { id, memoryDir, createdAt, logId, logStarted } = JSON.parse(text) as Partial<Identity>;
+    const isId = (value: unknown): boolean => typeof value === "string" && ID.test(value);
+    if (isId(id) && typeof memoryDir === "string" && (logId === undefined || isId(logId))) {
+      const log = logId === undefined ? {} : { logId, logStarted: logStarted === true };
+      return { id: id!, memoryDir, createdAt: String(createdAt), ...log };
     }
   } catch {
     // Reported below: whatever is wrong with it, it is not what Situ wrote.
   }
   throw new SituError(
     "SITU_CORRUPT",
-    `${file} is damaged and no longer says where the store's memory is: restore the file, or remove ` +
-      `it to start an empty store`,
+    `${file} is damaged and no longer says where the store's memory is: restore the file; or, to ` +
+      `start an empty store, remove it, with the folders log and checkpoints beside it`,
   );
 }
 
-export function writeIdentity(path: string, memoryDir: string): Identity {
-  const identity = {
-    id: uniqueId(),
-    memoryDir,
-    createdAt: new Date(wallClockMs()).toISOString(),
-  };
+export function newIdentity(memoryDir: string): Identity {
+  return { id: uniqueId(), memoryDir, createdAt: new Date(wallClockMs()).toISOString() };
+}
+
+/** The same with a log that has not begun. */
+export function withLog(identity: Identity): Identity {
+  return { ...identity, logId: uniqueId(), logStarted: false };
+}
+
+/** Renamed into place and synced, so that neither a crash nor a power cut leaves half of it. */
+export function writeIdentity(path: string, identity: Identity): Identity {
   const file = join(path, IDENTITY);
-  // Renamed into place, so that a crash leaves no half-written file.
-  explained(file, () => {
-    writeFileSync(`${file}.new`, `${JSON.stringify(identity, undefined, 2)}\n`, { mode: 0o600 });
+  explainedOnDisk(file, () => {
+    const text = `${JSON.stringify(identity, undefined, 2)}\n`;
+    writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
     renameSync(`${file}.new`, file);
+    const folder = openSync(path, constants.O_RDONLY);
+    try {
+      fsyncSync(folder);
+    } finally {
+      closeSync(folder);
+    }
   });
   return identity;
 }
 
 export function removeStore(path: string, identity: Identity): void {
   rmSync(memoryFolder(identity), { recursive: true, force: true });
+  for (const folder of ["log", "checkpoints"]) {
+    rmSync(join(path, folder), { recursive: true, force: true });
+  }
+  // Last what makes it a store: whoever dies over this can be asked to do it again.
   rmSync(join(path, IDENTITY), { force: true });
 }
 
+const NO_MEMORY: SituErrorCode = "SITU_NO_MEMORY";
+
+/** The same for files that are on disk, and not in memory. */
+export function explainedOnDisk<T>(path: string, work: () => T): T {
+  return explained(path, work, "SITU_DISK_FULL");
+}
+
 /** Runs a file operation and says in plain words what went wrong with it. */
-export function explained<T>(path: string, work: () => T): T {
+export function explained<T>(path: string, work: () => T, noRoom = NO_MEMORY): T {
   try {
     return work();
   } catch (cause) {
@@ -127,7 +176,7 @@ export function explained<T>(path: string, work: () => T): T {
       throw new SituError("SITU_CONFIG", `${path} is not a folder`, { cause });
     }
     if (code === "ENOSPC") {
-      throw new SituError("SITU_NO_MEMORY", `no room left for ${path}`, { cause });
+      throw new SituError(noRoom, `no room left for ${path}`, { cause });
     }
     throw cause;
   }

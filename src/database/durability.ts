@@ -1,0 +1,164 @@
+/** The durability of an open database: its mode, who writes the log, and waiting for the disk. */
+
+import { resolve } from "node:path";
+import { backupFiles } from "../device/backup.ts";
+import { figureOf } from "../device/figures.ts";
+import { DeviceHost } from "../device/host.ts";
+import { NodeFiles } from "../device/node-files.ts";
+import type { Copied } from "../device/tools/copy.ts";
+import type { FileToolOptions } from "../device/tools/pauses.ts";
+import { DISK_FULL, FAILED } from "../engine/durability.ts";
+import type { Executor } from "../engine/executor.ts";
+import { LAG_MS } from "../engine/slot.ts";
+import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../memory/control.ts";
+import { nowMs, sleep } from "../runtime/clock.ts";
+import { type Holder, SituError } from "../runtime/errors.ts";
+import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../runtime/limits.ts";
+import { show } from "../runtime/show.ts";
+import type { DurabilityMode, Settings } from "./options.ts";
+import { type Identity, makeFolder, memoryFolder } from "./store-files.ts";
+
+export interface DurabilityStats {
+  readonly mode: DurabilityMode;
+  /** Every commit up to this epoch is on disk. */
+  readonly durableEpoch: number;
+  readonly state: "running" | "disk full" | "failed";
+  /** Who writes the log; undefined while somebody is about to take over. */
+  readonly device: Holder | undefined;
+  /** What was written to the log since the store's memory was made. */
+  readonly logBytes: number;
+  readonly batches: number;
+  readonly records: number;
+  readonly checkpoints: number;
+  readonly lastCheckpoint:
+    | { readonly epoch: number; readonly bytes: number; readonly ms: number; readonly kind: string }
+    | undefined;
+}
+
+export class DatabaseDurability {
+  readonly mode: DurabilityMode;
+  readonly #executor: Executor;
+  readonly #host: DeviceHost | undefined;
+
+  constructor(executor: Executor, settings: Settings, identity: Identity | undefined) {
+    this.#executor = executor;
+    const { isLogged } = executor.durability;
+    this.mode = isLogged ? (settings.durability ?? "lazy") : "none";
+    if (!isLogged || identity?.logId === undefined) return;
+    const { control } = executor.memory;
+    control.i32[control.slotAt(executor.slot) + LAG_MS] = settings.lagMs;
+    this.#host = new DeviceHost(executor, {
+      path: settings.path,
+      memory: memoryFolder(identity),
+      logId: identity.logId,
+      checkpointMs: settings.checkpointMs,
+      checkpointBytes: settings.checkpointBytes,
+      keepLogMs: settings.keepLogMs,
+    });
+  }
+
+  /** Whether a transaction with this option returns only when it is on disk. */
+  waits(wanted: DurabilityMode | undefined): boolean {
+    if (wanted === undefined) return this.mode === "sync";
+    if (wanted === "sync" && this.mode !== "none") return true;
+    if (wanted === "lazy" && this.mode === "lazy") return false;
+    throw new SituError("SITU_CONFIG", this.#notStricter(wanted));
+  }
+
+  #notStricter(wanted: unknown): string {
+    if (wanted !== "sync" && wanted !== "lazy") {
+      return `the durability of a transaction is "sync" or "lazy", not ${show(wanted)}`;
+    }
+    return this.mode === "none"
+      ? `durability "${wanted}": the store has no log; open it with durability "lazy" or "sync"`
+      : `a transaction can be stricter than its database, not laxer: this one was opened with ` +
+          `durability "${this.mode}"`;
+  }
+
+  /** Waits for all that was committed before the call. */
+  async durable(timeoutMs: number): Promise<void> {
+    this.#checkLogged("durable()");
+    await this.#executor.durability.await(this.#executor.epochs.current(), timeoutMs);
+  }
+
+  /** Copies what is on disk, with all that was committed before the call. */
+  async backup(path: string, folder: string, options: FileToolOptions): Promise<Copied> {
+    this.#checkLogged("backup()");
+    await this.#executor.durability.await(this.#executor.epochs.current(), MAX_TIMEOUT_MS);
+    makeFolder(folder);
+    return await backupFiles(new NodeFiles(path), new NodeFiles(resolve(folder)), options);
+  }
+
+  /** Has a checkpoint taken, and waits until it is on disk. */
+  async checkpoint(isClosed: () => boolean): Promise<void> {
+    this.#checkLogged("checkpoint()");
+    const { memory, durability } = this.#executor;
+    const { i32 } = memory.control;
+    const failures = figureOf(memory, "failedCheckpoints");
+    const wanted = Atomics.add(i32, CHECKPOINTS_WANTED, 1) + 1;
+    durability.call();
+    const startMs = nowMs();
+    for (;;) {
+      const isOver = ((Atomics.load(i32, CHECKPOINTS_DONE) - wanted) | 0) >= 0;
+      if (figureOf(memory, "failedCheckpoints") !== failures) {
+        throw new SituError(
+          "SITU_DISK_FULL",
+          "the checkpoint could not be written; the store goes on with its log. Is there room?",
+        );
+      }
+      if (isOver) return;
+      if (durability.state === FAILED) throw durability.failed("nothing was written");
+      if (isClosed()) throw new SituError("SITU_CLOSED", "closed while a checkpoint was taken");
+      durability.ensureDevice();
+      await sleep(Math.min(DURABLE_LOOK_MS, 1 + (nowMs() - startMs) / 10));
+    }
+  }
+
+  /** Returns when all that was committed here is on disk; with an error if that cannot be had. */
+  async stop(timeoutMs: number): Promise<SituError | undefined> {
+    if (this.#host === undefined) return undefined;
+    const { durability, committer } = this.#executor;
+    let failure: SituError | undefined;
+    try {
+      await durability.await(committer.lastEpoch, timeoutMs);
+    } catch (error) {
+      if (!(error instanceof SituError)) throw error;
+      failure = error;
+    }
+    await this.#host.stop();
+    return failure;
+  }
+
+  stats(): DurabilityStats {
+    const { memory, durability } = this.#executor;
+    const { state } = durability;
+    const checkpoints = figureOf(memory, "checkpoints");
+    return {
+      mode: this.mode,
+      durableEpoch: durability.epoch,
+      state: state === FAILED ? "failed" : state === DISK_FULL ? "disk full" : "running",
+      device: durability.device,
+      logBytes: figureOf(memory, "logBytes"),
+      batches: figureOf(memory, "batches"),
+      records: figureOf(memory, "records"),
+      checkpoints,
+      lastCheckpoint:
+        checkpoints === 0
+          ? undefined
+          : {
+              epoch: figureOf(memory, "checkpointEpoch"),
+              bytes: figureOf(memory, "checkpointBytes"),
+              ms: figureOf(memory, "checkpointMs"),
+              kind: figureOf(memory, "checkpointIsDelta") === 1 ? "delta" : "full",
+            },
+    };
+  }
+
+  #checkLogged(call: string): void {
+    if (this.mode !== "none") return;
+    throw new SituError(
+      "SITU_CONFIG",
+      `${call}: the store has no log; open it with durability "lazy" or "sync"`,
+    );
+  }
+}

@@ -1,0 +1,167 @@
+/**
+ * Tools for stores as wholes, by their folders: whether all is sound, what is in them, a copy to
+ * fall back on, and the way back. What can be asked of a store that is open is also a method of
+ * `Database`.
+ */
+
+import type { Damage } from "../device/files.ts";
+import { isDamage } from "../device/head.ts";
+import {
+  type InspectedCheckpoint,
+  type InspectedSegment,
+  inspectCheckpoint,
+  inspectSegment,
+} from "../device/inspect.ts";
+import { LOG_FOLDER } from "../device/log/segments.ts";
+import { NodeFiles } from "../device/node-files.ts";
+import { restoreFiles } from "../device/restore.ts";
+import type { Copied } from "../device/tools/copy.ts";
+import { type VerifiedFiles, verifyFiles } from "../device/verify.ts";
+import { SituError } from "../runtime/errors.ts";
+import { show } from "../runtime/show.ts";
+import type { InspectedTable } from "./inspect.ts";
+import { open } from "./open.ts";
+import { settingsOf } from "./options.ts";
+import {
+  explainedOnDisk,
+  makeFolder,
+  newIdentity,
+  readIdentity,
+  withOpenLock,
+  writeIdentity,
+} from "./store-files.ts";
+import type { Verification } from "./verify.ts";
+
+export interface ToolOptions {
+  readonly signal?: AbortSignal;
+}
+
+export interface VerifiedStore {
+  readonly isSound: boolean;
+  /** Log and checkpoints; undefined for a store without a log. */
+  readonly files: VerifiedFiles | undefined;
+  /** Memory; undefined if it is gone and cannot be rebuilt from the files. */
+  readonly memory: Verification | undefined;
+  /** Everything that is wrong, in plain sentences. */
+  readonly problems: readonly string[];
+}
+
+/** Every checksum on disk, every structure in memory, every index against its rows. */
+export async function verify(path: string, options: ToolOptions = {}): Promise<VerifiedStore> {
+  const { path: folder } = settingsOf({ path });
+  const identity = identityOf(folder);
+  const { logId } = identity;
+  const files =
+    logId === undefined
+      ? undefined
+      : await verifyFiles(new NodeFiles(folder), { ...options, logId });
+  const problems = (files?.damage ?? []).map(sentence);
+  let memory: Verification | undefined;
+  try {
+    await using db = await open({ path: folder });
+    memory = await db.verify(options);
+    problems.push(...memory.problems);
+  } catch (error) {
+    if (!(error instanceof SituError) || error.code !== "SITU_CORRUPT") throw error;
+    problems.push(error.message);
+  }
+  return { isSound: problems.length === 0, files, memory, problems };
+}
+
+/** A table of a store by its name, or a file of its log or checkpoints, as "log/0000000001.log". */
+export type Inspectable = { readonly table: string } | { readonly file: string };
+
+export async function inspect(
+  path: string,
+  what: { readonly table: string },
+): Promise<InspectedTable>;
+export async function inspect(
+  path: string,
+  what: { readonly file: string; readonly records?: boolean },
+): Promise<InspectedSegment | InspectedCheckpoint>;
+export async function inspect(
+  path: string,
+  what: Inspectable & { readonly records?: boolean },
+): Promise<InspectedTable | InspectedSegment | InspectedCheckpoint> {
+  const { path: folder } = settingsOf({ path });
+  if ("table" in what) {
+    identityOf(folder);
+    await using db = await open({ path: folder });
+    return await db.inspect(what.table);
+  }
+  const files = new NodeFiles(folder);
+  const { file, records = false } = what;
+  if (typeof file !== "string" || !files.has(file)) {
+    throw new SituError("SITU_CONFIG", `${folder} has no file ${show(file)}`);
+  }
+  const found = explainedOnDisk(folder, () =>
+    file.startsWith(`${LOG_FOLDER}/`)
+      ? inspectSegment(files, file, { records })
+      : inspectCheckpoint(files, file),
+  );
+  if (isDamage(found)) throw new SituError("SITU_CORRUPT", sentence(found));
+  return found;
+}
+
+/** Copies a store, running or not, to an empty folder; `restore` makes a store of it. */
+export async function backup(
+  path: string,
+  folder: string,
+  options: ToolOptions = {},
+): Promise<Copied> {
+  const { path: store } = settingsOf({ path });
+  identityOf(store);
+  await using db = await open({ path: store });
+  return await db.backup(folder, options);
+}
+
+export interface RestoreOptions extends ToolOptions {
+  /** The store as of this moment. Default: as new as the files allow. */
+  readonly to?: Date;
+  /** Where the new store's memory is to be; as in `open`. */
+  readonly memoryDir?: string;
+}
+
+/**
+ * Makes a store at `path` from a backup, or from the folder of a store that cannot be opened or that
+ * has more than one wants. The source is only read.
+ */
+export async function restore(
+  from: string,
+  path: string,
+  options: RestoreOptions = {},
+): Promise<Copied> {
+  const { to, memoryDir, signal } = options;
+  if (to !== undefined && !(to instanceof Date && Number.isFinite(to.getTime()))) {
+    throw new SituError("SITU_CONFIG", `to is a Date, not ${show(to)}`);
+  }
+  const given = memoryDir === undefined ? {} : { memoryDir };
+  const settings = settingsOf({ path, ...given });
+  const { path: source } = settingsOf({ path: from });
+  makeFolder(settings.path);
+  return withOpenLock(settings.path, async () => {
+    if (readIdentity(settings.path) !== undefined) {
+      throw new SituError(
+        "SITU_CONFIG",
+        `there is a store at ${settings.path} already: restore to an empty folder`,
+      );
+    }
+    const point = to === undefined ? {} : { toMs: to.getTime() };
+    const stop = signal === undefined ? {} : { signal };
+    const [sourceFiles, files] = [new NodeFiles(source), new NodeFiles(settings.path)];
+    const copied = await restoreFiles(sourceFiles, files, { ...point, ...stop });
+    const identity = newIdentity(settings.memoryDir);
+    writeIdentity(settings.path, { ...identity, logId: copied.logId, logStarted: true });
+    return copied;
+  });
+}
+
+function identityOf(folder: string) {
+  const identity = readIdentity(folder);
+  if (identity !== undefined) return identity;
+  throw new SituError("SITU_CONFIG", `there is no store at ${folder}`);
+}
+
+function sentence({ file, offset, what }: Damage): string {
+  return `${file}, byte ${offset}: ${what}`;
+}

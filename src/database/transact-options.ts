@@ -1,0 +1,59 @@
+/** What transactions take, and the errors of those who call them wrongly. */
+
+import { SituError } from "../runtime/errors.ts";
+import type { DurabilityMode } from "./options.ts";
+
+/** What a transaction may see of others: see docs/ISOLATION.md. */
+export type Isolation = "strict-serializable" | "snapshot";
+
+export interface TransactSyncOptions {
+  /** How long to retry and to wait for others, and for the disk, before giving up. */
+  readonly timeoutMs?: number;
+  /**
+   * With "snapshot", reads see the store as it was when the body began, and of two transactions
+   * that change the same the first to commit wins. Default: "strict-serializable".
+   */
+  readonly isolation?: Isolation;
+  /** "sync" waits until the commit is on disk, in a database that is not as strict by itself. */
+  readonly durability?: Exclude<DurabilityMode, "none">;
+}
+
+export interface TransactOptions extends TransactSyncOptions {
+  readonly signal?: AbortSignal;
+}
+
+const SYNC_OPTIONS = ["timeoutMs", "isolation", "durability"];
+const ASYNC_OPTIONS = [...SYNC_OPTIONS, "signal"];
+
+export function checkOptions(call: "transact" | "transactSync", options: object): void {
+  if (typeof options !== "object" || options === null) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${call}: the options are an object, such as { timeoutMs: 500 }`,
+    );
+  }
+  const known = call === "transact" ? ASYNC_OPTIONS : SYNC_OPTIONS;
+  for (const name of Object.keys(options)) {
+    if (known.includes(name)) continue;
+    const names = known.join(" and ");
+    throw new SituError("SITU_CONFIG", `${call} has no option ${name}; it has ${names}`);
+  }
+  const { signal } = options as TransactOptions;
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${call}: signal is an AbortSignal, as in controller.signal`,
+    );
+  }
+}
+
+export function notAFunction(call: string, body: unknown): SituError {
+  return new SituError("SITU_TYPE", `${call} takes a function that gets tx, not ${typeof body}`);
+}
+
+export function nested(): SituError {
+  return new SituError(
+    "SITU_NESTED",
+    "a transaction is running here already: use its tx, transactions do not nest",
+  );
+}

@@ -1,0 +1,45 @@
+/**
+ * Begins a log with all of memory as its base, by one who is alone in the store: for a new store,
+ * for one that had no log, and where the log has failed. Memory is whole, whatever has become of what
+ * is on disk, which is void from here on.
+ *
+ * First the checkpoint, which needs no log; then a segment that says to go on after it; then what
+ * was there before is removed. Cut short between any two of these, the newest checkpoint serves.
+ */
+
+import type { Executor } from "../engine/executor.ts";
+import { CATALOGUE_REGION, CATALOGUE_WORD } from "../memory/control.ts";
+import { wallClockMs } from "../runtime/clock.ts";
+import { SEGMENT_BYTES } from "../runtime/limits.ts";
+import { takeQuietCheckpoint } from "./checkpoint/take.ts";
+import type { DeviceFiles } from "./files.ts";
+import {
+  LOG_FOLDER,
+  type LogIdentity,
+  listSegments,
+  nextSegment,
+  segmentName,
+} from "./log/segments.ts";
+import { LogWriter } from "./log/writer.ts";
+
+export function beginLog(executor: Executor, files: DeviceFiles, logId: string): void {
+  const epoch = takeQuietCheckpoint(executor, files, logId);
+  const number = nextSegment(files);
+  const identity = logIdentityOf(executor, logId);
+  const follows = false;
+  new LogWriter(files, identity, number, epoch, wallClockMs(), SEGMENT_BYTES, follows).close();
+  for (const { name } of listSegments(files)) {
+    if (name !== segmentName(number)) files.remove(name);
+  }
+  files.syncFolder(LOG_FOLDER);
+  // All that is in the journals is in the checkpoint.
+  executor.durability.setWritten(epoch);
+  executor.durability.publish(epoch, () => {});
+}
+
+/** What the segments of a store's log have in common. */
+export function logIdentityOf({ memory }: Executor, logId: string): LogIdentity {
+  const { i32, geometry } = memory.control;
+  const catalogue = { regionId: i32[CATALOGUE_REGION] - 1, word: i32[CATALOGUE_WORD] };
+  return { logId, geometry, catalogue };
+}

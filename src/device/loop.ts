@@ -1,0 +1,83 @@
+/**
+ * The life of a device thread: rounds of the log (device.ts), as often as commits call for them, and
+ * otherwise often enough for the lag that the open processes allow; checkpoints when they are due.
+ * Between rounds it sleeps on a word of shared memory, event loop and all, and only now and then
+ * lets its event loop turn for messages.
+ */
+
+import { setImmediate } from "node:timers/promises";
+import { isClaimed, LAG_MS, slotsInUse } from "../engine/slot.ts";
+import { DEVICE_CALLS, DEVICE_SLEEPS } from "../memory/control.ts";
+import type { StoreMemory } from "../memory/region.ts";
+import { nowMs, sleepSync } from "../runtime/clock.ts";
+import { DEFAULT_LAG_MS, DEVICE_SPIN_MS, DISK_FULL_RETRY_MS } from "../runtime/limits.ts";
+import type { Device } from "./device.ts";
+
+/** The event loop turns at least so often. */
+const TURN_MS = 5;
+const MAX_SLEEP_MS = 50;
+const SPINS_PER_LOOK = 64;
+
+export interface Duties {
+  /** Whether the thread is to end, after a last round. */
+  isStopped(): boolean;
+  /** Called between rounds: starts a checkpoint if one is due. Whether one is being taken. */
+  lookAfterCheckpoints(): boolean;
+}
+
+/** Runs until it is stopped, or the log has failed. */
+export async function runDevice(device: Device, duties: Duties): Promise<void> {
+  let turnedMs = nowMs();
+  while (!duties.isStopped()) {
+    const { isCalled } = device;
+    const round = device.round();
+    if (round === "failed") return;
+    if (round === "done") device.prepare();
+    const isTakingCheckpoint = duties.lookAfterCheckpoints();
+    // Whoever calls cannot be answered before there is room.
+    if (round === "disk full") sleepSync(DISK_FULL_RETRY_MS);
+    else if (!isCalled || !spinForCall(device)) {
+      const ms = lagMs(device.executor.memory) / 2;
+      // The end of a checkpoint is an event.
+      sleep(device, isTakingCheckpoint ? Math.min(ms, TURN_MS) : ms);
+    }
+    if (nowMs() - turnedMs < TURN_MS) continue;
+    await setImmediate();
+    turnedMs = nowMs();
+  }
+  device.round();
+}
+
+/** One who commits again and again calls soon after it was answered: no sleep is short enough. */
+function spinForCall(device: Device): boolean {
+  const startMs = nowMs();
+  for (let spins = 1; !device.isCalled; spins++) {
+    if (spins % SPINS_PER_LOOK === 0 && nowMs() - startMs >= DEVICE_SPIN_MS) return false;
+  }
+  return true;
+}
+
+function sleep(device: Device, ms: number): void {
+  const { control, parking } = device.executor.memory;
+  const calls = Atomics.load(control.i32, DEVICE_CALLS);
+  Atomics.store(control.i32, DEVICE_SLEEPS, 1);
+  // A call that came before the flag could be seen is seen here. In short turns: a process that
+  // ends must wait for this one.
+  for (let left = ms; left > 0 && !device.isCalled; left -= MAX_SLEEP_MS) {
+    parking.sleepSync(DEVICE_CALLS, calls, Math.min(left, MAX_SLEEP_MS));
+  }
+  Atomics.store(control.i32, DEVICE_SLEEPS, 0);
+}
+
+/** The least that an open process asks for. */
+function lagMs({ control }: StoreMemory): number {
+  let least = DEFAULT_LAG_MS;
+  let asked = false;
+  for (let slot = 0; slot < slotsInUse(control); slot++) {
+    const lag = control.i32[control.slotAt(slot) + LAG_MS];
+    if (lag === 0 || !isClaimed(control, slot)) continue;
+    least = asked ? Math.min(least, lag) : lag;
+    asked = true;
+  }
+  return least;
+}

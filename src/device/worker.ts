@@ -1,0 +1,113 @@
+/**
+ * The threads of this layer, by role. Each is an executor of its own in the store, so its death is
+ * noticed, and what it held given back, as that of any other.
+ *
+ *   log          writes the log, and has checkpoints taken
+ *   checkpoint   takes one checkpoint
+ *   recovery     rebuilds a part of memory from checkpoint and log
+ */
+
+import { parentPort, workerData } from "node:worker_threads";
+import { Executor } from "../engine/executor.ts";
+import { FileLockLeases } from "../engine/leases/file-lock.ts";
+import { bootId } from "../memory/boot.ts";
+import { MappedSegments } from "../memory/mapped-segments.ts";
+import { joinMemory } from "../memory/mapped-store.ts";
+import { sleep } from "../runtime/clock.ts";
+import { SituError } from "../runtime/errors.ts";
+import { CheckpointSchedule } from "./checkpoint/schedule.ts";
+import { takeCheckpoint } from "./checkpoint/take.ts";
+import { Device } from "./device.ts";
+import { runDevice } from "./loop.ts";
+import { NodeFiles } from "./node-files.ts";
+import { type RecoveryTask, recoverPart } from "./recovery/part.ts";
+
+/** Where a store is, and what its device is to do. */
+export interface DeviceTask {
+  readonly role: "log" | "checkpoint";
+  /** The store's folder. */
+  readonly path: string;
+  /** The folder of its memory. */
+  readonly memory: string;
+  readonly logId: string;
+  readonly checkpointMs: number;
+  readonly checkpointBytes: number;
+  readonly keepLogMs: number;
+  /** Two words, STOP and ENDED: events would need event loops that turn. */
+  readonly signals: Int32Array<SharedArrayBuffer>;
+}
+
+/** How often the log is looked after while a last checkpoint is being taken. */
+const END_ROUND_MS = 2;
+
+/** Turns to 1 when the thread is to end. */
+export const STOP = 0;
+/** Turns to 1 when it has. */
+export const ENDED = 1;
+
+export type WorkerTask = DeviceTask | RecoveryTask;
+
+/** Runs the task that the thread was started for. */
+export async function runWorker(): Promise<void> {
+  const task = workerData as WorkerTask;
+  if (task.role === "recovery") recoverPart(task, (told) => parentPort?.postMessage(told));
+  else if (task.role === "checkpoint") checkpoint(task);
+  else await writeLog(task);
+}
+
+async function writeLog(task: DeviceTask): Promise<void> {
+  try {
+    await writeLogIfNeeded(task);
+  } finally {
+    Atomics.store(task.signals, ENDED, 1);
+  }
+}
+
+async function writeLogIfNeeded(task: DeviceTask): Promise<void> {
+  const executor = openExecutor(task);
+  const device = new Device(executor, new NodeFiles(task.path), task.logId);
+  if (!device.tryBegin()) {
+    executor.close();
+    return;
+  }
+  const schedule = new CheckpointSchedule(executor, task);
+  try {
+    await runDevice(device, {
+      isStopped: () => Atomics.load(task.signals, STOP) !== 0,
+      lookAfterCheckpoints: () => schedule.look(),
+    });
+  } finally {
+    await endCheckpoints(device, schedule);
+    device.end();
+    executor.close();
+  }
+}
+
+/** One that must be waited for needs the log until its end. */
+async function endCheckpoints(device: Device, schedule: CheckpointSchedule): Promise<void> {
+  let isOver = false;
+  const stopping = schedule.stop().finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    device.round();
+    await sleep(END_ROUND_MS);
+  }
+  await stopping;
+}
+
+function checkpoint(task: DeviceTask): void {
+  const executor = openExecutor(task);
+  try {
+    const taken = takeCheckpoint(executor, new NodeFiles(task.path), task);
+    parentPort?.postMessage(taken);
+  } finally {
+    executor.close();
+  }
+}
+
+function openExecutor({ memory: folder }: DeviceTask): Executor {
+  const memory = joinMemory(new MappedSegments(folder), bootId());
+  if (memory === undefined) throw new SituError("SITU_CLOSED", `${folder} is gone`);
+  return Executor.open(memory, new FileLockLeases(folder), true);
+}
