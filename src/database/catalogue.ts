@@ -27,9 +27,9 @@ import {
 } from "./schema.ts";
 import type { Table } from "./table.ts";
 
-const ROOT_WORDS = 2 + 2 * MAX_TABLES;
-const ROOT_TABLES = 2;
-const ENTRY_SCHEMA = 4;
+export const ROOT_WORDS = 2 + 2 * MAX_TABLES;
+export const ROOT_TABLES = 2;
+export const ENTRY_SCHEMA = 4;
 
 /** Makes the empty catalogue of a new store. */
 export function createCatalogue(executor: Executor): void {

@@ -19,9 +19,9 @@ import { MAX_CELL_BYTES, MAX_ROW_BYTES } from "../runtime/limits.ts";
 export const ROW_WORDS = 0;
 export const ROW_CHUNKS = 1;
 export const ROW_DATA = 2;
-const CHUNK_POINTER_WORDS = 3;
-const CHUNK_WORDS = (MAX_CELL_BYTES - HEADER_BYTES) / 4;
-const MAX_SINGLE_WORDS = CHUNK_WORDS - ROW_DATA;
+export const CHUNK_POINTER_WORDS = 3;
+export const CHUNK_WORDS = (MAX_CELL_BYTES - HEADER_BYTES) / 4;
+export const MAX_SINGLE_WORDS = CHUNK_WORDS - ROW_DATA;
 
 /** Where a row that was cut is put together for its reader. */
 const whole = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
@@ -33,7 +33,8 @@ export class RowPlace {
   words = 0;
 }
 
-function objectWords(rowWords: number): number {
+/** Data words of the object for a row of so many words. */
+export function objectWords(rowWords: number): number {
   return rowWords <= MAX_SINGLE_WORDS
     ? ROW_DATA + rowWords
     : ROW_DATA + CHUNK_POINTER_WORDS * Math.ceil(rowWords / CHUNK_WORDS);

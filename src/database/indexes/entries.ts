@@ -98,9 +98,10 @@ export function sameValues(a: Values, b: Values, names: readonly string[]): bool
   return true;
 }
 
-function shown(value: unknown): string {
+/** A value out of a row, for messages; two that are not the same read differently. */
+export function shownValue(value: unknown): string {
   if (value instanceof Uint8Array) return `0x${Buffer.from(value).toString("hex")}`;
-  if (Array.isArray(value)) return `[${value.map(shown).join(", ")}]`;
+  if (Array.isArray(value)) return `[${value.map(shownValue).join(", ")}]`;
   return typeof value === "bigint" ? `${value}n` : JSON.stringify(value);
 }
 
@@ -111,11 +112,11 @@ export function notUnique(
   row: Values,
   holder: unknown,
 ): SituError {
-  const values = definition.on.map((name) => `${name} ${shown(row[name])}`).join(", ");
+  const values = definition.on.map((name) => `${name} ${shownValue(row[name])}`).join(", ");
   const key = keyIn(row, table.key, table.singleKey);
   return new SituError(
     "SITU_UNIQUE",
-    `unique index ${definition.name} of table ${table.name}: row ${shown(key)} would have ` +
-      `${values}, but row ${shown(holder)} has it`,
+    `unique index ${definition.name} of table ${table.name}: row ${shownValue(key)} would have ` +
+      `${values}, but row ${shownValue(holder)} has it`,
   );
 }

@@ -14,6 +14,7 @@ import { compareKeys, moveWords } from "./keys.ts";
 import {
   COUNT,
   type Fence,
+  fenceFault,
   HIGH_WORDS,
   INFINITE,
   LEVEL,
@@ -58,6 +59,15 @@ export class FixedNodes implements NodeFormat {
   count(i32: Int32Array, at: number): number {
     const count = i32[at + COUNT];
     return count >>> 0 > this.capacity ? this.capacity : count;
+  }
+
+  fault(i32: Int32Array, at: number, isLeaf: boolean): string | undefined {
+    const count = i32[at + COUNT];
+    if (count < 0 || count > this.capacity) {
+      return `it has ${count} entries, and room for ${this.capacity}`;
+    }
+    const isKey = (words: number): boolean => words === this.keyWords;
+    return fenceFault(i32[at + LOW_WORDS], i32[at + HIGH_WORDS], isLeaf, isKey);
   }
 
   lowerBound(i32: Int32Array, at: number, key: Int32Array, words: number): number {

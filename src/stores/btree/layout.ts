@@ -50,6 +50,8 @@ export interface NodeFormat {
   /** What `sizeOf` may be at most. */
   readonly capacity: number;
   count(i32: Int32Array, at: number): number;
+  /** For checks: what makes no sense about a node, or undefined. */
+  fault(i32: Int32Array, at: number, isLeaf: boolean): string | undefined;
   /** The first entry whose key is not less than this one. */
   lowerBound(i32: Int32Array, at: number, key: Int32Array, words: number): number;
   /** The first entry whose key is greater than this one. */
@@ -95,6 +97,22 @@ export interface NodeFormat {
 
 /** A high fence; undefined at the upper end of the tree. */
 export type Fence = Int32Array | undefined;
+
+/** For checks: what is wrong with the number of words of a node's fences, or undefined. */
+export function fenceFault(
+  lowWords: number,
+  highWords: number,
+  isLeaf: boolean,
+  isKey: (words: number) => boolean,
+): string | undefined {
+  if (!isLeaf) {
+    const none = lowWords === 0 && highWords === INFINITE;
+    return none ? undefined : "it is no leaf, and has fences";
+  }
+  if (lowWords !== 0 && !isKey(lowWords)) return `its low fence has ${lowWords} words`;
+  if (highWords !== INFINITE && !isKey(highWords)) return `its high fence has ${highWords} words`;
+  return undefined;
+}
 
 /** A look without a transaction was disturbed, or what it met needs a transaction. */
 export const UNSURE = Symbol("needs a transaction");

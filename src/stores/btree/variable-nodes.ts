@@ -16,6 +16,7 @@ import { compareKeys, moveWords } from "./keys.ts";
 import {
   COUNT,
   type Fence,
+  fenceFault,
   HIGH_WORDS,
   INFINITE,
   LEVEL,
@@ -45,6 +46,39 @@ export class VariableNodes implements NodeFormat {
   count(i32: Int32Array, at: number): number {
     const count = i32[at + COUNT];
     return count >>> 0 > this.#mostEntries ? this.#mostEntries : count;
+  }
+
+  fault(i32: Int32Array, at: number, isLeaf: boolean): string | undefined {
+    const count = i32[at + COUNT];
+    if (count < 0 || count > this.#mostEntries) {
+      return `it has ${count} entries, and room for ${this.#mostEntries}`;
+    }
+    const lowWords = i32[at + LOW_WORDS];
+    const highWords = i32[at + HIGH_WORDS];
+    const isKey = (words: number): boolean => words > 0 && words <= MAX_KEY_WORDS;
+    const fences = fenceFault(lowWords, highWords, isLeaf, isKey);
+    return fences ?? this.#heapFault(i32, at, count, lowWords + Math.max(highWords, 0));
+  }
+
+  /** The keys must fill the heap without gaps: sorted by place, each ends where the next begins. */
+  #heapFault(i32: Int32Array, at: number, count: number, fences: number): string | undefined {
+    const heap = i32[at + HEAP];
+    if (heap < this.payloadAt(count) || heap > this.words) {
+      return `its keys begin at word ${heap}, its ${count} entries end at ${this.payloadAt(count)}`;
+    }
+    const places = Array.from(
+      { length: count },
+      (_, index) => i32[at + this.payloadAt(index) + this.#slotWords - 1],
+    ).sort((a, b) => offsetIn(a) - offsetIn(b) || wordsIn(a) - wordsIn(b));
+    let end = heap;
+    for (const place of places) {
+      if (offsetIn(place) !== end || wordsIn(place) > MAX_KEY_WORDS) {
+        return `a key lies at word ${offsetIn(place)}, where ${end} is expected`;
+      }
+      end += wordsIn(place);
+    }
+    if (end + fences === this.words) return undefined;
+    return `its keys end at word ${end}, its fences begin at ${this.words - fences}`;
   }
 
   lowerBound(i32: Int32Array, at: number, key: Int32Array, words: number): number {

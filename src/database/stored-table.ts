@@ -1,0 +1,76 @@
+/**
+ * Tables made from the schemas in a store, for tools that must work on any store without knowing
+ * what its users have declared. Such a table has the same fields, key and indexes as the one that
+ * was declared, so the same layout of rows, and the same schema text. Only one thing is not in the
+ * store: whether a key of one field is written as a value or as a list of one. Here it is a value.
+ */
+
+import { SituError } from "../runtime/errors.ts";
+import { show } from "../runtime/show.ts";
+import type { Field, FieldKind } from "./fields.ts";
+import type { IndexDefinition } from "./indexes/definition.ts";
+import type { Schema } from "./schema.ts";
+import { type Fields, type Table, table } from "./table.ts";
+
+/** Whether a field of the kind may have a length. */
+const KINDS: Readonly<Record<FieldKind, boolean>> = {
+  u8: false,
+  u16: false,
+  u32: false,
+  i32: false,
+  f64: false,
+  bool: false,
+  u64: false,
+  i64: false,
+  str: true,
+  bytes: true,
+  json: false,
+  pointer: false,
+};
+
+/** The table of a schema that was read from a store. SITU_CORRUPT if it can be no schema. */
+export function tableFromSchema(stored: Schema): Table {
+  const refuse = (why: string, cause?: unknown): never => {
+    const what = `the schema of table ${show(stored?.name)} in the store makes no sense: ${why}`;
+    throw new SituError("SITU_CORRUPT", what, { cause });
+  };
+  if (typeof stored !== "object" || stored === null) return refuse("it is no object");
+  const { name, fields, key, ordered, indexes } = stored;
+  if (typeof fields !== "object" || fields === null) return refuse("it has no fields");
+  if (!Array.isArray(key)) return refuse("it has no key");
+  if (!Array.isArray(indexes)) return refuse("it has no list of indexes");
+  const declared: Fields = Object.fromEntries(
+    Object.entries(fields).map(([each, text]) => [each, fieldFrom(text, refuse)]),
+  );
+  const definitions = (indexes as readonly IndexDefinition[]).map((each) => definitionIn(each));
+  if (new Set(definitions.map((each) => each.name)).size < definitions.length) {
+    return refuse("two indexes have the same name");
+  }
+  try {
+    const made = table(name, declared, {
+      key: key.length === 1 ? key[0] : key,
+      ordered,
+      indexes: Object.fromEntries(definitions.map(({ name: each, ...options }) => [each, options])),
+    });
+    // In the order of the store, which is that in which they were added.
+    return Object.freeze({ ...made, indexes: Object.freeze(definitions) }) as Table;
+  } catch (error) {
+    return refuse((error as Error).message, error);
+  }
+}
+
+function definitionIn({ name, on, unique, kind }: IndexDefinition): IndexDefinition {
+  const fields = Array.isArray(on) ? Object.freeze([...on]) : on;
+  return Object.freeze({ name, on: fields, unique, kind });
+}
+
+function fieldFrom(text: unknown, refuse: (why: string) => never): Field<unknown> {
+  const found = /^([a-z0-9]+)(?:\(([1-9]\d{0,8})\))?$/.exec(String(text));
+  const kind = found?.[1] ?? "";
+  if (found === null || !Object.hasOwn(KINDS, kind)) {
+    return refuse(`${show(text)} is no type of a field`);
+  }
+  const max = found[2] === undefined ? undefined : Number(found[2]);
+  if (max !== undefined && !KINDS[kind as FieldKind]) return refuse(`${kind} has no length`);
+  return Object.freeze({ kind: kind as FieldKind, max });
+}

@@ -1,0 +1,87 @@
+/** The structures of a table, its rows and the parts of its indexes, each with the check for it. */
+
+import type { Address } from "../../memory/address.ts";
+import { TreeCheck, type TreeFigures } from "../../stores/btree/check.ts";
+import type { Check } from "../../stores/checks/check.ts";
+import type { Problems } from "../../stores/checks/problems.ts";
+import { ObjectReader } from "../../stores/checks/reader.ts";
+import type { SeenCells } from "../../stores/checks/seen-cells.ts";
+import { HopscotchCheck, type HopscotchFigures } from "../../stores/hopscotch/check.ts";
+import type { StoredIndex } from "../indexes/definition.ts";
+import { keyIn, shownValue } from "../indexes/entries.ts";
+import { Structure, structuresOf, type Values } from "../indexes/structure.ts";
+import type { StoredSchema } from "../schema.ts";
+import { tableFromSchema } from "../stored-table.ts";
+import type { Table } from "../table.ts";
+import { rowFaultOf } from "./row-faults.ts";
+import type { Session } from "./session.ts";
+
+export type Figures = HopscotchFigures | TreeFigures;
+
+/** A hidden or declared table as a structure in memory. */
+export interface Part {
+  /** As in "table accounts" or "index byOwner of table accounts". */
+  readonly subject: string;
+  readonly structure: Structure<Values, unknown>;
+  readonly root: Address;
+}
+
+export interface IndexParts {
+  readonly index: StoredIndex;
+  readonly parts: readonly Part[];
+}
+
+export interface TableParts {
+  readonly table: Table;
+  readonly schema: StoredSchema;
+  readonly rows: Part;
+  readonly indexes: readonly IndexParts[];
+  /** Indexes that could not be built: nothing is promised of their entries. */
+  readonly leftovers: readonly IndexParts[];
+}
+
+const PART_NAMES = [" (counts)", " (entries)", " (places)"];
+
+export function partsOf(schema: StoredSchema, root: Address): TableParts {
+  const table = tableFromSchema(schema);
+  const subject = `table ${table.name}`;
+  const structure = new Structure(table as Table<Values>);
+  const partsIn = (index: StoredIndex, more: string): IndexParts => {
+    const structures = structuresOf(table, index);
+    const names = structures.length === 1 ? [""] : PART_NAMES;
+    const parts = structures.map((each, part) => ({
+      subject: `index ${index.name} of ${subject}${names[part]}${more}`,
+      structure: each,
+      root: index.roots[part],
+    }));
+    return { index, parts };
+  };
+  return {
+    table,
+    schema,
+    rows: { subject, structure, root },
+    indexes: schema.indexes.map((index) => partsIn(index, "")),
+    leftovers: schema.leftovers.map((index) => partsIn(index, ", which could not be built")),
+  };
+}
+
+/** The check of one structure; `each` is called with every row that makes sense. */
+export function checkOf(
+  session: Session,
+  part: Part,
+  seen: SeenCells,
+  problems: Problems,
+  each: (row: Values) => void,
+): Check<Figures> {
+  const { table, codec, ordered } = part.structure;
+  const owner = seen.addOwner(part.subject);
+  const reader = new ObjectReader(session.executor, session.run, seen, owner, problems);
+  const rows = {
+    fault: rowFaultOf(table),
+    showKey: (row: Values) => shownValue(keyIn(row, table.key, table.singleKey)),
+    each,
+  };
+  return ordered === undefined
+    ? new HopscotchCheck(reader, { ...rows, codec }, part.root).run()
+    : new TreeCheck(reader, { ...rows, codec: ordered }, part.root).run();
+}
