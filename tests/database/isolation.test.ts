@@ -1,9 +1,10 @@
 /** `isolation: "snapshot"`: one moment to read, first committer wins, keys stay unique. */
 
 import { describe, expect, it } from "vitest";
-import type { Database, TransactOptions } from "../../src/database/database.ts";
+import type { Database } from "../../src/database/database.ts";
 import { i64, str, u32 } from "../../src/database/fields.ts";
 import { type Table, table } from "../../src/database/table.ts";
+import type { TransactOptions } from "../../src/database/transact-options.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
 import { compareIndexes } from "../helpers/indexes.ts";
 import { failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";

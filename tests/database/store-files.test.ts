@@ -28,9 +28,9 @@ const Cell = table("cell", { id: u32(), value: u32() }, { key: "id" });
 const Blob = table("blob", { id: u32(), data: bytes() }, { key: "id" });
 
 /** A closed store with one row. */
-async function closedStore(): Promise<string> {
+async function closedStore(durability: "lazy" | "none" = "lazy"): Promise<string> {
   const path = stores.folder();
-  const db = await open({ path, tables: [Cell], memoryBytes: 8 * MIB });
+  const db = await open({ path, tables: [Cell], memoryBytes: 8 * MIB, durability });
   db.transactSync((tx) => tx.put(Cell, { id: 1, value: 11 }));
   await db.close();
   return path;
@@ -294,8 +294,14 @@ describe("a memory folder that fills up", () => {
 });
 
 describe("files that are not what they were", () => {
-  it("memory that is gone, as after a reboot: the store starts empty", async () => {
+  it("memory that is gone, as after a reboot: the store is rebuilt from its log", async () => {
     const path = await closedStore();
+    rmSync(memoryOf(path), { recursive: true });
+    await expectIntact(path);
+  });
+
+  it("memory that is gone: without a log the store starts empty", async () => {
+    const path = await closedStore("none");
     rmSync(memoryOf(path), { recursive: true });
     const db = await stores.open({ path, tables: [Cell], memoryBytes: 8 * MIB });
     expect(db.get(Cell, 1)).toBeUndefined();
@@ -304,8 +310,16 @@ describe("files that are not what they were", () => {
     await expectIntact(path);
   });
 
+  it("memory of an earlier run of the machine is not joined", async () => {
+    const path = await closedStore("none");
+    // The first word of the boot id.
+    patchWord(join(memoryOf(path), "control"), 12, 1);
+    const db = await stores.open({ path, tables: [Cell], memoryBytes: 8 * MIB });
+    expect(db.get(Cell, 1)).toBeUndefined();
+  });
+
   it("a control file that nobody finished is made anew", async () => {
-    const path = await closedStore();
+    const path = await closedStore("none");
     patchWord(join(memoryOf(path), "control"), 3, 0);
     const db = await stores.open({ path, tables: [Cell], memoryBytes: 8 * MIB });
     expect(db.get(Cell, 1)).toBeUndefined();
@@ -455,15 +469,20 @@ describe("files that are not what they were", () => {
     await expectIntact(path);
   });
 
-  it("a damaged store.json can be destroyed, if the message says so", async () => {
+  it("a damaged store.json: what the message says to do leads to an empty store", async () => {
     const path = await closedStore();
     const file = join(path, "store.json");
     const memory = memoryOf(path);
     stores.later(() => rmSync(memory, { recursive: true, force: true }));
     writeFileSync(file, "{");
     const { message } = await failure("SITU_CORRUPT", () => open({ path }));
-    if (/destroy/.test(message)) await destroy(path);
-    else rmSync(file);
+    expect(message).toMatch(/remove it, with the folders log and checkpoints beside it/);
+    rmSync(file);
+    const { message: without } = await failure("SITU_CORRUPT", () => open({ path }));
+    expect(without).toMatch(/has a log but no store.json/);
+    for (const folder of ["log", "checkpoints"]) {
+      rmSync(join(path, folder), { recursive: true, force: true });
+    }
     const db = await stores.open({ path, memoryBytes: 8 * MIB });
     expect(db.stats().tables).toEqual([]);
   });
@@ -520,7 +539,8 @@ describe("slots", () => {
       for (const db of handles) await db.close();
     });
     for (let n = 0; n < 255; n++) {
-      handles.push(await open({ path, tables: [Cell], memoryBytes: 8 * MIB }));
+      const options = { path, tables: [Cell], memoryBytes: 8 * MIB };
+      handles.push(await open({ ...options, durability: "none" }));
     }
     const error = await failure("SITU_FULL", () => open({ path, tables: [Cell] }));
     expect(error.message).toMatch(/all 255 slots.*close it in some/);

@@ -33,13 +33,16 @@ export async function openExecutor(
   path: string,
   memoryBytes = 64 * MIB,
 ): Promise<Executor> {
-  const executor = await attach(settingsOf({ path, memoryBytes }), (attached) => {
-    if (attached.fresh) {
-      createCatalogue(attached.executor);
-      attached.executor.memory.control.publish();
-    }
-    return attached.executor;
-  });
+  const executor = await attach(
+    settingsOf({ path, memoryBytes, durability: "none" }),
+    (attached) => {
+      if (attached.fresh) {
+        createCatalogue(attached.executor);
+        attached.executor.memory.control.publish();
+      }
+      return attached.executor;
+    },
+  );
   stores.later(() => executor.close());
   return executor;
 }

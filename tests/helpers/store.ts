@@ -39,7 +39,10 @@ export class TemporaryStores {
 
   async open(options: Partial<OpenOptions> = {}): Promise<Database> {
     const path = options.path ?? this.folder();
-    const db = await open({ memoryBytes: 16 * MIB, ...options, path });
+    const isNew = !existsSync(join(path, "store.json"));
+    // Most tests are about memory; those about the disk say so.
+    const durability = isNew ? { durability: "none" as const } : {};
+    const db = await open({ memoryBytes: 16 * MIB, ...durability, ...options, path });
     this.later(() => db.close());
     return db;
   }

@@ -1,13 +1,14 @@
 /**
- * The kill storms for as long as one likes: of transactions, of snapshots and of indexes, one after
- * the other, or one of them.
+ * The kill storms for as long as one likes: of transactions, of snapshots, of indexes and of what is
+ * on disk, one after the other, or one of them.
  *
  *   node dist/tests/processes/soak.js --seed 1 --minutes 10 [--processes 4] [--kills 500]
- *     [--storm transactions|snapshots|indexes]
+ *     [--storm transactions|snapshots|indexes|durable]
  */
 
 import { parseArgs } from "node:util";
 import { Random } from "../../src/runtime/random.ts";
+import { runDurableStorm } from "./durable-storm.ts";
 import { runIndexStorm } from "./index-storm.ts";
 import { runSnapshotStorm } from "./snapshot-storm.ts";
 import { runStorm, type StormOptions } from "./storm.ts";
@@ -17,6 +18,7 @@ const STORMS: Readonly<Record<string, Storm>> = {
   transactions: runStorm,
   snapshots: runSnapshotStorm,
   indexes: runIndexStorm,
+  durable: runDurableStorm,
 };
 
 const { values } = parseArgs({

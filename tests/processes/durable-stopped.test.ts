@@ -1,0 +1,241 @@
+/**
+ * FAULTS: a process that is stopped is not dead. Where it is the one that writes the log, or one in the
+ * middle of a commit that the log must wait for, others go on in memory, and are told who it is
+ * when they wait for the disk; when it goes on, everything does.
+ */
+
+import { afterEach, beforeEach, expect, test } from "vitest";
+import {
+  bytes,
+  type Database,
+  open,
+  SituError,
+  type TimeoutError,
+  table,
+  u32,
+} from "../../src/index.ts";
+import {
+  endAll,
+  type Running,
+  StoreFolder,
+  start,
+  stateOf,
+  until,
+} from "../helpers/engine-processes.ts";
+import { Talker } from "../helpers/process-group.ts";
+import type { CrashOrder } from "./crash-child.ts";
+import { Account, fillStore, openStore, TOTAL } from "./crash-store.ts";
+import { fillDurable, Ledger, openDurable } from "./durable-store.ts";
+import { loseMemory } from "./durable-storm.ts";
+
+/** On a machine at rest it is milliseconds. */
+const RESUMED_MS = 15_000;
+
+let folder: StoreFolder;
+beforeEach(() => {
+  folder = new StoreFolder();
+});
+afterEach(async () => {
+  endAll();
+  await folder.remove();
+});
+
+function thrownBy(work: () => unknown): SituError {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof SituError) return error;
+    throw error;
+  }
+  throw new Error("nothing was thrown");
+}
+
+async function stop({ pid }: Running): Promise<void> {
+  process.kill(pid, "SIGSTOP");
+  await until("it has stopped", () => stateOf(pid) === "T");
+}
+
+const Blob = table("blob", { id: u32(), data: bytes() }, { key: "id" });
+
+/** A process that has the store open and writes its log, and a database here, in the same store. */
+async function withHost(): Promise<{ host: Running; db: Database }> {
+  const { path } = folder;
+  const first = await openDurable(path, { durability: "lazy" });
+  fillDurable(first);
+  await first.close();
+  const talker = new Talker("durable-host-child", { path });
+  await talker.hear("ready");
+  const db = await open({ path, tables: [Ledger, Blob], timeoutMs: 2_000 });
+  expect(db.stats().durability.device?.pid).toBe(talker.running.pid);
+  return { host: talker.running, db };
+}
+
+const row = (id: number) => ({ id, from: 0, to: 1, amount: 0n });
+
+test("the writer of the log is stopped: sync commits fail with its name, and get to disk when it goes on", {
+  timeout: 60_000,
+}, async () => {
+  const { host, db } = await withHost();
+  try {
+    await stop(host);
+    const late = { durability: "sync", timeoutMs: 150 } as const;
+    const error = thrownBy(() => db.transactSync((tx) => tx.insert(Ledger, row(1)), late));
+    expect(error.code).toBe("SITU_NOT_DURABLE");
+    expect(error.message).toContain(`process ${host.pid} `);
+    expect(error.message).toMatch(/is it stopped/);
+    await expect(db.transact((tx) => tx.insert(Ledger, row(2)), late)).rejects.toMatchObject({
+      code: "SITU_NOT_DURABLE",
+      message: expect.stringContaining(`process ${host.pid} `),
+    });
+    await expect(db.durable({ timeoutMs: 150 })).rejects.toMatchObject({
+      code: "SITU_NOT_DURABLE",
+    });
+    // Nobody takes a living process's place, and all else goes on.
+    expect(stateOf(host.pid)).toBe("T");
+    expect(db.stats().durability.device?.pid).toBe(host.pid);
+    db.transactSync((tx) => tx.insert(Ledger, row(3)));
+    expect(db.transactSync((tx) => tx.count(Ledger))).toBe(3);
+    expect(db.get(Ledger, 1)).toEqual(row(1));
+
+    process.kill(host.pid, "SIGCONT");
+    await db.durable({ timeoutMs: RESUMED_MS });
+    db.transactSync((tx) => tx.insert(Ledger, row(4)), {
+      durability: "sync",
+      timeoutMs: RESUMED_MS,
+    });
+    expect(db.stats().durability.device?.pid).toBe(host.pid);
+  } finally {
+    host.child.kill("SIGKILL");
+    await host.ended;
+    await db.close();
+  }
+  loseMemory(folder.path);
+  const again = await openDurable(folder.path);
+  const count = again.count(Ledger);
+  await again.close();
+  expect(count).toBe(4);
+});
+
+test("the writer of the log is stopped, and the journal gets full: writers wait, and nothing is overwritten", {
+  timeout: 60_000,
+}, async () => {
+  const { host, db } = await withHost();
+  const data = (id: number): Uint8Array => new Uint8Array(200_000).fill(id + 1);
+  let rows = 0;
+  try {
+    await stop(host);
+    let error: SituError | undefined;
+    while (error === undefined && rows < 100) {
+      try {
+        db.transactSync((tx) => tx.put(Blob, { id: rows, data: data(rows) }), { timeoutMs: 150 });
+        rows++;
+      } catch (thrown) {
+        error = thrown as SituError;
+      }
+    }
+    expect(error).toMatchObject({ code: "SITU_TIMEOUT", retryable: true });
+    expect(error?.message).toMatch(/nothing was committed.*journal is full/);
+    expect((error as TimeoutError).holder?.pid).toBe(host.pid);
+    expect(rows).toBeGreaterThan(10);
+    expect(db.count(Blob)).toBe(rows);
+    await expect(
+      db.transact((tx) => tx.put(Blob, { id: rows, data: data(rows) }), { timeoutMs: 150 }),
+    ).rejects.toMatchObject({ code: "SITU_TIMEOUT" });
+
+    // One who waits gets through as soon as there is room.
+    const waiting = db.transact((tx) => tx.put(Blob, { id: rows, data: data(rows) }), {
+      timeoutMs: RESUMED_MS,
+    });
+    process.kill(host.pid, "SIGCONT");
+    await waiting;
+    rows++;
+    for (let n = 0; n < 30; n++, rows++) {
+      db.transactSync((tx) => tx.put(Blob, { id: rows, data: data(rows) }), {
+        timeoutMs: RESUMED_MS,
+      });
+    }
+  } finally {
+    host.child.kill("SIGKILL");
+    await host.ended;
+    await db.close();
+  }
+  loseMemory(folder.path);
+  const again = await open({ path: folder.path, tables: [Blob] });
+  try {
+    expect(again.count(Blob)).toBe(rows);
+    for (const { id, data: found } of again.scan(Blob)) {
+      expect(Buffer.compare(found, data(id)), `blob ${id}`).toBe(0);
+    }
+  } finally {
+    await again.close();
+  }
+});
+
+test("the writer of the log is stopped for good: once it is dead, another takes over", {
+  timeout: 60_000,
+}, async () => {
+  const { host, db } = await withHost();
+  try {
+    await stop(host);
+    const error = thrownBy(() =>
+      db.transactSync((tx) => tx.insert(Ledger, row(1)), { durability: "sync", timeoutMs: 100 }),
+    );
+    expect(error.code).toBe("SITU_NOT_DURABLE");
+    host.child.kill("SIGKILL");
+    await host.ended;
+    await db.durable({ timeoutMs: RESUMED_MS });
+    expect(db.stats().durability.device?.pid).toBe(process.pid);
+  } finally {
+    await db.close();
+  }
+});
+
+test("a process is stopped in the middle of its commit: who waits for the disk is told who it is", {
+  timeout: 60_000,
+}, async () => {
+  const { path } = folder;
+  const db = await openStore(path);
+  try {
+    fillStore(db);
+    await db.durable();
+    const order: CrashOrder = {
+      path,
+      role: "victim",
+      step: 0,
+      when: "after",
+      signal: "SIGSTOP",
+      round: 1,
+    };
+    const rehearsal = await start("crash-child", order).ended;
+    const { steps } = JSON.parse(rehearsal.stdout) as { steps: number };
+    // In the middle of installing: committed, and not yet the log's.
+    const step = Math.ceil(steps * 0.85);
+    const stopped = start("crash-child", { ...order, step, round: 2 });
+    await until("the process has stopped itself", () => stateOf(stopped.pid) === "T");
+
+    // Rows of its own; the log must wait for the stopped one's epoch all the same.
+    const error = thrownBy(() =>
+      db.transactSync((tx) => tx.insert(Account, { id: 77_000, owner: "other", balance: 0n }), {
+        durability: "sync",
+        timeoutMs: 2_500,
+      }),
+    );
+    expect(error.code).toBe("SITU_NOT_DURABLE");
+    expect(error.message).toContain(`process ${stopped.pid} `);
+
+    stopped.child.kill("SIGCONT");
+    const { code, stderr } = await stopped.ended;
+    expect([code, stderr]).toEqual([0, ""]);
+    await db.durable({ timeoutMs: RESUMED_MS });
+  } finally {
+    endAll();
+    await db.close();
+  }
+  loseMemory(path);
+  const again = await openStore(path);
+  const sum = again.transactSync((tx) =>
+    [...tx.scan(Account)].reduce((total, { balance }) => total + balance, 0n),
+  );
+  await again.close();
+  expect(sum).toBe(TOTAL);
+});
