@@ -1,7 +1,7 @@
 // npm run bench -- <name> [options]: brings in what the benchmark is compared with, then runs it.
 // A peer that cannot be installed does not stop the run: the report names it as missing.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { optionsUsage, parseBenchArguments } from "../dist/benchmarks/harness/options.js";
@@ -14,6 +14,10 @@ const benches = {
   snapshots: {
     about: "what snapshots cost, and ordered tables against lmdb and SQLite",
     needs: [installPackages],
+  },
+  durable: {
+    about: "log, commits that wait for the disk and recovery, against PostgreSQL and bare syncs",
+    needs: [installPostgres],
   },
 };
 
@@ -49,13 +53,29 @@ function installPackages() {
 
 function installRedis() {
   if (!spawnSync("redis-server", ["--version"]).error) return;
+  installDebian("redis-server");
+}
+
+function installPostgres() {
+  if (existsSync("/usr/lib/postgresql/15/bin/pgbench")) return;
+  // Otherwise the package makes a cluster of its own and starts a server for it.
+  const settings = "/etc/postgresql-common/createcluster.conf";
+  if (!installDebian("postgresql-common")) return;
+  const text = existsSync(settings) ? readFileSync(settings, "utf8") : "";
+  writeFileSync(settings, `${text}\ncreate_main_cluster = false\n`);
+  installDebian("postgresql-15");
+  writeFileSync(settings, text);
+}
+
+/** Says whether the package could be installed. */
+function installDebian(name) {
   if (process.getuid?.() !== 0 || spawnSync("apt-get", ["--version"]).error) {
-    console.error("redis-server is missing; install it to compare with it.");
-    return;
+    console.error(`${name} is missing; install it to compare with it.`);
+    return false;
   }
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
   run("apt-get", ["update", "-q"], { env });
-  run("apt-get", ["install", "-q", "-y", "--no-install-recommends", "redis-server"], { env });
+  return run("apt-get", ["install", "-q", "-y", "--no-install-recommends", name], { env });
 }
 
 if (args.includes("--help")) usage("Measures Situ against its peers, in one run.");

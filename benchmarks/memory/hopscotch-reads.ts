@@ -23,7 +23,7 @@ const NEVER = Number.POSITIVE_INFINITY;
 /** Average over all keys of 256 shards, each filled to this part of its slots with random keys. */
 export async function readsPerLookup(occupancy: number, seed = 1): Promise<number> {
   const path = mkdtempSync(join(tmpdir(), "situ-reads-"));
-  const settings = settingsOf({ path, memoryBytes: 64 * 2 ** 20 });
+  const settings = settingsOf({ path, memoryBytes: 64 * 2 ** 20, durability: "none" });
   try {
     return await attach(settings, ({ executor }) => {
       const average = countAll(executor, occupancy, new Random(seed));

@@ -14,7 +14,13 @@ export interface StorePlace {
 }
 
 export function openBank({ path, memoryDir }: StorePlace) {
-  return situ.open({ path, memoryDir, tables: [Account], memoryBytes: 512 * 2 ** 20 });
+  return situ.open({
+    path,
+    memoryDir,
+    tables: [Account],
+    memoryBytes: 512 * 2 ** 20,
+    durability: "none",
+  });
 }
 
 export type Bank = Awaited<ReturnType<typeof openBank>>;

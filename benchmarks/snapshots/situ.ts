@@ -13,7 +13,14 @@ export function openSnapshotBank({ path, memoryDir }: StorePlace): Promise<Bank>
   const memoryBytes = 512 * 2 ** 20;
   // Enough for every bucket once: while a snapshot lives, all of them are overwritten.
   const versionBytes = 256 * 2 ** 20;
-  return situ.open({ path, memoryDir, memoryBytes, versionBytes, tables: [Account, Ledger] });
+  return situ.open({
+    path,
+    memoryDir,
+    memoryBytes,
+    versionBytes,
+    tables: [Account, Ledger],
+    durability: "none",
+  });
 }
 
 export function ledgerScan(db: Bank, rows: number): SyncContestant {
