@@ -14,9 +14,9 @@ import { DEFAULT_LAG_MS, DEVICE_SPIN_MS, DISK_FULL_RETRY_MS } from "../runtime/l
 import type { Device } from "./device.ts";
 
 /** The event loop turns at least so often. */
-const TURN_MS = 5;
+const TURN_MS = 20;
 const MAX_SLEEP_MS = 50;
-const SPINS_PER_LOOK = 64;
+const SPINS_PER_LOOK = 16;
 
 export interface Duties {
   /** Whether the thread is to end, after a last round. */
@@ -52,6 +52,7 @@ export async function runDevice(device: Device, duties: Duties): Promise<void> {
 function spinForCall(device: Device): boolean {
   const startMs = nowMs();
   for (let spins = 1; !device.isCalled; spins++) {
+    device.executor.memory.parking.yield();
     if (spins % SPINS_PER_LOOK === 0 && nowMs() - startMs >= DEVICE_SPIN_MS) return false;
   }
   return true;

@@ -11,6 +11,7 @@
  * pages. So nothing is tried again, no epoch becomes durable, and commits are refused.
  */
 
+import { setImmediate } from "node:timers/promises";
 import { getSystemErrorMap } from "node:util";
 import {
   DEVICE,
@@ -38,7 +39,7 @@ export const DISK_FULL = 1;
 export const FAILED = 2;
 
 /** How often one who spins for the durable epoch looks at the clock. */
-const SPINS_PER_LOOK = 64;
+const SPINS_PER_LOOK = 16;
 
 export class Durability {
   readonly #memory: StoreMemory;
@@ -139,6 +140,7 @@ export class Durability {
     const startMs = nowMs();
     for (let spins = 1; ; spins++) {
       if (this.epoch >= epoch) return;
+      this.#memory.parking.yield();
       if (spins % SPINS_PER_LOOK === 0 && nowMs() - startMs >= DURABLE_SPIN_MS) break;
     }
     Atomics.add(this.#i32, DURABLE_WAITERS, 1);
@@ -170,12 +172,25 @@ export class Durability {
     }
   }
 
-  /** One sleep for all that wait in this thread: each takes a thread of Node's pool. */
+  /** One look for all that wait in this thread. */
   #nextLook(low: number): Promise<void> {
-    this.#look ??= this.#memory.parking.sleep(DURABLE_LOW, low, DURABLE_LOOK_MS).finally(() => {
+    this.#look ??= this.#awaitMove(low).finally(() => {
       this.#look = undefined;
     });
     return this.#look;
+  }
+
+  /**
+   * Turns the event loop until the durable epoch moves; and if that takes long, sleeps, which takes a
+   * thread of Node's pool and much longer to wake up from.
+   */
+  async #awaitMove(low: number): Promise<void> {
+    const startMs = nowMs();
+    while (nowMs() - startMs < DURABLE_SPIN_MS) {
+      await setImmediate();
+      if (Atomics.load(this.#i32, DURABLE_LOW) !== low) return;
+    }
+    await this.#memory.parking.sleep(DURABLE_LOW, low, DURABLE_LOOK_MS);
   }
 
   #isOver(epoch: number, startMs: number, timeoutMs: number): boolean {

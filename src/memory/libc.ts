@@ -70,6 +70,8 @@ export interface Futex {
   wait(address: bigint, value: number, ms: number): void;
   waitAsync(address: bigint, value: number, ms: number): Promise<void>;
   wake(address: bigint): void;
+  /** Lets others run who wait for this processor: for one who looks again and again. */
+  yield(): void;
 }
 
 /** The number of the system call, which is all that differs. */
@@ -89,9 +91,9 @@ export function futex(): Futex | undefined {
 }
 
 function loadFutex(call: number): Futex {
-  const syscall = loadKoffi()
-    .load(null)
-    .func("long syscall(long, void *, int, int, void *, void *, int)");
+  const library = loadKoffi().load(null);
+  const syscall = library.func("long syscall(long, void *, int, int, void *, void *, int)");
+  const schedYield = library.func("int sched_yield()");
   const timespec = (ms: number): BigInt64Array => {
     const seconds = Math.floor(ms / 1e3);
     return new BigInt64Array([BigInt(seconds), BigInt(Math.floor((ms - seconds * 1e3) * 1e6))]);
@@ -107,6 +109,9 @@ function loadFutex(call: number): Futex {
         const done = (): void => resolve(void time);
         syscall.async(call, address, FUTEX_WAIT, value, time, null, 0, done);
       });
+    },
+    yield() {
+      schedYield();
     },
     wake(address) {
       syscall(call, address, FUTEX_WAKE, EVERYBODY, null, null, 0);

@@ -37,6 +37,14 @@ export class Parking {
     else await this.#futex.waitAsync(this.#addressOf(at), value, ms);
   }
 
+  /**
+   * For one who looks at a word again and again, because waking up takes too long: lets others
+   * have the processor in between, such as the kernel's threads that end the write waited for.
+   */
+  yield(): void {
+    this.#futex?.yield();
+  }
+
   wake(at: number): void {
     this.#futex?.wake(this.#addressOf(at));
   }

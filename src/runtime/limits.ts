@@ -67,9 +67,9 @@ export const JOURNAL_NUDGE = 1 / 4;
 /** How often an open process looks whether the log has a writer: a dead one's work is taken over. */
 export const DEVICE_WATCH_MS = 25;
 /** A commit that waits for the disk looks for it so long before it sleeps: a wake-up costs 20 µs. */
-export const DURABLE_SPIN_MS = 0.2;
+export const DURABLE_SPIN_MS = 0.5;
 /** And the log's writer for the next commit. */
-export const DEVICE_SPIN_MS = 0.1;
+export const DEVICE_SPIN_MS = 0.2;
 /** A sleeper looks after this time whether there is somebody who will wake it. */
 export const DURABLE_LOOK_MS = 20;
 /** How long the log's writer waits at a time for a commit that is being installed. */

@@ -212,6 +212,22 @@ describe("by themselves", () => {
     expect(filesIn(db.path, "checkpoints")).not.toEqual([]);
   });
 
+  it("also where nobody has the store open for long", async () => {
+    const path = stores.folder();
+    const made = { path, tables: TABLES, memoryBytes: 16 * MIB, durability: "lazy" as const };
+    await (await open(made)).close();
+    const before = filesIn(path, "checkpoints");
+    for (let id = 0; id < 6; id++) {
+      const db = await open({ ...made, checkpointBytes: 64 * 1024 });
+      db.transactSync((tx) => tx.put(Blob, { id, data: new Uint8Array(50_000) }));
+      await db.close();
+    }
+    const after = filesIn(path, "checkpoints").filter((name) => !name.endsWith(".new"));
+    expect(after.filter((name) => !before.includes(name))).not.toEqual([]);
+    loseMemory(path);
+    expect((await opened({ path })).count(Blob)).toBe(6);
+  });
+
   it("after so many milliseconds, if anything was written", async () => {
     const db = await opened({ durability: "lazy", checkpointMs: 60 });
     await db.durable();

@@ -101,7 +101,7 @@ function fillSegment(machine: Machine): void {
 
 /** A store in which the writer has something to do. */
 function stage(scene: keyof typeof SCENES): Machine {
-  const machine = Machine.create(new Random(7), { executors: 2 });
+  const machine = Machine.create(new Random(7), { executors: 2, isBare: true });
   machine.commit(2);
   SCENES[scene](machine);
   if (scene !== "a round without records") machine.commit(2);
