@@ -4,7 +4,7 @@
  */
 
 import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
-import { nowMs } from "../runtime/clock.ts";
+import { nowMs, turn } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { SCAN_BATCH_ROWS, SCAN_YIELD_MS } from "../runtime/limits.ts";
 import type { Cursor } from "../stores/store.ts";
@@ -205,7 +205,7 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
 
   async #step(): Promise<IteratorResult<Row, undefined>> {
     if (nowMs() - this.#turnMs >= SCAN_YIELD_MS) {
-      await new Promise((resolve) => setImmediate(resolve));
+      await turn();
       this.#turnMs = nowMs();
       this.#batches.check();
     }

@@ -5,11 +5,10 @@
  * lets its event loop turn for messages.
  */
 
-import { setImmediate } from "node:timers/promises";
 import { isClaimed, LAG_MS, slotsInUse } from "../engine/slot.ts";
 import { DEVICE_CALLS, DEVICE_SLEEPS } from "../memory/control.ts";
 import type { StoreMemory } from "../memory/region.ts";
-import { nowMs, sleepSync } from "../runtime/clock.ts";
+import { nowMs, sleepSync, turn } from "../runtime/clock.ts";
 import { DEFAULT_LAG_MS, DEVICE_SPIN_MS, DISK_FULL_RETRY_MS } from "../runtime/limits.ts";
 import type { Device } from "./device.ts";
 
@@ -42,7 +41,7 @@ export async function runDevice(device: Device, duties: Duties): Promise<void> {
       sleep(device, isTakingCheckpoint ? Math.min(ms, TURN_MS) : ms);
     }
     if (nowMs() - turnedMs < TURN_MS) continue;
-    await setImmediate();
+    await turn();
     turnedMs = nowMs();
   }
   device.round();

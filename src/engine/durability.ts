@@ -11,7 +11,6 @@
  * pages. So nothing is tried again, no epoch becomes durable, and commits are refused.
  */
 
-import { setImmediate } from "node:timers/promises";
 import { getSystemErrorMap } from "node:util";
 import {
   DEVICE,
@@ -26,7 +25,7 @@ import {
 } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import type { StoreMemory } from "../memory/region.ts";
-import { nowMs } from "../runtime/clock.ts";
+import { nowMs, turn } from "../runtime/clock.ts";
 import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
 import { DURABLE_LOOK_MS, DURABLE_SPIN_MS } from "../runtime/limits.ts";
 import { COMMITTING, HEAD, holderOf, phaseOf, STATUS, slotsInUse, TAIL } from "./slot.ts";
@@ -187,7 +186,7 @@ export class Durability {
   async #awaitMove(low: number): Promise<void> {
     const startMs = nowMs();
     while (nowMs() - startMs < DURABLE_SPIN_MS) {
-      await setImmediate();
+      await turn();
       if (Atomics.load(this.#i32, DURABLE_LOW) !== low) return;
     }
     await this.#memory.parking.sleep(DURABLE_LOW, low, DURABLE_LOOK_MS);

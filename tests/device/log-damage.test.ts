@@ -5,6 +5,7 @@
 
 import { describe, expect, test } from "vitest";
 import { FaultyFiles } from "../../simulation/faulty-files.ts";
+import type { Damage } from "../../src/device/files.ts";
 import { type LogScan, scanLog } from "../../src/device/log/reader.ts";
 import { endOf, type LogBatch } from "../../src/device/log/segment-reader.ts";
 import { encodeSegmentHead, segmentName } from "../../src/device/log/segments.ts";
@@ -355,6 +356,17 @@ describe("damage in what is not needed", () => {
   });
 });
 
+/** What a scan finds on a disk whose read of this number fails; nothing if the scan itself does. */
+function scanned(files: FaultyFiles, at: number): { damage: readonly Damage[] } {
+  const failing = files.settled();
+  failing.fail({ kind: "EIO", on: "read", at });
+  try {
+    return scanLog(failing, 0);
+  } catch {
+    return { damage: [] };
+  }
+}
+
 describe("a disk that cannot read", () => {
   test("says where, and nothing is taken for a torn end", () => {
     const { files } = log();
@@ -367,6 +379,12 @@ describe("a disk that cannot read", () => {
         break;
       } catch (error) {
         failures++;
+        // A head that cannot be read is damage of its segment; only who needs that fails for it.
+        const { damage } = scanned(files, at);
+        if (damage.length > 0) {
+          expect(damage[0].what).toBe("the disk does not give it back");
+          continue;
+        }
         expect(error).toMatchObject({ code: "SITU_CORRUPT" });
         expect((error as Error).message).toMatch(
           /log\/000000000\d\.log cannot be read at byte \d+/,

@@ -312,17 +312,20 @@ export class Machine {
     });
   }
 
-  /** Takes a checkpoint; `interfere` is called in its middle, again and again. */
-  checkpointWith(interfere: () => void): void {
+  /**
+   * Takes a checkpoint; `interfere` is called in its middle, again and again: before a group of units
+   * is looked at, and before each of its blocks is copied.
+   */
+  checkpointWith(interfere: (when: "group" | "block") => void): void {
     const executor = this.store.open();
     const { memory } = executor;
     const regionOf = memory.region.bind(memory);
     executor.enter = () => {
-      interfere();
+      interfere("group");
       return Executor.prototype.enter.call(executor);
     };
     memory.region = (id) => {
-      interfere();
+      interfere("block");
       return regionOf(id);
     };
     executor.durability.ensureDevice = () => void this.round();

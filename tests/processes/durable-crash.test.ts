@@ -97,6 +97,7 @@ test("all killed and the memory lost, many times: what is there is a whole prefi
   const folder = new StoreFolder();
   const { path } = folder;
   const reboots = new Set<number>();
+  let promises = 0;
   try {
     const first = await openDurable(path, { durability: "lazy" });
     fillDurable(first);
@@ -110,8 +111,10 @@ test("all killed and the memory lost, many times: what is there is a whole prefi
       const { problems, promised } = judge(db, path, reboots);
       await db.close();
       expect(problems, replay).toEqual([]);
-      expect(promised, replay).toBeGreaterThan(0);
+      promises += promised;
     }
+    // In a single round, on a busy machine, all may be killed before anything was promised.
+    expect(promises, replay).toBeGreaterThan(0);
     expect(await structureProblems(path), replay).toEqual([]);
   } finally {
     endAll();

@@ -16,7 +16,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { runSync, tryRun } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { SCHEMA_GENERATION } from "../../memory/control.ts";
-import { nowMs, sleep } from "../../runtime/clock.ts";
+import { nowMs, sleep, turn } from "../../runtime/clock.ts";
 import { SituError, TimeoutError } from "../../runtime/errors.ts";
 import { BUILD_BATCH_ROWS, MAX_INDEXES } from "../../runtime/limits.ts";
 import { uniqueId } from "../../runtime/random.ts";
@@ -208,7 +208,7 @@ class Builder {
         for (let from = 0; from < rows.length; from += BUILD_BATCH_ROWS) {
           const batch = rows.slice(from, from + BUILD_BATCH_ROWS);
           yield batch.map((row) => keyIn(row, key, singleKey));
-          await new Promise((resolve) => setImmediate(resolve));
+          await turn();
         }
       }
     } finally {

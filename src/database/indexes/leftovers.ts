@@ -7,6 +7,7 @@
 import type { Executor } from "../../engine/executor.ts";
 import { runSync } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
+import { turn } from "../../runtime/clock.ts";
 import { BUILD_BATCH_ROWS } from "../../runtime/limits.ts";
 import type { Cursor, Store } from "../../stores/store.ts";
 import { readSchema } from "../catalogue.ts";
@@ -70,7 +71,7 @@ class Clearing {
         if (removed === 0) break;
         found += removed;
         this.#store.maintain();
-        await new Promise((resolve) => setImmediate(resolve));
+        await turn();
       }
     }
     return true;

@@ -8,7 +8,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { readAtSnapshot } from "../../engine/run.ts";
 import { Snapshot } from "../../engine/snapshots/snapshot.ts";
 import { Transaction } from "../../engine/transaction.ts";
-import { nowMs } from "../../runtime/clock.ts";
+import { nowMs, turn } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { KEEPER_MS, SCAN_YIELD_MS } from "../../runtime/limits.ts";
 import type { Run } from "../../stores/checks/reader.ts";
@@ -86,7 +86,7 @@ export class Session {
 
   async #turn(): Promise<void> {
     this.#options.onProgress?.({ subject: this.subject, rows: this.rows });
-    await new Promise((resolve) => setImmediate(resolve));
+    await turn();
     this.#turnMs = nowMs();
     this.#check();
     if (this.#turnMs - this.#keeperMs < KEEPER_MS) return;

@@ -1,7 +1,6 @@
 /** Lets the event loop turn while a tool reads and copies files, whose calls are synchronous. */
 
-import { setImmediate } from "node:timers";
-import { nowMs } from "../../runtime/clock.ts";
+import { nowMs, turn } from "../../runtime/clock.ts";
 import { SCAN_YIELD_MS } from "../../runtime/limits.ts";
 
 export interface FileProgress {
@@ -34,9 +33,7 @@ export class Pauses {
     if (nowMs() - this.#turnMs < SCAN_YIELD_MS) return;
     const [doneBytes, totalBytes] = [this.#doneBytes, this.#totalBytes];
     this.#options.onProgress?.({ file, doneBytes, totalBytes });
-    await new Promise<void>((resolve) => {
-      setImmediate(resolve);
-    });
+    await turn();
     this.#turnMs = nowMs();
     this.#options.signal?.throwIfAborted();
   }
