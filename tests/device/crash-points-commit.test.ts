@@ -10,7 +10,7 @@ import { describe, expect, test, vi } from "vitest";
 import type { Executor } from "../../src/engine/executor.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { LITTLE, Machine } from "../helpers/durable-machine.ts";
-import type { When } from "../helpers/engine-atomics.ts";
+import { atStep, Death, type When } from "../helpers/engine-atomics.ts";
 import { dieForGood } from "../helpers/snapshots.ts";
 
 vi.mock("../../src/runtime/limits.ts", async (original) => ({
@@ -56,29 +56,80 @@ describe.each(Object.keys(NOTICED))("an executor dies in a commit, and is settle
 });
 
 function diesAt(k: number, when: When, room: number, by: string): boolean {
-  const random = new Random(11 + room);
-  const machine = Machine.create(random, { executors: 1, journalsAt: RING_WORDS - room });
+  const machine = stage(room);
   try {
-    machine.work.step(machine.executors[0]);
-    machine.commit(4);
-    machine.round();
-    machine.commit(2);
+    const [other] = machine.executors;
     const victim = machine.store.open();
     const cut = machine.work.cuttable(victim);
     const died = dieForGood(k, when, cut.run);
     machine.store.kill(victim);
+    // Who has seen it, and waits for the disk, waits for it.
+    if (cut.isSeen()) expect(other.durability.isPending).toBe(true);
     NOTICED[by](machine, victim);
     cut.settle();
     // One who uses the slot again, and the others, go on.
     machine.open();
-    machine.commit(6);
-    expect(machine.round()).toBe("done");
-    const { model, durableEpoch } = machine;
-    expect(durableEpoch).toBeGreaterThanOrEqual(model.lastCommit());
-    const next = Machine.recover(random, machine.crash("power"), model, durableEpoch);
-    next.dispose();
+    expectAll(machine);
     return died;
   } finally {
     machine.dispose();
   }
+}
+
+test.each(ROOMS)("an error in the middle of a commit, with %i words left in the ring", (room) => {
+  for (const when of WHENS) {
+    let k = 1;
+    for (; failsAt(k, when, room); k++) {
+      if (k > MOST_STEPS) throw new Error("there is no end to the steps");
+    }
+    expect(k).toBeGreaterThan(10);
+  }
+});
+
+/** One that lives on (its stack was too short, say): it settles its own slot. */
+function failsAt(k: number, when: When, room: number): boolean {
+  const machine = stage(room);
+  try {
+    const [one] = machine.executors;
+    const cut = machine.work.cuttable(one);
+    let isMet = false;
+    const point = atStep(k, when, () => {
+      isMet = true;
+      throw new Death(`${when} step ${k}`);
+    });
+    try {
+      cut.runAlive();
+    } catch (error) {
+      if (!(error instanceof Death)) throw error;
+    } finally {
+      point.off();
+    }
+    cut.settle();
+    expectAll(machine);
+    return isMet;
+  } finally {
+    machine.dispose();
+  }
+}
+
+/** A store whose journals begin so many words before the end of their rings. */
+function stage(room: number): Machine {
+  const machine = Machine.create(new Random(11 + room), {
+    executors: 1,
+    journalsAt: RING_WORDS - room,
+  });
+  machine.commit(5);
+  machine.round();
+  machine.commit(2);
+  return machine;
+}
+
+/** All goes on, and the log has what was committed, and nothing else. */
+function expectAll(machine: Machine): void {
+  machine.commit(5);
+  machine.work.transfer(machine.executors[0]);
+  expect(machine.round()).toBe("done");
+  const { random, model, durableEpoch } = machine;
+  expect(durableEpoch).toBeGreaterThanOrEqual(model.lastCommit());
+  Machine.recover(random, machine.crash("power"), model, durableEpoch).dispose();
 }

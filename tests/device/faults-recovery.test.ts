@@ -107,8 +107,10 @@ describe("checkpoints", () => {
     machine.files.flipBit(newest.name, IN_CHUNKS);
     let next = reboot(machine);
     // It was recovered from the older one; now there are new ones.
+    expect(next.files.has(`${newest.name}.damaged`)).toBe(true);
     next.commit(2);
     next.checkpoint();
+    expect(listCheckpoints(next.files).sound[0].base).not.toBe(newest.startEpoch);
     next.commit(2);
     next.checkpoint();
     next.commit(2);
@@ -236,8 +238,13 @@ describe("a log that has failed and is begun anew", () => {
   test("crash before its first segment: what only the checkpoints have is not forgotten", () => {
     for (const withAnother of [false, true]) {
       const { machine, alone } = failed(8);
-      takeQuietCheckpoint(alone, machine.files, LOG_ID);
+      // It is there, and those before it have not been removed yet.
+      machine.files.fail({ kind: "EIO", on: "remove", times: 100 });
+      expect(() => takeQuietCheckpoint(alone, machine.files, LOG_ID)).toThrow("EIO");
+      machine.files.forgive();
       const { random, model } = machine;
+      const older = new Set(machine.files.list("checkpoints").slice(0, -1));
+      expect(older.size).toBeGreaterThan(0);
       let next = kept(Machine.recover(random, machine.crash("power"), model, model.lastCommit()));
       if (withAnother) {
         next.checkpoint();
@@ -245,10 +252,10 @@ describe("a log that has failed and is begun anew", () => {
       }
       next.commit(5);
       next.round();
-      for (const { name } of listCheckpoints(next.files).sound) {
-        next.files.flipBit(name, IN_CHUNKS);
+      for (const short of next.files.list("checkpoints")) {
+        if (!older.has(short)) next.files.flipBit(`checkpoints/${short}`, IN_CHUNKS);
       }
-      // The log alone is not all there was, and does not look so.
+      // An older checkpoint and the log are not all there was, and do not look so.
       expect(codeOf(() => reboot(next))).toBe("SITU_CORRUPT");
     }
   });

@@ -6,7 +6,14 @@
 import type { Executor } from "../../src/engine/executor.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
-import { ARRAY, ARRAY_HEADER_WORDS, HEADER_WORDS } from "../../src/memory/object.ts";
+import {
+  ALLOCATED,
+  ARRAY,
+  ARRAY_HEADER_WORDS,
+  HEADER_WORDS,
+  INCARNATION,
+  LOCK,
+} from "../../src/memory/object.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { type Change, keyOf, type Model, type Place, type State } from "./durable-model.ts";
@@ -34,6 +41,18 @@ const NO_ROOM = ["SITU_FULL", "SITU_TOO_LARGE"];
 interface Thing extends Place {
   readonly dataWords: number;
   readonly count: number;
+}
+
+/** A transaction that is cut short. */
+export interface Cuttable {
+  /** Commits; whatever is thrown in the middle, nobody catches it. */
+  readonly run: () => void;
+  /** The same by one who lives on, and ends what was cut short. */
+  readonly runAlive: () => void;
+  /** Whether others can see that it was committed. */
+  readonly isSeen: () => boolean;
+  /** Notes it, if it was committed. */
+  readonly settle: () => void;
 }
 
 type Body = (tx: Transaction, changes: Change[]) => void;
@@ -104,24 +123,41 @@ export class Work {
   }
 
   /** A transaction that can be cut short: `run` it, and then `settle` what has become of it. */
-  cuttable(executor: Executor): { run: () => void; settle: () => void } {
+  cuttable(executor: Executor): Cuttable {
     const tx = new Transaction(executor);
     const changes: Change[] = [];
-    const thing = this.#choose(SIZES);
+    const bytes = this.#choose(SIZES);
+    const { memory } = executor;
     let made: Thing | undefined;
-    const run = (): void => {
+    const begin = (): void => {
       executor.enter();
-      made = this.#allocateObject(tx, changes, thing);
+      made = this.#allocateObject(tx, changes, bytes);
       for (const other of this.#some(2)) this.#write(tx, changes, other);
-      executor.committer.commit(tx);
     };
-    const settle = (): void => {
-      const { memory } = executor;
-      if (made === undefined || (memory.region(made.regionId).i32[made.word + 3] & 1) === 0) return;
-      this.#model.note(memory, changes);
-      this.#things.push(made);
+    const isAllocated = (): boolean =>
+      made !== undefined &&
+      (memory.region(made.regionId).i32[made.word + INCARNATION] & ALLOCATED) !== 0;
+    return {
+      run: () => {
+        begin();
+        executor.committer.commit(tx);
+      },
+      runAlive: () => {
+        begin();
+        try {
+          executor.commit(tx);
+        } finally {
+          tx.clear();
+          executor.leave();
+        }
+      },
+      isSeen: () => isAllocated() && memory.region(made!.regionId).i32[made!.word + LOCK] === 0,
+      settle: () => {
+        if (!isAllocated()) return;
+        this.#model.note(memory, changes);
+        this.#things.push(made!);
+      },
     };
-    return { run, settle };
   }
 
   #open(executor: Executor): boolean {
