@@ -59,6 +59,8 @@ function diesAt(k: number, when: When, room: number, by: string): boolean {
   const machine = stage(room);
   try {
     const [other] = machine.executors;
+    // Nothing else is on its way to the disk.
+    machine.round();
     const victim = machine.store.open();
     const cut = machine.work.cuttable(victim);
     const died = dieForGood(k, when, cut.run);
