@@ -40,7 +40,7 @@ const CLOSED_MS = 1_700_000_000_000;
 
 /** Journals of 16 KiB go round every few dozen commits. */
 export const LITTLE: Geometry = {
-  slots: 8,
+  slots: 12,
   journalBytes: 16 * 1024,
   regionBytes: MIB,
   regions: 3,
@@ -320,12 +320,19 @@ export class Machine {
     const executor = this.store.open();
     const { memory } = executor;
     const regionOf = memory.region.bind(memory);
+    let isInside = false;
     executor.enter = () => {
       interfere("group");
+      isInside = true;
       return Executor.prototype.enter.call(executor);
     };
+    executor.leave = (entered) => {
+      isInside = false;
+      Executor.prototype.leave.call(executor, entered);
+    };
+    // Not while it settles a dead executor's slot: others would wait for it.
     memory.region = (id) => {
-      interfere("block");
+      if (isInside) interfere("block");
       return regionOf(id);
     };
     executor.durability.ensureDevice = () => void this.round();
