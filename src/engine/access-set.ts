@@ -47,6 +47,8 @@ export const CELL = 16;
 export const WINDOW = 32;
 /** The arena holds a version that a snapshot sees and that is not the current one. */
 export const OLD = 64;
+/** Its lock is held already, by this transaction's prepare (prepared.ts). */
+export const LOCKED = 128;
 
 const FIRST_CAPACITY = 64;
 const FIRST_ARENA_BYTES = 64 * 1024;

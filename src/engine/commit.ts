@@ -51,6 +51,7 @@ import {
   FREE,
   INCARNATION,
   KIND,
+  LOCKED,
   NEW,
   READ,
   REGION_ID,
@@ -71,6 +72,7 @@ import {
   FREES,
   IDLE,
   INTENT,
+  PREPARES,
   READ_ONLY_COMMITS,
   STATUS,
 } from "./slot.ts";
@@ -87,6 +89,7 @@ export class Committer {
   readonly #slot: number;
   readonly #control: Int32Array;
   readonly #statusAt: number;
+  readonly #preparesAt: number;
   readonly #prepared: number;
   readonly #installing: number;
   #order = new Int32Array(64);
@@ -101,6 +104,7 @@ export class Committer {
     this.#slot = executor.slot;
     this.#control = executor.memory.control.i32;
     this.#statusAt = executor.memory.control.slotAt(executor.slot) + STATUS;
+    this.#preparesAt = executor.memory.control.slotAt(executor.slot) + PREPARES;
     this.#prepared = lockWord(executor.slot, PREPARED);
     this.#installing = lockWord(executor.slot, INSTALLING);
   }
@@ -127,24 +131,104 @@ export class Committer {
         this.#unlock(set, writes);
         return false;
       }
-      if (this.#chooseTid(set, epochHigh, epochLow)) {
-        if (VERSIONING && (loadAcquire(this.#control, SNAPSHOTS_IN_USE) & IN_USE_MASK) !== 0) {
-          executor.versions.keep(set, this.#order, writes, this.#lastHigh, this.#lastLow);
-        }
-        executor.journal.writeTid(this.#lastHigh, this.#lastLow);
-        storeRelease(this.#control, this.#statusAt, announcement(epochLow, COMMITTED));
-        tx.committed = true;
-        break;
-      }
+      if (this.#pass(tx, writes, epochHigh, epochLow)) break;
       executor.epochs.advance();
     }
-    this.#install(set, writes);
+    this.#conclude(tx, writes);
+    return true;
+  }
+
+  /** Steps 4 and 5; false if the sequence of this epoch has run out. */
+  #pass(tx: Transaction, writes: number, epochHigh: number, epochLow: number): boolean {
+    const { set } = tx;
+    const executor = this.#executor;
+    if (!this.#chooseTid(set, epochHigh, epochLow)) return false;
+    if (VERSIONING && (loadAcquire(this.#control, SNAPSHOTS_IN_USE) & IN_USE_MASK) !== 0) {
+      executor.versions.keep(set, this.#order, writes, this.#lastHigh, this.#lastLow);
+    }
+    executor.journal.writeTid(this.#lastHigh, this.#lastLow);
+    storeRelease(this.#control, this.#statusAt, announcement(epochLow, COMMITTED));
+    tx.committed = true;
+    return true;
+  }
+
+  /** Steps 6 and 7. */
+  #conclude(tx: Transaction, writes: number): void {
+    const executor = this.#executor;
+    this.#install(tx.set, writes);
     const calls = executor.journal.pass();
     storeRelease(this.#control, this.#statusAt, IDLE);
     if (calls) executor.durability.call();
 
     executor.counters[executor.counterBase + COMMITS]++;
     if (tx.allocated) this.settleCells(tx);
+  }
+
+  /**
+   * Takes the locks of what a transaction writes and keeps them (prepared.ts); those that an earlier
+   * call took stay. Then checks what it has read. False, and no lock, if somebody was in the way.
+   */
+  prepare(tx: Transaction): boolean {
+    const { set } = tx;
+    const { words, end } = set;
+    if (loadAcquire(this.#control, LOG_STATE) === FAILED) this.#executor.durability.check();
+    this.#executor.journal.refuseTooLarge(set);
+    Atomics.store(this.#control, this.#preparesAt, 1);
+    for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
+      if ((words[entry + KIND] & (WRITE | LOCKED)) !== WRITE) continue;
+      const { i32 } = set.regionOf(entry);
+      const word = words[entry + WORD];
+      const lock = Atomics.compareExchange(i32, word + LOCK, 0, this.#installing);
+      if (lock === 0) words[entry + KIND] |= LOCKED;
+      if (
+        lock !== 0 ||
+        i32[word + HEADER_VERSION_LOW] !== words[entry + VERSION_LOW] ||
+        i32[word + HEADER_VERSION_HIGH] !== words[entry + VERSION_HIGH]
+      ) {
+        tx.metLock = lock;
+        tx.metEntry = entry;
+        this.release(tx);
+        return false;
+      }
+    }
+    if (this.#validate(tx, READ | WRITE)) return true;
+    this.release(tx);
+    return false;
+  }
+
+  /** Whether what a prepared transaction has read, and does not write, is still so. */
+  isPreparedValid(tx: Transaction): boolean {
+    return this.#validate(tx, READ | WRITE);
+  }
+
+  /** Lets go of the locks of a prepared transaction. */
+  release(tx: Transaction): void {
+    const { set } = tx;
+    const { words, end } = set;
+    for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
+      if ((words[entry + KIND] & LOCKED) === 0) continue;
+      words[entry + KIND] &= ~LOCKED;
+      storeRelease(set.regionOf(entry).i32, words[entry + WORD] + LOCK, 0);
+    }
+  }
+
+  /** Makes a prepared transaction true. False if the journal has no room: later, then. */
+  commitPrepared(tx: Transaction): boolean {
+    const { set } = tx;
+    const writes = this.#sortWrites(set);
+    const executor = this.#executor;
+    for (let i = 0; i < writes; i++) {
+      assert((set.words[this.#order[i] + KIND] & LOCKED) !== 0, "what is prepared is locked");
+    }
+    if (writes === 0) return true;
+    if (!executor.journal.write(set, this.#order, writes)) return false;
+    storeRelease(this.#control, this.#statusAt, INTENT);
+    for (;;) {
+      const epochLow = this.#announce();
+      if (this.#pass(tx, writes, this.#epochHigh, epochLow)) break;
+      executor.epochs.advance();
+    }
+    this.#conclude(tx, writes);
     return true;
   }
 

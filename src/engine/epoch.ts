@@ -56,6 +56,21 @@ export class Epochs {
     Atomics.compareExchange(this.#control.i64, EPOCH_I64, from, from + 1n);
   }
 
+  /**
+   * Moves up to `epoch`, if it is behind: another machine has come so far (DESIGN §5). Not further
+   * at once than announcements can lag behind: the rest comes with the next ones.
+   */
+  raiseTo(epoch: number): void {
+    for (;;) {
+      const current = this.current();
+      const next = Math.min(epoch, current + MAX_EPOCH_LAG / 2);
+      if (next <= current || !this.isPast(current - MAX_EPOCH_LAG / 2)) return;
+      const from = BigInt(current);
+      if (Atomics.compareExchange(this.#control.i64, EPOCH_I64, from, BigInt(next)) === from)
+        return;
+    }
+  }
+
   /** Whether every transaction that announced `epoch` or an earlier one has ended. */
   isPast(epoch: number): boolean {
     return this.#lagging(epoch) < 0;

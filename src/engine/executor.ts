@@ -20,6 +20,7 @@ import { Epochs } from "./epoch.ts";
 import { Journal } from "./journal.ts";
 import type { Leases } from "./leases/leases.ts";
 import { releaseSlot, type Settled, settleSlot } from "./recovery.ts";
+import { CONFLICT } from "./signals.ts";
 import {
   ACTIVE,
   announcement,
@@ -52,6 +53,11 @@ export class Executor implements SlabHost {
   readonly random = new Random();
   /** How long reads outside of transactions wait for others. */
   timeoutMs = DEFAULT_TIMEOUT_MS;
+  /**
+   * Whether one who meets an object that is being installed waits for it. Not where the lock may be
+   * held by this very thread, until a message comes: there it is a conflict (prepared.ts).
+   */
+  isPatient = true;
   /** The counters of this slot: `counters[counterBase + COMMITS]++`. */
   readonly counters: Float64Array;
   readonly counterBase: number;
@@ -186,6 +192,7 @@ export class Executor implements SlabHost {
 
   /** Waits until the object's data may be read, for so long at most. */
   awaitReadable(region: Region, word: number, timeoutMs = this.timeoutMs): void {
+    if (!this.isPatient) throw CONFLICT;
     this.counters[this.counterBase + LOCK_WAITS]++;
     for (let round = 0; round < 64; round++) {
       if (lockMode(Atomics.load(region.i32, word + LOCK)) !== INSTALLING) return;

@@ -36,11 +36,13 @@ import {
   CELL,
   DIRTY_FROM,
   DIRTY_TO,
+  ENTRY_WORDS,
   INCARNATION,
   KIND,
   NEW,
   REGION_ID,
   WORD,
+  WRITE,
 } from "./access-set.ts";
 import { HEAD, RECORD, TAIL } from "./slot.ts";
 
@@ -136,6 +138,18 @@ export class Journal {
     i32[this.#at + ENTRIES] = count;
     storeRelease(this.#control, this.#slotAt + RECORD, this.#head);
     return true;
+  }
+
+  /** Fails if the record of a write set never fits: before anything is locked for long. */
+  refuseTooLarge(set: AccessSet): void {
+    const { words, end } = set;
+    let length = RECORD_WORDS;
+    for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
+      if ((words[entry + KIND] & WRITE) === 0) continue;
+      const changed = words[entry + DIRTY_TO] - words[entry + DIRTY_FROM];
+      length += RECORD_ENTRY_WORDS + Math.max(changed, 0);
+    }
+    if (length > this.#capacity) throw tooLarge(this.#capacity);
   }
 
   writeTid(high: number, low: number): void {

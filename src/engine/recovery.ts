@@ -10,6 +10,9 @@
  *
  * A committed record is passed on to the log before the slot turns to IDLE, as its owner would have.
  * As in a commit, all objects turn to INSTALLING before the first is written.
+ *
+ * One who took part in transactions across machines may hold further locks, which no record names
+ * (prepared.ts): they are looked for in all of memory, and let go.
  */
 
 import { addressOf } from "../memory/address.ts";
@@ -28,6 +31,7 @@ import {
 } from "../memory/object.ts";
 import type { StoreMemory } from "../memory/region.ts";
 import { copyWords, type Journal, RECORD_ENTRY_WORDS, REGION_MASK } from "./journal.ts";
+import { releasePrepared } from "./prepared.ts";
 import { ACTIVE, COMMITTED, IDLE, phaseOf, STATUS } from "./slot.ts";
 import { Registry } from "./snapshots/registry.ts";
 
@@ -59,6 +63,7 @@ export function releaseSlot(memory: StoreMemory, slot: number): void {
   Atomics.compareExchange(control.i32, KEEPER, slot + 1, 0);
   // The log's writer too: what it had not published, the next one writes again.
   Atomics.compareExchange(control.i32, DEVICE, slot + 1, 0);
+  releasePrepared(memory, slot);
   memory.abandonRegions(slot);
   new BlockTable(memory).orphan(slot);
 }

@@ -10,6 +10,7 @@
  *   word 17  pid, word 18  thread id, words 20–21  since when (float64, wall clock)
  *   word 24  tail      the first record that is not in the log yet; written by the log's writer
  *   word 25  lag       milliseconds that the log may lag behind, if the owner says so
+ *   word 26  prepares  1 if the owner holds locks between its commits (prepared.ts)
  *   word 32… counters, float64 each, written by the owner only
  *
  * Status and active hold the low 30 bits of an epoch above two bits of phase. Status walks
@@ -34,6 +35,7 @@ const THREAD = 18;
 const SINCE_F64 = 20 / 2;
 export const TAIL = 24;
 export const LAG_MS = 25;
+export const PREPARES = 26;
 const COUNTERS_F64 = 32 / 2;
 
 const CLAIM = 1;

@@ -54,6 +54,7 @@ import {
   FREE,
   INCARNATION,
   KIND,
+  LOCKED,
   NEW,
   OLD,
   READ,
@@ -331,9 +332,10 @@ export class Transaction {
     if (!this.#isCurrent(entry)) this.conflict(entry);
   }
 
-  /** The second look of a consistent read. */
+  /** The second look of a consistent read. What is locked by this transaction nobody changes. */
   #isCurrent(entry: number): boolean {
     const { words } = this.set;
+    if ((words[entry + KIND] & LOCKED) !== 0) return true;
     const { i32 } = this.set.regionOf(entry);
     return unchanged(
       i32,
@@ -453,6 +455,7 @@ export class Transaction {
   #look(entry: number, region: Region, word: number): void {
     const { i32 } = region;
     if (lockMode(loadAcquire(i32, word + LOCK)) === INSTALLING) {
+      if (!this.executor.isPatient) this.conflict(entry);
       this.executor.awaitReadable(region, word, this.timeoutMs);
     }
     const { words } = this.set;

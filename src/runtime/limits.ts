@@ -134,6 +134,15 @@ export const SPLIT_CHAIN_BLOCKS = 4;
 /** Six bits of the hash choose the bucket, the others the shard. */
 export const MAX_SHARD_DEPTH = 26;
 
+/** FaSST's buckets (§5: 7 to 15 slots): as many as fit this size, with the header. */
+export const MIN_BUCKET_SLOTS = 7;
+export const MAX_BUCKET_SLOTS = 15;
+export const SMALL_BUCKET_BYTES = 512;
+/** A shard that had to chain and whose main buckets are at least this full is split in two. */
+export const BUCKETS_SPLIT_OCCUPANCY = 0.8;
+/** A shard is also split when one chain gets this long, if it is at least half as full. */
+export const BUCKETS_SPLIT_CHAIN_BLOCKS = 2;
+
 /** B+-tree: bytes of its nodes with their headers; keys of one size make do with small leaves. */
 export const LEAF_BYTES = 2 * KIB;
 export const INNER_BYTES = 8 * KIB;
@@ -179,6 +188,97 @@ export const SWEEP_MS = 500;
 export const MAX_FREE_CELLS = 4_096;
 /** Epochs that an announced one may lag behind; the 30 bits of a status word bound it. */
 export const MAX_EPOCH_LAG = 2 ** 28;
+/** Epochs lie below this: 44 bits of a TID (engine/tid.ts). */
+export const MAX_EPOCH = 2 ** 44;
+
+/** A message between machines, its header included: a transaction's largest row, and some. */
+export const MAX_FRAME_BYTES = 4 * MIB;
+/** Words that one verb reads or writes. */
+export const MAX_VERB_WORDS = (64 * KIB) / 4;
+/** How deep the arguments of procedures may be nested. */
+export const MAX_VALUE_DEPTH = 32;
+/** Requests that one end has under way to another; further ones wait in its queue. */
+export const MAX_IN_FLIGHT = 4_096;
+export const MAX_QUEUED_REQUESTS = 1 << 16;
+/** Bytes that wait for a reader who does not read, before his requests are not read either. */
+export const MAX_UNREAD_BYTES = 8 * MIB;
+/** Of all connections to a node together: each may have less where there are many. */
+export const MAX_ALL_UNREAD_BYTES = 1024 * MIB;
+/** The least that each may have. */
+export const MIN_UNREAD_BYTES = 256 * KIB;
+/** Parts of frames that a node keeps until the rest arrives, of all connections together. */
+export const MAX_PARTIAL_BYTES = 256 * MIB;
+/** A connection that has requests under way and hears nothing for so long has lost one (FaSST §4.3). */
+export const PROGRESS_TIMEOUT_MS = 1_000;
+/** From connecting to the end of the handshake. */
+export const HANDSHAKE_TIMEOUT_MS = 5_000;
+/** Connections to one node, unless its configuration says otherwise. */
+export const DEFAULT_MAX_CONNECTIONS = 1_024;
+/** Pauses between attempts to reach a node that does not answer. */
+export const RECONNECT_MIN_MS = 10;
+export const RECONNECT_MAX_MS = 1_000;
+/** A ring between two ends in shared memory (FaRM §3.1). */
+export const MESSAGE_RING_BYTES = 8 * MIB + 4 * KIB;
+/** Ends that have such rings to one node at a time. */
+export const MAX_RING_SLOTS = 128;
+/** Who finds nothing in its rings for so long sleeps: a wake-up costs tens of microseconds. */
+export const RING_POLL_MS = 0.2;
+/** And looks after itself now and then. */
+export const RING_SLEEP_MS = 500;
+
+/** Pauses before a message that was lost is sent again. */
+export const RESEND_MIN_MS = 1;
+export const RESEND_MAX_MS = 250;
+
+/** Transactions that hold locks at one node between two messages. */
+export const MAX_PREPARED = 4_096;
+/** Records that a backup keeps and has not applied: beyond, coordinators wait. */
+export const MAX_LOGGED = 1 << 16;
+/** What a transaction writes, as the record of one backup: it comes in one message. */
+export const MAX_RECORD_BYTES = MAX_FRAME_BYTES;
+/** Records that a backup applies in one local transaction. */
+export const APPLY_BATCH = 16;
+/** A record that met a lock is tried again after this time. */
+export const APPLY_RETRY_MS = 1;
+/** A commit that met another's lock on its way, or a full journal, is tried again after this time. */
+export const COMMIT_RETRY_MS = 1;
+/** Backups are told of so many committed transactions at once, or after this time. */
+export const TRUNCATE_BATCH = 64;
+export const TRUNCATE_MS = 2;
+
+/** Clients whose outcomes a node remembers, and how many of each. */
+export const MAX_SESSIONS = 10_000;
+export const MAX_OUTCOMES = 4_096;
+/** A client that was silent for so long will not ask for an outcome again. */
+export const SESSION_MS = 10 * 60_000;
+
+/** How long a coordinator tries to lock what it does not reach, before it gives up. */
+export const LOCK_TIMEOUT_MS = 3_000;
+
+/** Rows that a node looks at, and bytes of them that it sends, in one step of a scan. */
+export const SCAN_STEP_ROWS = 1_024;
+export const SCAN_STEP_BYTES = 256 * KIB;
+/** How often a step that met a lock is tried again at once, before its transaction is. */
+export const SCAN_STEP_ATTEMPTS = 4;
+/** Up to so many rows, a scan outside of transactions is validated before it gives out the first. */
+export const SCAN_HELD_ROWS = 4_096;
+
+/** A lookup by verbs that keeps meeting moving keys is told as locked after so many attempts. */
+export const REMOTE_LOOKUP_ATTEMPTS = 16;
+/** Blocks of a chain that a lookup by verbs reads one by one, before it asks by a message. */
+export const MAX_CHAIN_READS = 32;
+
+/** How long a node that is told to stop waits for the commits that it takes part in. */
+export const DRAIN_MS = 5_000;
+/** And then for backups to hear that they may apply. */
+export const DRAIN_TRUNCATE_MS = 500;
+
+/** Nodes of a cluster; a node's number and a sequence make the name of a transaction. */
+export const MAX_NODES = 128;
+/** Virtual rings of consistent hashing (FaRM §3.3: k = 100). */
+export const DEFAULT_RINGS = 100;
+export const DEFAULT_PARTITIONS = 256;
+export const MAX_PARTITIONS = 1 << 14;
 
 function relation(holds: boolean, what: string): void {
   if (!holds) throw new Error(`limits: ${what}`);
@@ -205,3 +305,13 @@ relation(
 relation(MAX_REGIONS <= 1 << 16, "a region id and a size class are one word of a journal");
 relation(HEAD_BYTES < SEGMENT_BYTES, "a segment has room for more than its head");
 relation(MAX_SCHEMA_BYTES < MAX_CELL_BYTES, "a schema fits one object");
+relation(MAX_FRAME_BYTES > MAX_ROW_BYTES + MAX_KEY_BYTES, "the largest row fits a frame");
+relation(
+  MAX_PARTIAL_BYTES >= 8 * MAX_FRAME_BYTES,
+  "a few of the largest frames may be on their way",
+);
+relation(
+  MAX_ROW_BYTES + SCAN_STEP_BYTES + 64 * SCAN_STEP_ROWS < MAX_FRAME_BYTES,
+  "a step of a scan fits a frame: rows, and what it depends on",
+);
+relation(MESSAGE_RING_BYTES >= 2 * MAX_FRAME_BYTES, "two of the largest frames fit a ring");

@@ -5,7 +5,7 @@
  */
 
 import type { Executor } from "../../engine/executor.ts";
-import { IDLE, isClaimed, phaseOf, STATUS } from "../../engine/slot.ts";
+import { IDLE, isClaimed, PREPARES, phaseOf, STATUS } from "../../engine/slot.ts";
 import {
   INSTALLING,
   LOCK,
@@ -38,6 +38,9 @@ export function lockFault(executor: Executor, region: Region, word: number): str
     const status = Atomics.load(control.i32, control.slotAt(owner) + STATUS);
     const isAtWork = isClaimed(control, owner) && phaseOf(status) !== IDLE;
     if (isAtWork && owner !== executor.slot) return undefined;
+    // One who takes part in transactions across machines holds locks between his commits.
+    const prepares = Atomics.load(control.i32, control.slotAt(owner) + PREPARES) === 1;
+    if (prepares && isClaimed(control, owner)) return undefined;
     const again = Atomics.load(i32, word + LOCK);
     if (again === 0 || i32[word + VERSION_LOW] !== version) return undefined;
     lock = again;

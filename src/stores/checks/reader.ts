@@ -46,9 +46,11 @@ export class ObjectReader {
   readonly problems: Problems;
   /** Bytes of all cells that were reached. */
   memoryBytes = 0;
-  /** The incarnation word of the object that was read last, and the class of its cell. */
+  /** Of the object that was read last: the incarnation word, the class of its cell, the version. */
   incarnation = 0;
   sizeClass = -1;
+  versionHigh = 0;
+  versionLow = 0;
   readonly #executor: Executor;
   readonly #blocks: BlockTable;
   readonly #run: Run;
@@ -59,8 +61,6 @@ export class ObjectReader {
   #word = 0;
   #words = 0;
   #into!: Views;
-  #versionHigh = 0;
-  #versionLow = 0;
 
   constructor(executor: Executor, run: Run, seen: SeenCells, owner: number, problems: Problems) {
     this.#executor = executor;
@@ -169,14 +169,14 @@ export class ObjectReader {
       if (isUnreadable(region, word)) return false;
     }
     if (!this.#run(ObjectReader.#step, this)) {
-      const epoch = epochOf(this.#versionHigh, this.#versionLow);
+      const epoch = epochOf(this.versionHigh, this.versionLow);
       return this.#tell(
         place,
         `the object at ${where()} has a version of epoch ${epoch}, and an earlier one that ` +
           `belongs to what points to it is not kept`,
       );
     }
-    if (this.#versionHigh === 0 && this.#versionLow === 0) {
+    if (this.versionHigh === 0 && this.versionLow === 0) {
       return this.#tell(place, `the object at ${where()} has no version: it was never written`);
     }
     return true;
@@ -191,8 +191,8 @@ export class ObjectReader {
       const entry = tx.openIfThere(region, reader.#word);
       if (entry < 0) {
         const { i32 } = region;
-        reader.#versionHigh = i32[reader.#word + HEADER_VERSION_HIGH];
-        reader.#versionLow = i32[reader.#word + HEADER_VERSION_LOW];
+        reader.versionHigh = i32[reader.#word + HEADER_VERSION_HIGH];
+        reader.versionLow = i32[reader.#word + HEADER_VERSION_LOW];
         return false;
       }
       const found = tx.set.words;
@@ -203,8 +203,8 @@ export class ObjectReader {
       if (there < words) target.fill(0, there, words);
       if (!tx.settle(entry)) continue;
       reader.incarnation = tx.incarnationOf(entry);
-      reader.#versionHigh = found[entry + VERSION_HIGH];
-      reader.#versionLow = found[entry + VERSION_LOW];
+      reader.versionHigh = found[entry + VERSION_HIGH];
+      reader.versionLow = found[entry + VERSION_LOW];
       return true;
     }
   }
