@@ -37,3 +37,26 @@ export function turn(): Promise<void> {
     setImmediate(resolve);
   });
 }
+
+/**
+ * When this turn of the event loop is over: all that has arrived by now has been handled, and what
+ * it caused in promises too. What a fabric sends in one turn leaves then.
+ */
+export function afterTurn(run: () => void): void {
+  setImmediate(run);
+}
+
+/** Does something over and over until it is stopped; does not keep the process alive. */
+export function every(ms: number, run: () => void): { cancel(): void } {
+  const timer = setInterval(run, ms).unref();
+  return { cancel: () => clearInterval(timer) };
+}
+
+/** Time as the contract of fabrics wants it. */
+export const realClock = {
+  nowMs,
+  after(ms: number, run: () => void): { cancel(): void } {
+    const timer = setTimeout(run, ms);
+    return { cancel: () => clearTimeout(timer) };
+  },
+};

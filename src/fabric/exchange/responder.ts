@@ -1,0 +1,222 @@
+/**
+ * Serves requests: verbs against the node's memory, messages by the service. Every request that is
+ * read gets one reply, at once or, by its ticket, later; an error of the service is a reply like any
+ * other. Only what no program of ours would send ends the connection (link.ts).
+ */
+
+import type { StoreMemory } from "../../memory/region.ts";
+import { assert } from "../../runtime/assert.ts";
+import { SituError } from "../../runtime/errors.ts";
+import {
+  CLIENT,
+  DESCRIBE_KIND,
+  FIRST_MESSAGE_KIND,
+  type Incoming,
+  type Sender,
+  type Service,
+  type Ticket,
+} from "../fabric.ts";
+import { type FrameWriter, PING, writeError } from "../frames.ts";
+import { isWriting, serveVerb } from "../verbs.ts";
+import { FLAG_ERROR, FLAG_REPLY, KIND_MASK, type Reader, type Writer } from "../wire.ts";
+import type { Shared } from "./shared.ts";
+
+/** Who asks, and where the replies go. */
+export interface Asker {
+  readonly from: Sender;
+  readonly isOpen: boolean;
+  /** Replies that will come later. */
+  deferred: number;
+  readonly frames: FrameWriter;
+  /** A deferred reply was written. */
+  settledOne(): void;
+}
+
+export class Responder {
+  readonly #shared: Shared;
+  readonly #memory: StoreMemory | undefined;
+  readonly #service: Service | undefined;
+  readonly #arrived: Arrived;
+
+  constructor(shared: Shared, memory: StoreMemory | undefined, service: Service | undefined) {
+    this.#shared = shared;
+    this.#memory = memory;
+    this.#service = service;
+    this.#arrived = new Arrived(shared);
+  }
+
+  /** Throws SITU_PROTOCOL for what is no request. */
+  serve(asker: Asker, kind: number, id: number, epoch: number, body: Reader): void {
+    if ((kind & ~KIND_MASK) !== 0 || kind === 0) {
+      throw new SituError("SITU_PROTOCOL", `there is no kind of request ${kind}`);
+    }
+    const { counters } = this.#shared;
+    if (kind === PING) {
+      const { frames } = asker;
+      frames.begin(PING | FLAG_REPLY, id, this.#shared.epoch);
+      frames.end();
+      return;
+    }
+    if (epoch !== this.#shared.epoch && kind !== DESCRIBE_KIND) {
+      counters.stale++;
+      refuseRequest(this.#shared, asker, kind, id, stale(epoch, this.#shared.epoch));
+      return;
+    }
+    counters.requestsServed++;
+    if (kind < FIRST_MESSAGE_KIND) this.#serveVerb(asker, kind, id, body);
+    else this.#serveMessage(asker, kind, id, body);
+  }
+
+  #serveVerb(asker: Asker, kind: number, id: number, body: Reader): void {
+    const { frames } = asker;
+    const out = frames.begin(kind | FLAG_REPLY, id, this.#shared.epoch);
+    try {
+      if (this.#memory === undefined) throw unsupported("this end has no memory for verbs");
+      if (isWriting(kind) && asker.from.node === CLIENT) {
+        throw new SituError("SITU_PERMISSION", "only nodes write to the memory of others");
+      }
+      serveVerb(this.#memory, kind, body, out);
+      frames.end();
+    } catch (error) {
+      frames.takeBack();
+      if (!(error instanceof SituError)) throw error;
+      refuseRequest(this.#shared, asker, kind, id, error);
+    }
+  }
+
+  #serveMessage(asker: Asker, kind: number, id: number, body: Reader): void {
+    const arrived = this.#arrived.reset(asker, kind, id, body);
+    try {
+      if (this.#service === undefined) throw unsupported("this end serves no messages");
+      this.#service(arrived);
+      arrived.finish();
+    } catch (error) {
+      arrived.takeBack();
+      if (!(error instanceof SituError)) throw error;
+      refuseRequest(this.#shared, asker, kind, id, error);
+    }
+  }
+}
+
+/** A request as the service sees it. */
+class Arrived implements Incoming {
+  readonly #shared: Shared;
+  #asker!: Asker;
+  #id = 0;
+  #frames: FrameWriter | undefined;
+  #ticket: DeferredReply | undefined;
+  kind = 0;
+  body!: Reader;
+
+  constructor(shared: Shared) {
+    this.#shared = shared;
+  }
+
+  get from(): Sender {
+    return this.#asker.from;
+  }
+
+  reset(asker: Asker, kind: number, id: number, body: Reader): this {
+    this.#asker = asker;
+    this.kind = kind;
+    this.#id = id;
+    this.body = body;
+    this.#frames = undefined;
+    this.#ticket = undefined;
+    return this;
+  }
+
+  reply(): Writer {
+    assert(this.#frames === undefined && this.#ticket === undefined, "a request gets one reply");
+    this.#frames = this.#asker.frames;
+    return this.#frames.begin(this.kind | FLAG_REPLY, this.#id, this.#shared.epoch);
+  }
+
+  defer(): Ticket {
+    assert(this.#frames === undefined && this.#ticket === undefined, "a request gets one reply");
+    this.#ticket = new DeferredReply(this.#shared, this.#asker, this.kind, this.#id);
+    return this.#ticket;
+  }
+
+  finish(): void {
+    if (this.#frames !== undefined) this.#frames.end();
+    else assert(this.#ticket !== undefined, "a service replies, defers or throws");
+  }
+
+  /** The service has failed after all. */
+  takeBack(): void {
+    this.#frames?.takeBack();
+    this.#ticket?.takeBack();
+  }
+}
+
+class DeferredReply implements Ticket {
+  readonly #shared: Shared;
+  readonly #asker: Asker;
+  readonly #kind: number;
+  readonly #id: number;
+  #isDone = false;
+
+  constructor(shared: Shared, asker: Asker, kind: number, id: number) {
+    this.#shared = shared;
+    this.#asker = asker;
+    this.#kind = kind;
+    this.#id = id;
+    asker.deferred++;
+  }
+
+  get isWanted(): boolean {
+    return !this.#isDone && this.#asker.isOpen;
+  }
+
+  reply(write: (out: Writer) => void): void {
+    if (!this.takeBack()) return;
+    const { frames } = this.#asker;
+    const out = frames.begin(this.#kind | FLAG_REPLY, this.#id, this.#shared.epoch);
+    try {
+      write(out);
+      frames.end();
+    } catch (error) {
+      frames.takeBack();
+      if (!(error instanceof SituError)) throw error;
+      refuseRequest(this.#shared, this.#asker, this.#kind, this.#id, error);
+    }
+    this.#asker.settledOne();
+  }
+
+  fail(error: SituError): void {
+    if (!this.takeBack()) return;
+    refuseRequest(this.#shared, this.#asker, this.#kind, this.#id, error);
+    this.#asker.settledOne();
+  }
+
+  /** False if nobody waits for the reply any more. */
+  takeBack(): boolean {
+    if (this.#isDone) return false;
+    this.#isDone = true;
+    this.#asker.deferred--;
+    return this.#asker.isOpen;
+  }
+}
+
+function refuseRequest(
+  shared: Shared,
+  { frames }: Asker,
+  kind: number,
+  id: number,
+  error: SituError,
+): void {
+  writeError(frames.begin(kind | FLAG_REPLY | FLAG_ERROR, id, shared.epoch), error);
+  frames.end();
+}
+
+function unsupported(what: string): SituError {
+  return new SituError("SITU_UNSUPPORTED", what);
+}
+
+function stale(theirs: number, ours: number): SituError {
+  return new SituError(
+    "SITU_STALE_CONFIGURATION",
+    `the request is of configuration ${theirs}, the node of ${ours}`,
+  );
+}

@@ -1,0 +1,74 @@
+/**
+ * A machine of a simulation: its NICs and cores, each kind a line at so many counters, and whether it
+ * is slow or stopped. A machine whose model has no times costs nothing.
+ */
+
+import type { Event, EventOwner } from "./events.ts";
+import type { CoreModel, Hardware } from "./hardware.ts";
+
+/** One line before `count` counters: who comes first is served first. */
+export class Servers {
+  readonly #freeAtUs: Float64Array;
+  busyUs = 0;
+
+  constructor(count: number) {
+    this.#freeAtUs = new Float64Array(count);
+  }
+
+  /** One who comes now and takes so long: when it is done. Ask in the order of time. */
+  serve(nowUs: number, timeUs: number): number {
+    const free = this.#freeAtUs;
+    let first = 0;
+    for (let i = 1; i < free.length; i++) if (free[i] < free[first]) first = i;
+    const doneUs = Math.max(nowUs, free[first]) + timeUs;
+    free[first] = doneUs;
+    this.busyUs += timeUs;
+    return doneUs;
+  }
+}
+
+export interface Slowness {
+  /** What happens at the machine comes later, by a random time within these bounds. */
+  readonly minUs: number;
+  readonly maxUs: number;
+}
+
+export class Machine implements EventOwner {
+  readonly id: number;
+  readonly hardware: Hardware;
+  readonly nics: Servers;
+  readonly cores: Servers;
+  readonly nicCores: Servers;
+  isStopped = false;
+  slowness: Slowness | undefined;
+  /** What would have happened while it was stopped. */
+  readonly waiting: Event[] = [];
+
+  constructor(id: number, hardware: Hardware) {
+    this.id = id;
+    this.hardware = hardware;
+    this.nics = new Servers(hardware.nic.count);
+    this.cores = new Servers(hardware.host.count);
+    this.nicCores = new Servers(hardware.nicCores.count);
+  }
+
+  /** A packet passes the NIC, which has one engine for both directions. */
+  passNic(nowUs: number, messageBytes: number, verbBytes: number, verbs: number): number {
+    const { nic } = this.hardware;
+    let timeUs = 0;
+    if (messageBytes > 0) timeUs += Math.max(nic.messageUs, messageBytes / nic.bytesPerUs);
+    if (verbs > 0) {
+      const bytesUs = verbBytes / nic.bytesPerUs;
+      timeUs += Math.max(verbs * nic.verbUs, bytesUs) * nic.cacheMisses;
+    }
+    return timeUs === 0 ? nowUs : this.nics.serve(nowUs, timeUs);
+  }
+
+  coresAt(place: "host" | "nic"): Servers {
+    return place === "host" ? this.cores : this.nicCores;
+  }
+
+  modelAt(place: "host" | "nic"): CoreModel {
+    return place === "host" ? this.hardware.host : this.hardware.nicCores;
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * Certificates for tests of TLS: signed by themselves, for 127.0.0.1 and localhost, good for a
+ * hundred years. Their keys are public, by being here: they protect nothing.
+ */
+
+import type { TlsOptions } from "../../src/fabric/tcp/options.ts";
+
+const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBmzCCAUGgAwIBAgIUb6MW09cQmvmgFOp0Ph9BJ1Qr96swCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJc2l0dS10ZXN0MCAXDTI2MTExNTEyNDAwMloYDzIxMjYxMDIy
+MTI0MDAyWjAUMRIwEAYDVQQDDAlzaXR1LXRlc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAARtuf0ViKAelKGwMcv9KdDfjhPgnVfyDslZe0j9VEzZ5tENegYu0hvt
+nvuc2lkB+E9OlY5lSvPOgwyBl6VqbWqko28wbTAdBgNVHQ4EFgQUNK4drQsxA+Pw
+iEzwFS+xOgNxEv4wHwYDVR0jBBgwFoAUNK4drQsxA+PwiEzwFS+xOgNxEv4wDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARhwR/AAABgglsb2NhbGhvc3QwCgYIKoZI
+zj0EAwIDSAAwRQIgWwoDL6gRQ8FyjzZw1d78+LavsqMfK71z29Np/4Q6HeoCIQCg
+fc0yLoF46L6X23bDqF8Q04rPSOk8e0XdV5Z0Iv+YRA==
+-----END CERTIFICATE-----`;
+
+const KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg2C9xdfS1SyMdbLVg
+sRWZAAYfNrFqMg29uR88NWzhNsihRANCAARtuf0ViKAelKGwMcv9KdDfjhPgnVfy
+DslZe0j9VEzZ5tENegYu0hvtnvuc2lkB+E9OlY5lSvPOgwyBl6VqbWqk
+-----END PRIVATE KEY-----`;
+
+/** Of somebody else. */
+const OTHER_CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBiTCCAS6gAwIBAgIUTXxGZHNN5JAwcezof7Cq+IeeCmUwCgYIKoZIzj0EAwIw
+EDEOMAwGA1UEAwwFb3RoZXIwIBcNMjYxMTE1MTI0MDAyWhgPMjEyNjEwMjIxMjQw
+MDJaMBAxDjAMBgNVBAMMBW90aGVyMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE
+haciv3HAjQU5oywv0G9o/6YS4HxIfdvFUCjmLch53T14FB/45b4L6gPB6OGloyns
+hFXVBqSfEdqUh+7k7CYa8qNkMGIwHQYDVR0OBBYEFBE4wXzR7kXma4wRVijtBSte
+IbLVMB8GA1UdIwQYMBaAFBE4wXzR7kXma4wRVijtBSteIbLVMA8GA1UdEwEB/wQF
+MAMBAf8wDwYDVR0RBAgwBocEfwAAATAKBggqhkjOPQQDAgNJADBGAiEAkj2bXfl+
+wx5M2alFhJRIZK4zeu6CToqpHe/zg5s3eh0CIQCIWc2VKZiVuui6Aht5umXYXcK+
+KyemmOc/dyUEdLTzvQ==
+-----END CERTIFICATE-----`;
+
+const OTHER_KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgn1c4eK1clwvZvCG8
+o2erOZY6/VQjPOUTT5BYG2h/by2hRANCAASFpyK/ccCNBTmjLC/Qb2j/phLgfEh9
+28VQKOYtyHndPXgUH/jlvgvqA8Ho4aWjKeyEVdUGpJ8R2pSH7uTsJhry
+-----END PRIVATE KEY-----`;
+
+export const TLS: TlsOptions = { key: KEY, cert: CERTIFICATE, ca: CERTIFICATE };
+export const OTHER_TLS: TlsOptions = {
+  key: OTHER_KEY,
+  cert: OTHER_CERTIFICATE,
+  ca: OTHER_CERTIFICATE,
+};
