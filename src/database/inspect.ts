@@ -69,9 +69,9 @@ export async function inspectTable(
     const structure = await look(parts.rows);
     const indexes = await lookAtAll(parts.indexes);
     const leftovers = await lookAtAll(parts.leftovers);
-    const { fields, key, ordered } = parts.schema;
+    const { indexes: _, leftovers: _leftovers, ...schema } = parts.schema;
     return {
-      schema: { name, fields, key, ordered },
+      schema,
       rows: structure.rows,
       structure,
       memoryBytes: bytesOf([structure, ...indexes, ...leftovers]),

@@ -8,7 +8,7 @@ import {
   type StoredIndex,
   sameDefinition,
 } from "./indexes/definition.ts";
-import type { Table } from "./table.ts";
+import type { HashLayout, Table } from "./table.ts";
 
 /** Field order does not matter, neither to the layout of rows nor here; the key's order does. */
 export interface Schema {
@@ -17,6 +17,8 @@ export interface Schema {
   readonly key: readonly string[];
   /** Whether rows lie in the order of their keys. */
   readonly ordered: boolean;
+  /** Where there is none, it is "hopscotch", as in stores that know no other. */
+  readonly layout?: Exclude<HashLayout, "hopscotch">;
   readonly indexes: readonly IndexDefinition[];
 }
 
@@ -41,8 +43,10 @@ export function schemaOf(table: Table): Schema {
   for (const name of Object.keys(table.fields).sort()) {
     fields[name] = describe(table.fields[name].kind, table.fields[name].max);
   }
-  const { name, key, ordered, indexes } = table;
-  return { name, fields, key, ordered, indexes };
+  const { name, key, ordered, layout, indexes } = table;
+  return layout === "hopscotch"
+    ? { name, fields, key, ordered, indexes }
+    : { name, fields, key, ordered, layout, indexes };
 }
 
 /** One line for each thing that differs; empty if nothing does, but for indexes not in both. */
@@ -62,6 +66,8 @@ export function differences(stored: Schema, wanted: Schema): string[] {
   if (stored.ordered !== wanted.ordered) {
     lines.push(`~ ordered: ${stored.ordered} in the store, ${wanted.ordered} here`);
   }
+  const [layout, other] = [stored.layout ?? "hopscotch", wanted.layout ?? "hopscotch"];
+  if (layout !== other) lines.push(`~ layout: ${layout} in the store, ${other} here`);
   for (const index of wanted.indexes) {
     const other = stored.indexes.find(({ name }) => name === index.name);
     if (other === undefined || sameDefinition(other, index)) continue;

@@ -35,14 +35,17 @@ export function tableFromSchema(stored: Schema): Table {
     throw new SituError("SITU_CORRUPT", what, { cause });
   };
   if (typeof stored !== "object" || stored === null) return refuse("it is no object");
-  const { name, fields, key, ordered, indexes } = stored;
+  const { name, fields, key, ordered, layout, indexes } = stored;
   if (typeof fields !== "object" || fields === null) return refuse("it has no fields");
-  if (!Array.isArray(key)) return refuse("it has no key");
+  if (!isNames(key)) return refuse("it has no key");
   if (!Array.isArray(indexes)) return refuse("it has no list of indexes");
   const declared: Fields = Object.fromEntries(
     Object.entries(fields).map(([each, text]) => [each, fieldFrom(text, refuse)]),
   );
-  const definitions = (indexes as readonly IndexDefinition[]).map((each) => definitionIn(each));
+  const definitions = (indexes as readonly IndexDefinition[]).map((each) => {
+    if (isNames([each?.name]) && isNames(each.on)) return definitionIn(each);
+    return refuse(`${show(each)} is no index: say which fields it is on`);
+  });
   if (new Set(definitions.map((each) => each.name)).size < definitions.length) {
     return refuse("two indexes have the same name");
   }
@@ -50,6 +53,7 @@ export function tableFromSchema(stored: Schema): Table {
     const made = table(name, declared, {
       key: key.length === 1 ? key[0] : key,
       ordered,
+      ...(layout === undefined ? {} : { layout }),
       indexes: Object.fromEntries(definitions.map(({ name: each, ...options }) => [each, options])),
     });
     // In the order of the store, which is that in which they were added.
@@ -59,9 +63,13 @@ export function tableFromSchema(stored: Schema): Table {
   }
 }
 
+/** Texts only: what becomes one as the name of a field is not yet one. */
+function isNames(given: unknown): given is readonly string[] {
+  return Array.isArray(given) && given.every((each) => typeof each === "string");
+}
+
 function definitionIn({ name, on, unique, kind }: IndexDefinition): IndexDefinition {
-  const fields = Array.isArray(on) ? Object.freeze([...on]) : on;
-  return Object.freeze({ name, on: fields, unique, kind });
+  return Object.freeze({ name, on: Object.freeze([...on]), unique, kind });
 }
 
 function fieldFrom(text: unknown, refuse: (why: string) => never): Field<unknown> {

@@ -51,6 +51,9 @@ export type WaysOf<F extends Fields, K, Ordered, I> = {
 /** The rows of a table, for functions of your own: `InferRow<typeof Account>`. */
 export type InferRow<T> = T extends Table<infer Row, infer _Key, infer _Changes> ? Row : never;
 
+/** How a table that is not ordered keeps its rows. */
+export type HashLayout = "hopscotch" | "buckets";
+
 declare const rowType: unique symbol;
 
 export interface Table<Row = unknown, Key = unknown, Changes = unknown, Ways = unknown> {
@@ -62,6 +65,8 @@ export interface Table<Row = unknown, Key = unknown, Changes = unknown, Ways = u
   readonly singleKey: boolean;
   /** Whether rows lie in the order of their keys. */
   readonly ordered: boolean;
+  /** How rows are hashed, if they have no order. */
+  readonly layout: HashLayout;
   readonly indexes: readonly IndexDefinition[];
   /** Numbers the tables of this thread: databases find their part of a table by it. */
   readonly ordinal: number;
@@ -74,6 +79,11 @@ export interface TableOptions<F extends Fields, K, Ordered, I> {
   readonly key: K;
   /** Keeps rows in the order of their keys, for ranges. Default: false, they are hashed. */
   readonly ordered?: Ordered;
+  /**
+   * How rows are hashed: "hopscotch" (FaRM), the default, or "buckets" (FaSST): one version for all
+   * keys of a bucket, so fewer objects are read and validated, and more keys conflict.
+   */
+  readonly layout?: HashLayout;
   /** Other fields to find rows by. */
   readonly indexes?: I & IndexesOf<F>;
 }
@@ -90,7 +100,9 @@ const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
   "bytes",
 ]);
 
-const KNOWN = ["key", "ordered", "indexes"];
+const LAYOUTS: readonly unknown[] = ["hopscotch", "buckets"] satisfies HashLayout[];
+
+const KNOWN = ["key", "ordered", "layout", "indexes"];
 
 let tables = 0;
 
@@ -129,12 +141,19 @@ export function table<
   }
   const { ordered = false } = options;
   if (typeof ordered !== "boolean") refuse(`ordered is true or false, not ${show(ordered)}`);
+  const { layout = "hopscotch" } = options;
+  if (!LAYOUTS.includes(layout)) {
+    refuse(`layout is ${LAYOUTS.map(show).join(" or ")}, not ${show(layout)}`);
+  }
+  if (ordered && options.layout !== undefined)
+    refuse("rows that are ordered have no layout of hashes");
   return Object.freeze({
     name,
     fields: Object.freeze({ ...fields }),
     key: Object.freeze(key),
     singleKey: typeof options.key === "string",
     ordered,
+    layout,
     indexes: Object.freeze(definitionsOf(fields, options.indexes, KEY_KINDS, refuse)),
     ordinal: tables++,
   });

@@ -68,6 +68,19 @@ export interface Cursor<Row> {
   skip(tx: Transaction): number;
 }
 
+/** One whose place is a number: another cursor over the same store can go on from there. */
+export interface PlacedCursor<Row> extends Cursor<Row> {
+  /** To be changed before the first rows are read. */
+  place: number;
+}
+
+/** Where a row lies that is to be written: in the data of an entry of the transaction's set. */
+export interface RowPlace {
+  readonly entry: number;
+  /** The word of the entry's data where the row begins. */
+  readonly at: number;
+}
+
 export interface Store<Row, Key> {
   /** Lock-free: one consistent read, linearizable, waits for no transaction but an installing one. */
   get(key: Key): Row | undefined;
@@ -83,6 +96,11 @@ export interface Store<Row, Key> {
   update(tx: Transaction, key: Key, changes: Partial<Row>): boolean;
   /** Removes a row; false if there is none. */
   remove(tx: Transaction, key: Key): boolean;
+  /**
+   * Makes an inline row part of what the transaction writes, for one who will overwrite it later, in
+   * its place. Undefined if there is none. Only in stores with inline rows.
+   */
+  placeToWrite?(tx: Transaction, key: Key): RowPlace | undefined;
   /**
    * A cursor over the rows of a range in the order of their keys, or in reverse. A store without
    * an order has them in some order, and takes no range.

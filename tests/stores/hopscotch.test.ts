@@ -1,7 +1,4 @@
-/**
- * The hash table against a Map: random transactions of random size, some of them thrown away, on
- * few keys that collide as badly as keys can.
- */
+/** The hash table as a Map, with chains, with keys of one hash, with large rows. */
 
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
@@ -9,14 +6,11 @@ import { describe, expect, it } from "vitest";
 import { codecOf } from "../../src/database/codec/codec.ts";
 import { str, u32, u64 } from "../../src/database/fields.ts";
 import { table } from "../../src/database/table.ts";
-import { Transaction } from "../../src/engine/transaction.ts";
-import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
 import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 import {
   blocksIn,
   brokenRules,
   createTable,
-  type EngineTable,
   openExecutor,
   pairsIn,
   type Rehash,
@@ -24,217 +18,11 @@ import {
   run,
   shapeOf,
 } from "../helpers/store-engine.ts";
+import { behavesAsAMap, HOPSCOTCH_KIND, Inline, Variable } from "../helpers/store-model.ts";
 
 const stores = temporaryStores();
 
-const Inline = table("inline", { id: u32(), value: u32() }, { key: "id" });
-const Wide = table("wide", { id: u32(), a: str(200), value: u32() }, { key: "id" });
-const Variable = table("variable", { id: u32(), text: str() }, { key: "id" });
-
-/** How hashes are bent; the real ones first. */
-const COLLISIONS: Record<string, Rehash> = {
-  "the real hash": (hash) => hash,
-  "one home bucket for all": (hash) => hash & 0x03ffffff,
-  "two neighbouring homes": (hash) => (hash & 0x03ffffff) | ((hash & 1) << 26),
-  "the last home bucket for all": (hash) => hash | 0xfc000000,
-  "one 32-bit hash for all": () => 0x12345678,
-  "three 32-bit hashes for all": (hash) => [7, 0x04000007, 0x80000001][(hash >>> 0) % 3],
-  "one shard for all, however deep it is": (hash) => hash & 0xfc000000,
-};
-
-interface Operation {
-  readonly kind: "insert" | "put" | "update" | "delete" | "get" | "has";
-  readonly key: number;
-  readonly value: number;
-}
-
-interface Step {
-  readonly operations: readonly Operation[];
-  readonly thrownAway: boolean;
-}
-
-/** Many more inserts than deletes, so that chains come into being, and go again at the end. */
-const operation: fc.Arbitrary<Operation> = fc.record({
-  kind: fc.constantFrom("insert", "insert", "put", "put", "update", "delete", "get", "has"),
-  key: fc.nat(47),
-  value: fc.nat(4_000),
-});
-
-const steps: fc.Arbitrary<Step[]> = fc.array(
-  fc.record({
-    operations: fc.array(operation, { minLength: 1, maxLength: 24 }),
-    thrownAway: fc.boolean(),
-  }),
-  { minLength: 1, maxLength: 24 },
-);
-
-class Thrown extends Error {}
-
-interface Shape<Row> {
-  row(key: number, value: number): Row;
-  changes(value: number): Partial<Row>;
-}
-
-/** One transaction on the table and on the model; each answer is compared on the way. */
-function play<Row>(
-  under: EngineTable<Row, number>,
-  model: Map<number, number>,
-  step: Step,
-  shape: Shape<Row>,
-): void {
-  const { executor, tx, store } = under;
-  const after = new Map(model);
-  const expected = (key: number): Row | undefined =>
-    after.has(key) ? shape.row(key, after.get(key)!) : undefined;
-  const body = (): void => {
-    for (const { kind, key, value } of step.operations) {
-      const before = after.get(key);
-      if (kind === "insert") {
-        assert.equal(store.insert(tx, shape.row(key, value)), before === undefined);
-        if (before === undefined) after.set(key, value);
-      } else if (kind === "put") {
-        store.put(tx, shape.row(key, value));
-        after.set(key, value);
-      } else if (kind === "update") {
-        assert.equal(store.update(tx, key, shape.changes(value)), before !== undefined);
-        if (before !== undefined) after.set(key, value);
-      } else if (kind === "delete") {
-        assert.equal(store.remove(tx, key), before !== undefined);
-        after.delete(key);
-      } else if (kind === "has") {
-        assert.equal(store.has(tx, key), before !== undefined);
-      }
-      assert.deepEqual(store.read(tx, key), expected(key));
-    }
-    if (step.thrownAway) throw new Thrown();
-  };
-  try {
-    run(executor, tx, body);
-    model.clear();
-    for (const [key, value] of after) model.set(key, value);
-  } catch (error) {
-    if (!(error instanceof Thrown)) throw error;
-  }
-  store.maintain();
-}
-
-/** Outside of transactions: `get` says what the model says, and the layout's rules hold. */
-function compare<Row>(
-  under: EngineTable<Row, number>,
-  model: ReadonlyMap<number, number>,
-  shape: Shape<Row>,
-): void {
-  for (let key = 0; key < 48; key++) {
-    const value = model.get(key);
-    const wanted = value === undefined ? undefined : shape.row(key, value);
-    assert.deepEqual(under.store.get(key), wanted);
-    run(under.executor, under.tx, () => {
-      assert.deepEqual(under.store.read(under.tx, key), wanted);
-    });
-  }
-  const shards = shapeOf(under as never);
-  assert.deepEqual(brokenRules(shards), []);
-  assert.equal(pairsIn(shards), model.size);
-}
-
-function emptyOut<Row>(under: EngineTable<Row, number>): void {
-  for (let key = 0; key < 48; key++) {
-    run(under.executor, under.tx, () => under.store.remove(under.tx, key));
-  }
-  const shards = shapeOf(under as never);
-  assert.deepEqual(brokenRules(shards), []);
-  assert.equal(pairsIn(shards), 0);
-  assert.equal(blocksIn(shards), 0);
-}
-
-describe.each(Object.keys(COLLISIONS))("as a Map, with %s", (name) => {
-  const rehash = COLLISIONS[name];
-
-  it("rows inside their buckets", async () => {
-    const executor = await openExecutor(stores, stores.folder());
-    const shape = {
-      row: (id: number, value: number) => ({ id, value }),
-      changes: (value: number) => ({ value }),
-    };
-    check(
-      fc.property(steps, (transactions) => {
-        const under = createTable(executor, rehashed(Inline, rehash));
-        const model = new Map<number, number>();
-        for (const step of transactions) play(under, model, step, shape);
-        compare(under, model, shape);
-        emptyOut(under);
-      }),
-      25,
-    );
-  });
-
-  it("rows as objects of one size", async () => {
-    const executor = await openExecutor(stores, stores.folder());
-    const shape = {
-      row: (id: number, value: number) => ({ id, a: "a".repeat(value % 201), value }),
-      changes: (value: number) => ({ a: "a".repeat(value % 201), value }),
-    };
-    check(
-      fc.property(steps, (transactions) => {
-        const under = createTable(executor, rehashed(Wide, rehash));
-        const model = new Map<number, number>();
-        for (const step of transactions) play(under, model, step, shape);
-        compare(under, model, shape);
-        emptyOut(under);
-      }),
-      8,
-    );
-  });
-
-  it("rows as objects that grow and shrink across size classes", async () => {
-    const executor = await openExecutor(stores, stores.folder());
-    const shape = {
-      row: (id: number, value: number) => ({ id, text: "é".repeat(value) }),
-      changes: (value: number) => ({ text: "é".repeat(value) }),
-    };
-    check(
-      fc.property(steps, (transactions) => {
-        const under = createTable(executor, rehashed(Variable, rehash));
-        const model = new Map<number, number>();
-        for (const step of transactions) play(under, model, step, shape);
-        compare(under, model, shape);
-        emptyOut(under);
-      }),
-      10,
-    );
-  });
-
-  it("seen by a second executor whose directory is old", async () => {
-    const path = stores.folder();
-    const executor = await openExecutor(stores, path);
-    const other = await openExecutor(stores, path);
-    const shape = {
-      row: (id: number, value: number) => ({ id, value }),
-      changes: (value: number) => ({ value }),
-    };
-    check(
-      fc.property(steps, fc.boolean(), (transactions, turn) => {
-        const first = createTable(executor, rehashed(Inline, rehash));
-        const codec = rehashed(Inline, rehash);
-        const second: typeof first = {
-          ...first,
-          executor: other,
-          tx: new Transaction(other),
-          codec,
-          store: new Hopscotch(other, codec, first.root),
-        };
-        const model = new Map<number, number>();
-        compare(second, model, shape);
-        for (const [index, step] of transactions.entries()) {
-          play((index % 2 === 0) === turn ? first : second, model, step, shape);
-        }
-        compare(first, model, shape);
-        compare(second, model, shape);
-      }),
-      8,
-    );
-  });
-});
+behavesAsAMap(stores, HOPSCOTCH_KIND);
 
 describe("chains", () => {
   const oneHome: Rehash = (hash) => hash & 0x03ffffff;

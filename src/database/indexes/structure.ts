@@ -3,8 +3,11 @@
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
+import type { StoreMemory } from "../../memory/region.ts";
 import { BTree } from "../../stores/btree/btree.ts";
+import { Buckets } from "../../stores/buckets/buckets.ts";
 import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
+import { describeRemote, type RemoteTable } from "../../stores/remote/remote.ts";
 import type { OrderedCodec, RowCodec, Store } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
 import { orderedCodecOf } from "../codec/ordered.ts";
@@ -26,17 +29,38 @@ export class Structure<Row, Key> {
     this.codec = this.ordered ?? codecOf(table);
   }
 
+  get isBuckets(): boolean {
+    return this.table.layout === "buckets";
+  }
+
   /** Makes an empty one and returns where it is rooted. */
   create(tx: Transaction): Address {
-    return this.ordered === undefined
-      ? Hopscotch.create(tx, this.codec.fixedWords)
-      : BTree.create(tx, this.ordered);
+    if (this.ordered !== undefined) return BTree.create(tx, this.ordered);
+    return this.isBuckets
+      ? Buckets.create(tx, this.codec.fixedWords)
+      : Hopscotch.create(tx, this.codec.fixedWords);
   }
 
   open(executor: Executor, root: Address): Store<Row, Key> {
-    return this.ordered === undefined
-      ? new Hopscotch(executor, this.codec, root)
-      : new BTree(executor, this.ordered, root);
+    return this.openWith(executor, root, this.ordered ?? this.codec);
+  }
+
+  /** The same for one who wants its rows in another form: with a codec of the same layout. */
+  openWith<Form>(
+    executor: Executor,
+    root: Address,
+    codec: RowCodec<Form, Key> | OrderedCodec<Form, Key>,
+  ): Store<Form, Key> {
+    if ("orderedWords" in codec) return new BTree(executor, codec, root);
+    return this.isBuckets
+      ? new Buckets(executor, codec, root)
+      : new Hopscotch(executor, codec, root);
+  }
+
+  /** What others need to look keys up by verbs; undefined if this structure is ordered. */
+  describeRemote(memory: StoreMemory, root: Address): RemoteTable | undefined {
+    if (this.ordered !== undefined) return undefined;
+    return describeRemote(this.table.layout, this.codec.fixedWords, root, memory);
   }
 
   /** Fails if the key of a row is longer than the structure can hold. */
@@ -63,6 +87,7 @@ export function structuresOf(
       key,
       singleKey: key.length === 1,
       ordered: kind === "ordered",
+      layout: "hopscotch",
       indexes: [],
       ordinal: -1,
     });

@@ -2,6 +2,7 @@
 
 import type { Address } from "../../memory/address.ts";
 import { TreeCheck, type TreeFigures } from "../../stores/btree/check.ts";
+import { BucketsCheck, type BucketsFigures } from "../../stores/buckets/check.ts";
 import type { Check } from "../../stores/checks/check.ts";
 import type { Problems } from "../../stores/checks/problems.ts";
 import { ObjectReader } from "../../stores/checks/reader.ts";
@@ -16,7 +17,7 @@ import type { Table } from "../table.ts";
 import { rowFaultOf } from "./row-faults.ts";
 import type { Session } from "./session.ts";
 
-export type Figures = HopscotchFigures | TreeFigures;
+export type Figures = HopscotchFigures | BucketsFigures | TreeFigures;
 
 /** A hidden or declared table as a structure in memory. */
 export interface Part {
@@ -81,7 +82,10 @@ export function checkOf(
     showKey: (row: Values) => shownValue(keyIn(row, table.key, table.singleKey)),
     each,
   };
-  return ordered === undefined
-    ? new HopscotchCheck(reader, { ...rows, codec }, part.root).run()
-    : new TreeCheck(reader, { ...rows, codec: ordered }, part.root).run();
+  if (ordered !== undefined) {
+    return new TreeCheck(reader, { ...rows, codec: ordered }, part.root).run();
+  }
+  return part.structure.isBuckets
+    ? new BucketsCheck(reader, { ...rows, codec }, part.root).run()
+    : new HopscotchCheck(reader, { ...rows, codec }, part.root).run();
 }

@@ -8,9 +8,10 @@ import type { Executor } from "../../engine/executor.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import { addressOf, regionIdOf, wordOf } from "../../memory/address.ts";
+import { assert } from "../../runtime/assert.ts";
 import { OVERFLOW_SLOTS, SPLIT_CHAIN_BLOCKS, SPLIT_OCCUPANCY } from "../../runtime/limits.ts";
 import { createRow, freeRow, replaceRow } from "../row-object.ts";
-import type { Cursor, KeyRange, RowCodec, Store } from "../store.ts";
+import type { Cursor, KeyRange, RowCodec, RowPlace, Store } from "../store.ts";
 import { Directory } from "./directory.ts";
 import { BLOCK_ROWS, BLOCK_TAGS, Geometry, NEXT, OVERFLOW } from "./layout.ts";
 import { Lookup } from "./lookup.ts";
@@ -142,6 +143,14 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
       tx.failHalfWay(error);
     }
     return true;
+  }
+
+  placeToWrite(tx: Transaction, key: Key): RowPlace | undefined {
+    assert(this.#inline, "only inline rows are written in their place");
+    if (!this.#search.find(tx, this.#codec.stageKey(key))) return undefined;
+    const { holder, slotAt } = this.#search;
+    tx.writableWindow(holder, slotAt, slotAt + this.#slotWords, this.#holderWords());
+    return { entry: holder, at: slotAt };
   }
 
   /** All rows, in no order: a hash table has no ranges. */

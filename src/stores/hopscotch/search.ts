@@ -130,8 +130,8 @@ export class Search<Row, Key> {
     let known = this.#recall(tx, hash);
     for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
       if (!known) this.#directory.locate(tx, hash);
+      const verdict = this.#findInShard(tx, hash, known);
       known = false;
-      const verdict = this.#findInShard(tx, hash);
       if (verdict !== MOVED) return verdict === FOUND;
     }
     return tx.conflict(this.home);
@@ -144,7 +144,7 @@ export class Search<Row, Key> {
     return tx.seesCurrent(directory.region!, directory.base + homeOf(hash) * this.#stride);
   }
 
-  #findInShard(tx: Transaction, hash: number): number {
+  #findInShard(tx: Transaction, hash: number, isRecalled: boolean): number {
     const { region, base, depth } = this.#directory;
     const homeWord = base + homeOf(hash) * this.#stride;
     this.chain.length = 0;
@@ -159,7 +159,11 @@ export class Search<Row, Key> {
       BUCKET_SLOTS,
       OVERFLOW,
     );
-    if (this.#depth !== depth) return MOVED;
+    if (this.#depth !== depth) {
+      // Less deep than a head that was read before it: our own copy of it is too old.
+      if (this.#depth < depth && !isRecalled) tx.conflict(this.home);
+      return MOVED;
+    }
     if (inHome) return this.#found(tx, this.home);
     let blockRegion = this.#pointerRegion;
     let blockWord = this.#pointerWord;
@@ -174,7 +178,10 @@ export class Search<Row, Key> {
       if (this.chain.includes(block)) return MOVED;
       this.chain.push(block);
       const found = this.#scan(tx, block, hash, BLOCK_TAGS, BLOCK_ROWS, OVERFLOW_SLOTS, NEXT);
-      if (tx.incarnationOf(block) !== blockIncarnation) return MOVED;
+      if (tx.incarnationOf(block) !== blockIncarnation) {
+        // The home bucket still says that this is its block: then it is our own copy, and too old.
+        return tx.settle(this.home) ? tx.conflict(this.home) : MOVED;
+      }
       if (found) return this.#found(tx, block);
       blockRegion = this.#pointerRegion;
       blockWord = this.#pointerWord;

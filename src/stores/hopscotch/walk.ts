@@ -14,7 +14,7 @@ import {
   SHARD_BUCKETS,
 } from "../../runtime/limits.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
-import type { Cursor, RowCodec } from "../store.ts";
+import type { PlacedCursor, RowCodec } from "../store.ts";
 import type { Directory } from "./directory.ts";
 import {
   BLOCK_ROWS,
@@ -30,14 +30,14 @@ import type { Placement } from "./placement.ts";
 /** Where the places end: all values of the bits that choose a shard. */
 const END = 2 ** MAX_SHARD_DEPTH;
 
-export class Walk<Row, Key> implements Cursor<Row> {
+export class Walk<Row, Key> implements PlacedCursor<Row> {
   readonly #directory: Directory;
   readonly #geometry: Geometry;
   readonly #codec: RowCodec<Row, Key>;
   readonly #placement: Placement;
   readonly #row = new RowPlace();
   /** The shard to read next: its bits, read backwards. */
-  #place = 0;
+  place = 0;
   /** Rows of the shard that was read last, and how many of them were handed out. */
   #rows: Row[] = [];
   #given = 0;
@@ -59,7 +59,7 @@ export class Walk<Row, Key> implements Cursor<Row> {
 
   next(tx: Transaction, rows: Row[], most: number): boolean {
     rows.length = 0;
-    while (this.#given === this.#rows.length && this.#place < END) {
+    while (this.#given === this.#rows.length && this.place < END) {
       const kept: Row[] = [];
       this.#readShard(tx, kept);
       this.#rows = kept;
@@ -73,7 +73,7 @@ export class Walk<Row, Key> implements Cursor<Row> {
   skip(tx: Transaction): number {
     let count = this.#rows.length - this.#given;
     this.#given = this.#rows.length;
-    while (count === 0 && this.#place < END) {
+    while (count === 0 && this.place < END) {
       this.#readShard(tx, undefined);
       count = this.#count;
     }
@@ -84,14 +84,14 @@ export class Walk<Row, Key> implements Cursor<Row> {
     this.#count = 0;
     this.#kept = kept;
     const directory = this.#directory;
-    directory.locate(tx, backwards(this.#place));
+    directory.locate(tx, backwards(this.place));
     const { base, depth } = directory;
     const region = directory.region!;
     // One bucket more than there are homes: the last one is a neighbour only.
     for (let bucket = 0; bucket <= SHARD_BUCKETS; bucket++) {
       this.#readBucket(tx, region, base + bucket * this.#geometry.stride, depth);
     }
-    this.#place += END >>> depth;
+    this.place += END >>> depth;
   }
 
   #readBucket(tx: Transaction, region: Region, word: number, depth: number): void {
