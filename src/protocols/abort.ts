@@ -1,0 +1,37 @@
+/**
+ * Abort: lets go of what was locked. It goes to every node that may have locked, or may yet, should
+ * the message that asks for it be late: there it finds that the transaction is over.
+ *
+ *   message  name
+ *   reply    nothing
+ */
+
+import type { Incoming, NodeId } from "../fabric/fabric.ts";
+import type { Reader, Writer } from "../fabric/wire.ts";
+import { ABORT } from "./kinds.ts";
+import { Message } from "./message.ts";
+import type { Name } from "./names.ts";
+import type { Participant } from "./participant.ts";
+
+export class Abort extends Message {
+  readonly kind = ABORT;
+  override readonly isInsistent = true;
+  readonly #name: Name;
+
+  constructor(to: NodeId, name: Name) {
+    super(to);
+    this.#name = name;
+  }
+
+  encode(out: Writer): void {
+    this.#name.encode(out);
+  }
+
+  protected decode(_reply: Reader): void {}
+}
+
+/** At the primary. */
+export function serveAbort(participant: Participant, incoming: Incoming): void {
+  participant.abort(participant.name.decode(incoming.body));
+  incoming.reply();
+}

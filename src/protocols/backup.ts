@@ -1,0 +1,262 @@
+/**
+ * The side of a transaction that keeps copies. A record is kept in the node's own store when it
+ * arrives, so that it survives what the store survives, and applied when the coordinator says that
+ * the transaction is committed.
+ *
+ * Records are applied in the order of their arrival. That is the order of the primaries: whoever
+ * locks a row at its primary after T has been unlocked there sends his record after T's was
+ * acknowledged here. A duplicate keeps the place of the first.
+ */
+
+import type { Executor } from "../engine/executor.ts";
+import { isSignal } from "../engine/signals.ts";
+import { Transaction } from "../engine/transaction.ts";
+import type { Clock, Incoming } from "../fabric/fabric.ts";
+import { Reader, Writer } from "../fabric/wire.ts";
+import { SituError } from "../runtime/errors.ts";
+import { APPLY_BATCH, APPLY_RETRY_MS, MAX_LOGGED, MAX_NODES } from "../runtime/limits.ts";
+import { COORDINATORS_PER_NODE, Name, UnderWay } from "./names.ts";
+import type { BackupLog, ServedTable, ServedTables } from "./tables.ts";
+import { PUT, writesIn } from "./writes.ts";
+
+/** Words of a record before its writes: the configuration epoch, and one unused. */
+const EPOCH_WORDS = 2;
+
+/** Writes of a record that are applied at once if all of them are too many, at first. */
+const FIRST_PIECE = 1024;
+
+interface Logged {
+  readonly name: Name;
+  readonly arrival: number;
+  readonly record: Int32Array;
+  isCommitted: boolean;
+}
+
+export class Backup {
+  readonly #executor: Executor;
+  readonly #tables: ServedTables;
+  readonly #log: BackupLog;
+  readonly #clock: Clock;
+  readonly #tx: Transaction;
+  readonly #name = new Name();
+  /** The record that is being read. */
+  readonly #copy = new Writer();
+  readonly #body = new Reader(this.#copy.views);
+  readonly #underWay = new UnderWay<Logged>();
+  /** In the order of arrival. */
+  readonly #queue: Logged[] = [];
+  #first = 0;
+  #arrivals = 0;
+  /** How many records are applied at once. */
+  #batch = APPLY_BATCH;
+  /** Of a record that is more than a journal holds: writes that are applied at once, and that are. */
+  #piece = Number.POSITIVE_INFINITY;
+  #applied = 0;
+  #isWaiting = false;
+  #isClosed = false;
+
+  constructor(executor: Executor, tables: ServedTables, log: BackupLog, clock: Clock) {
+    this.#executor = executor;
+    this.#tables = tables;
+    this.#log = log;
+    this.#clock = clock;
+    this.#tx = new Transaction(executor);
+    for (const { arrival, record } of log.all()) {
+      this.#remember(arrival, record, this.#name.decode(this.#open(record)));
+    }
+  }
+
+  /** Records that are not applied yet. */
+  get logged(): number {
+    return this.#queue.length - this.#first;
+  }
+
+  /** What is not applied stays in the log. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  /** LOG. */
+  log(incoming: Incoming, epoch: number): void {
+    const { body } = incoming;
+    const start = body.at;
+    const name = this.#name.decode(body);
+    if (this.#underWay.find(name) === undefined && !this.#underWay.isOver(name)) {
+      this.#check(body);
+      const record = new Int32Array(EPOCH_WORDS + ((body.end - start + 1) & ~1));
+      record[0] = epoch;
+      record.set(body.views.i32.subarray(start, body.end), EPOCH_WORDS);
+      const arrival = this.#arrivals;
+      this.#append(arrival, record);
+      this.#remember(arrival, record, name);
+    }
+    incoming.reply();
+    // Only what another life has left is ready without having been truncated.
+    const first = this.#queue[this.#first];
+    if (first !== undefined && this.#underWay.isThrough(first.name)) this.#apply();
+  }
+
+  /** A record that could not be applied later would keep all that come after it waiting. */
+  #check(body: Reader): void {
+    for (const { code, table, partition, at, words } of writesIn(body)) {
+      const served = this.#tables.byId(table);
+      if (code === PUT) {
+        served.checkPut(body.views, at, words, partition);
+      } else {
+        body.at = at;
+        served.checkRemove(body.value(), partition);
+      }
+    }
+  }
+
+  /** Whoever asked will ask again: a coordinator that has come so far cannot go back. */
+  #append(arrival: number, record: Int32Array): void {
+    try {
+      this.#log.append(arrival >>> 0, record);
+    } catch (error) {
+      if (!(error instanceof SituError)) throw error;
+      throw new SituError("SITU_OVERLOADED", `a backup has no room: ${error.message}`, {
+        cause: error,
+      });
+    }
+  }
+
+  /** Fails if too much is waiting. Records are always taken: new transactions are not. */
+  refuseIfBehind(): void {
+    if (this.logged < MAX_LOGGED) return;
+    throw new SituError("SITU_OVERLOADED", `${MAX_LOGGED} records wait to be applied here`);
+  }
+
+  #remember(arrival: number, record: Int32Array, { coordinator, sequence }: Name): void {
+    this.#arrivals = Math.max(this.#arrivals, arrival + 1);
+    const name = new Name();
+    name.coordinator = coordinator;
+    name.sequence = sequence;
+    const logged = { name, arrival, record, isCommitted: false };
+    this.#underWay.begin(name, logged);
+    this.#queue.push(logged);
+  }
+
+  /** TRUNCATE. */
+  truncate(incoming: Incoming): void {
+    const { body } = incoming;
+    const name = this.#name;
+    name.coordinator = body.count(MAX_NODES * COORDINATORS_PER_NODE);
+    const low = body.wide();
+    if (!Number.isSafeInteger(low)) throw new SituError("SITU_PROTOCOL", "a low is a number");
+    name.low = 0;
+    for (let left = body.count(body.left); left > 0; left--) {
+      name.sequence = body.wide();
+      const logged = this.#underWay.find(name);
+      if (logged !== undefined) logged.isCommitted = true;
+    }
+    name.low = low;
+    this.#underWay.find(name);
+    incoming.reply();
+    this.#apply();
+  }
+
+  /**
+   * Whether a record can be applied. Coordinators say so with TRUNCATE. One that is in another life by
+   * now, or was told by an earlier life of this node that it knows, will not say it again. But its
+   * `low` says that it is through with the transaction, and none goes back after LOG.
+   */
+  #isReady({ isCommitted, name }: Logged): boolean {
+    return isCommitted || this.#underWay.isThrough(name);
+  }
+
+  /** Applies what it can, from the first record on. */
+  #apply(): void {
+    if (this.#isWaiting || this.#isClosed) return;
+    while (this.#first < this.#queue.length && this.#isReady(this.#queue[this.#first])) {
+      let end = this.#first + 1;
+      const most = Math.min(this.#queue.length, this.#first + this.#batch);
+      while (end < most && this.#isReady(this.#queue[end])) end++;
+      if (!this.#applyUpTo(end)) {
+        this.#isWaiting = true;
+        this.#clock.after(APPLY_RETRY_MS, () => {
+          this.#isWaiting = false;
+          this.#apply();
+        });
+        return;
+      }
+      if (this.#applied > 0) continue;
+      this.#batch = APPLY_BATCH;
+      this.#piece = Number.POSITIVE_INFINITY;
+      for (; this.#first < end; this.#first++) this.#underWay.end(this.#queue[this.#first].name);
+    }
+    if (this.#first > 1024 && 2 * this.#first > this.#queue.length) {
+      this.#queue.splice(0, this.#first);
+      this.#first = 0;
+    }
+  }
+
+  /** Some records as one local transaction; false if something there is locked, or has no room. */
+  #applyUpTo(end: number): boolean {
+    const tx = this.#tx;
+    const executor = this.#executor;
+    const touched = new Set<ServedTable>();
+    const entered = executor.enter();
+    let exhausted = -1;
+    let applied = 0;
+    try {
+      for (let i = this.#first; i < end; i++) {
+        applied = this.#applyRecord(tx, this.#queue[i], touched);
+      }
+      if (!executor.commit(tx)) return false;
+      this.#applied = applied;
+    } catch (error) {
+      if (!isSignal(error)) {
+        // Together they may be more than a journal holds; so may one be that several primaries share.
+        if (!isTooLarge(error) || this.#piece === 1) throw error;
+        if (this.#batch > 1) this.#batch = 1;
+        else this.#piece = this.#piece > FIRST_PIECE ? FIRST_PIECE : this.#piece >> 1;
+        return false;
+      }
+      if (tx.exhausted) exhausted = tx.exhaustedClass;
+      return false;
+    } finally {
+      tx.clear();
+      executor.leave(entered);
+      if (exhausted >= 0) executor.reclaim(exhausted);
+    }
+    for (const table of touched) table.maintain();
+    return true;
+  }
+
+  /**
+   * Applies a record, or the next piece of it; how many of its writes are applied then, 0 if all are. In
+   * pieces it is not atomic, which nobody sees: the record stays in the log until the last one.
+   */
+  #applyRecord(tx: Transaction, { arrival, record }: Logged, touched: Set<ServedTable>): number {
+    const body = this.#open(record);
+    this.#name.decode(body);
+    const last = this.#applied + this.#piece;
+    let index = 0;
+    for (const { code, table, partition, at, words } of writesIn(body)) {
+      if (index++ < this.#applied) continue;
+      if (index > last) return last;
+      const served = this.#tables.byId(table);
+      touched.add(served);
+      if (code === PUT) {
+        served.put(tx, body.views, at, words, partition);
+      } else {
+        body.at = at;
+        served.remove(tx, body.value(), partition);
+      }
+    }
+    this.#log.remove(tx, arrival >>> 0, record);
+    return 0;
+  }
+
+  /** To read a record from its name on, at the same even and odd words as in the message. */
+  #open(record: Int32Array): Reader {
+    this.#copy.clear();
+    this.#copy.words(record, 0, record.length);
+    return this.#body.reset(this.#copy.views, EPOCH_WORDS, record.length);
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof SituError && error.code === "SITU_TOO_LARGE";
+}

@@ -1,0 +1,113 @@
+/**
+ * Commit at the primary, once all backups have the transaction in their logs: install what is
+ * locked, and unlock. Where the rows were locked as they were read (rpc), this message brings the
+ * new ones.
+ *
+ *   message  name, the largest epoch of all participants, writes
+ *   reply    nothing
+ */
+
+import type { Incoming, NodeId } from "../fabric/fabric.ts";
+import { Reader, Writer } from "../fabric/wire.ts";
+import { assert } from "../runtime/assert.ts";
+import { SituError } from "../runtime/errors.ts";
+import { COMMIT_RETRY_MS, MAX_EPOCH } from "../runtime/limits.ts";
+import { COMMIT } from "./kinds.ts";
+import { Message } from "./message.ts";
+import { Name } from "./names.ts";
+import type { Participant, Prepared } from "./participant.ts";
+import { encodeWrites } from "./writes.ts";
+
+const NOTHING = new Int32Array(0);
+
+export class Commit extends Message {
+  readonly kind = COMMIT;
+  override readonly isInsistent = true;
+  readonly #name: Name;
+  readonly #epoch: number;
+  readonly #writes: Int32Array;
+  readonly #writeCount: number;
+
+  constructor(to: NodeId, name: Name, epoch: number, writes: Int32Array = NOTHING, writeCount = 0) {
+    super(to);
+    this.#name = name;
+    this.#epoch = epoch;
+    this.#writes = writes;
+    this.#writeCount = writeCount;
+  }
+
+  encode(out: Writer): void {
+    this.#name.encode(out);
+    out.wide(this.#epoch);
+    encodeWrites(out, this.#writes, this.#writeCount);
+  }
+
+  protected decode(_reply: Reader): void {}
+}
+
+/** At the primary. */
+export function serveCommit(participant: Participant, incoming: Incoming): void {
+  const { body } = incoming;
+  const { executor } = participant;
+  const name = participant.name.decode(body);
+  const epoch = body.wide();
+  // It becomes this node's: one that is none, or that ends all epochs, would ruin its store.
+  if (!Number.isInteger(epoch) || epoch < 0 || epoch >= MAX_EPOCH) {
+    throw new SituError("SITU_PROTOCOL", `${epoch} is no epoch`);
+  }
+  const prepared = participant.underWay.find(name);
+  if (prepared === undefined) {
+    if (participant.underWay.isOver(name)) {
+      incoming.reply();
+      return;
+    }
+    throw new SituError(
+      "SITU_UNKNOWN_OUTCOME",
+      `node ${participant.self} is to commit a transaction that it has not locked: was it restarted?`,
+    );
+  }
+  executor.epochs.raiseTo(epoch);
+  if (tryCommit(participant, prepared, body)) {
+    finish(participant, name, prepared);
+    incoming.reply();
+  } else {
+    later(participant, incoming, prepared);
+  }
+}
+
+/** False if the journal is full: the log must catch up first. */
+function tryCommit(participant: Participant, prepared: Prepared, body: Reader): boolean {
+  const from = body.at;
+  const isDone = participant.overwrite(prepared, body);
+  body.at = from;
+  assert(isDone, "what travels with COMMIT is locked in its place");
+  return participant.executor.committer.commitPrepared(prepared.tx);
+}
+
+function finish(participant: Participant, name: Name, prepared: Prepared): void {
+  for (const table of prepared.tables) table.maintain();
+  participant.finish(name, prepared);
+}
+
+/** Nothing can be taken back any more: tries until it is done. */
+function later(participant: Participant, incoming: Incoming, prepared: Prepared): void {
+  const name = new Name();
+  Object.assign(name, participant.name);
+  const copy = new Writer();
+  // At the same even and odd words as in the message.
+  copy.words(
+    incoming.body.views.i32,
+    incoming.body.at & ~1,
+    incoming.body.end - (incoming.body.at & ~1),
+  );
+  const body = new Reader(copy.views).reset(copy.views, incoming.body.at & 1, copy.at);
+  const ticket = incoming.defer();
+  const again = (): void => {
+    if (participant.underWay.find(name) !== prepared) ticket.reply(() => {});
+    else if (tryCommit(participant, prepared, body)) {
+      finish(participant, name, prepared);
+      ticket.reply(() => {});
+    } else participant.clock.after(COMMIT_RETRY_MS, again);
+  };
+  participant.clock.after(COMMIT_RETRY_MS, again);
+}

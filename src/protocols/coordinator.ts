@@ -1,0 +1,291 @@
+/**
+ * The coordinator of a commit: a coroutine that takes a transaction from "executed" to its end, in
+ * the order of FaRM §3.4 and FaSST §5:
+ *
+ *   1. LOCK at the primaries of all that is written. Rows that were locked when they were read (rpc)
+ *      are locked already.
+ *   2. VALIDATE what was only read, when all locks are held. Not where one node has all the data:
+ *      there, locking and validating is one local step.
+ *   3. LOG at all backups of all that is written. When the last has acknowledged, the transaction is
+ *      committed: from here on it can only go on.
+ *   4. COMMIT at the primaries.
+ *   5. TRUNCATE at the backups, some time later, together with others.
+ *
+ * Up to the end of 2 a failure means ABORT at all nodes that may have locked, and "aborted". After it
+ * messages are insistent: a node that does not answer holds the transaction up, and its locks,
+ * until it does, or until the configuration changes.
+ *
+ * The outcome is told after 3: the transaction is committed then, and its rows cannot be read before
+ * they are installed, so nobody can see that it is not done yet.
+ */
+
+import type { NodeId } from "../fabric/fabric.ts";
+import { SituError } from "../runtime/errors.ts";
+import { MAX_RECORD_BYTES } from "../runtime/limits.ts";
+import { Abort } from "./abort.ts";
+import { Commit } from "./commit.ts";
+import type { Driver } from "./driver.ts";
+import { Lock } from "./lock.ts";
+import { Log, LogWrites } from "./log.ts";
+import type { Message, Routine } from "./message.ts";
+import { type Name, Sequences } from "./names.ts";
+import { OK } from "./read.ts";
+import type { Placement } from "./tables.ts";
+import { ignore, rethrow, Truncations } from "./truncate.ts";
+import { Validate } from "./validate.ts";
+import { nextWrite, type Part, partitionAt } from "./writes.ts";
+
+export type Outcome =
+  | { readonly kind: "committed" }
+  /** Somebody was in the way: the body may be run again. */
+  | { readonly kind: "aborted" }
+  /** It cannot be done: the store is full, a row is of the wrong type. */
+  | { readonly kind: "refused"; readonly error: SituError }
+  /** Nobody knows, and it must not be tried again. */
+  | { readonly kind: "unknown"; readonly error: SituError };
+
+export const COMMITTED: Outcome = { kind: "committed" };
+export const ABORTED: Outcome = { kind: "aborted" };
+
+/** What a transaction does at each node. */
+export type Parts = ReadonlyMap<NodeId, Part>;
+
+/** What reads that lock have left for the commit: their name, and how many rounds it has had. */
+export interface Held {
+  readonly name: Name;
+  /** For each node that has been asked to lock: its last round. */
+  readonly rounds: Map<NodeId, number>;
+  /** Nodes where rows were read under the name and are not locked. */
+  readonly reads: Set<NodeId>;
+  /** The largest epoch of all nodes that have locked. */
+  epoch: number;
+  /** Writes to rows that are locked already: they travel with COMMIT. */
+  readonly writes: Parts;
+}
+
+export interface CoordinatorCounters {
+  committed: number;
+  aborted: number;
+}
+
+export class Coordinator {
+  readonly sequences: Sequences;
+  readonly counters: CoordinatorCounters = { committed: 0, aborted: 0 };
+  readonly #driver: Driver;
+  readonly #placement: Placement;
+  readonly #truncations: Truncations;
+  #busy = 0;
+
+  constructor(driver: Driver, placement: Placement, coordinator: number, firstSequence: number) {
+    this.#driver = driver;
+    this.#placement = placement;
+    this.sequences = new Sequences(coordinator, firstSequence);
+    this.#truncations = new Truncations(driver, this.sequences);
+  }
+
+  /** Transactions that are not over: some node may still get a message about them. */
+  get open(): number {
+    return this.sequences.open;
+  }
+
+  /** Commits that are under way, up to the last primary. */
+  get busy(): number {
+    return this.#busy;
+  }
+
+  /** Commits what a transaction did in its parts. */
+  *commit(parts: Parts, held?: Held): Routine<Outcome> {
+    this.#busy++;
+    try {
+      return yield* this.#commit(parts, held);
+    } finally {
+      this.#busy--;
+    }
+  }
+
+  /** Tells backups now what they would be told soon. */
+  flush(): void {
+    this.#truncations.flush();
+  }
+
+  *#commit(given: Parts, held: Held | undefined): Routine<Outcome> {
+    const { parts, late } = withLock(given, held);
+    const name = held?.name ?? this.sequences.begin();
+    const locks: Lock[] = [];
+    const readers: Validate[] = [];
+    let nodes = held?.rounds.size ?? 0;
+    for (const [node, part] of parts) {
+      const round = held?.rounds.get(node);
+      // Where rows are locked already, only its own transaction there can tell whose locks they are.
+      if (part.writeCount > 0 || (round !== undefined && part.dependencyCount > 0)) {
+        locks.push(new Lock(node, name, part, (round ?? 0) + 1));
+      } else if (part.dependencyCount > 0) readers.push(new Validate(node, part));
+      else continue;
+      if (round === undefined) nodes++;
+    }
+    if (locks.length > 0) yield locks;
+    const refused = firstRefusal(locks);
+    if (refused !== undefined) return this.#abort(name, locks, held, refused);
+    let epoch = held?.epoch ?? 0;
+    // What LOCK has validated at the only node that takes part was validated with all locks held.
+    const isWhole = nodes === 1 && locks.length === 1;
+    const readAt = new Set(isWhole ? undefined : held?.reads);
+    for (const lock of locks) {
+      epoch = Math.max(epoch, lock.epoch);
+      if (lock.hasReads && !isWhole) readAt.add(lock.to);
+    }
+    for (const node of readAt) readers.push(new Validate(node, name));
+
+    if (readers.length > 0) {
+      yield readers;
+      const failed = firstFailure(readers);
+      if (failed !== undefined) {
+        return this.#abort(name, locks, held, { kind: "refused", error: failed });
+      }
+      if (!readers.every(({ isValid }) => isValid)) {
+        return this.#abort(name, locks, held, ABORTED);
+      }
+    }
+    if (locks.length === 0 && held === undefined) {
+      this.sequences.end(name.sequence);
+      this.counters.committed++;
+      return COMMITTED;
+    }
+
+    const backups = this.#backupsOf(parts, late);
+    // The last moment to say no: later nobody can, and a record without room would be sent for ever.
+    for (const { recordWords } of backups.values()) {
+      if (recordWords * 4 <= MAX_RECORD_BYTES) continue;
+      return this.#abort(name, locks, held, { kind: "refused", error: tooLarge() });
+    }
+    if (backups.size > 0) {
+      const logs = [...backups].map(([backup, writes]) => new Log(backup, name, writes));
+      yield logs;
+      const stuck = firstFailure(logs);
+      if (stuck !== undefined) return unknown(stuck);
+    }
+    const commits = new Map<NodeId, Commit>();
+    for (const lock of locks) commits.set(lock.to, new Commit(lock.to, name, epoch));
+    for (const [node, part] of late) {
+      commits.set(node, new Commit(node, name, epoch, part.writes, part.writeCount));
+    }
+    for (const node of held?.rounds.keys() ?? []) {
+      if (!commits.has(node)) commits.set(node, new Commit(node, name, epoch));
+    }
+    const rest = this.#install(name, [...commits.values()], [...backups.keys()]);
+    // Without copies it is committed nowhere before it is at its primaries.
+    if (backups.size === 0) {
+      const lost = yield* rest;
+      if (lost !== undefined) return unknown(lost);
+    } else this.#driver.run(rest, 0, ignore, rethrow);
+    this.counters.committed++;
+    return COMMITTED;
+  }
+
+  /** The rest, that nobody waits for: who wants to read what is being installed waits for that. */
+  *#install(
+    name: Name,
+    commits: readonly Commit[],
+    backups: readonly NodeId[],
+  ): Routine<SituError | undefined> {
+    this.#busy++;
+    try {
+      yield commits;
+      // A primary that refuses was restarted, and has lost what it had locked. The backups have it;
+      // to bring it back to the primary is the work of a recovery, with a new configuration.
+      this.#truncations.add(name, backups);
+      return firstFailure(commits);
+    } finally {
+      this.#busy--;
+    }
+  }
+
+  /** Gives up what reads have locked. */
+  release(held: Held): void {
+    this.#abort(held.name, [], held, ABORTED);
+  }
+
+  /** Nobody waits for the locks to be released: who meets one tries again. */
+  #abort(name: Name, locks: readonly Lock[], held: Held | undefined, outcome: Outcome): Outcome {
+    const nodes = new Set(held?.rounds.keys());
+    for (const lock of locks) {
+      // One that answered "no" holds nothing, and knows that it is over.
+      if (lock.error !== undefined || lock.outcome === OK) nodes.add(lock.to);
+    }
+    this.#driver.run(this.#tellAborted(name, [...nodes]), 0, ignore, rethrow);
+    this.counters.aborted++;
+    return outcome;
+  }
+
+  *#tellAborted(name: Name, nodes: readonly NodeId[]): Routine<void> {
+    if (nodes.length > 0) yield nodes.map((node) => new Abort(node, name));
+    this.sequences.end(name.sequence);
+  }
+
+  /** For each backup, what it must log. */
+  #backupsOf(parts: Parts, late: Parts): Map<NodeId, LogWrites> {
+    const lists = new Map<NodeId, LogWrites>();
+    for (const part of parts.values()) this.#addWrites(part, lists);
+    for (const part of late.values()) this.#addWrites(part, lists);
+    return lists;
+  }
+
+  #addWrites({ writes }: Part, lists: Map<NodeId, LogWrites>): void {
+    for (let at = 0; at < writes.length; at = nextWrite(writes, at)) {
+      for (const backup of this.#placement.backupsOf(partitionAt(writes, at))) {
+        let list = lists.get(backup);
+        if (list === undefined) {
+          list = new LogWrites();
+          lists.set(backup, list);
+        }
+        list.add(writes, at);
+      }
+    }
+  }
+}
+
+/**
+ * What goes with LOCK, and what with COMMIT. Where anything at a node must go with LOCK, all of it does:
+ * to add or remove a row may move another one out of the place where it is locked.
+ */
+function withLock(given: Parts, held: Held | undefined): { parts: Parts; late: Parts } {
+  const late = new Map(held?.writes);
+  if (late.size === 0) return { parts: given, late };
+  const parts = new Map(given);
+  for (const [node, part] of given) {
+    const more = late.get(node);
+    if (part.writeCount === 0 || more === undefined) continue;
+    late.delete(node);
+    parts.set(node, part.with(more));
+  }
+  return { parts, late };
+}
+
+function firstFailure(messages: readonly Message[]): SituError | undefined {
+  return messages.find(({ error }) => error !== undefined)?.error;
+}
+
+function firstRefusal(locks: readonly Lock[]): Outcome | undefined {
+  for (const { error } of locks) {
+    if (error !== undefined) return { kind: "refused", error };
+  }
+  return locks.every(({ outcome }) => outcome === OK) ? undefined : ABORTED;
+}
+
+function tooLarge(): SituError {
+  return new SituError(
+    "SITU_TOO_LARGE",
+    `a transaction writes at most ${MAX_RECORD_BYTES} bytes that one node keeps a copy of`,
+  );
+}
+
+function unknown(error: SituError): Outcome {
+  return {
+    kind: "unknown",
+    error: new SituError(
+      "SITU_UNKNOWN_OUTCOME",
+      `the transaction may or may not have been committed: ${error.message}`,
+      { cause: error },
+    ),
+  };
+}

@@ -1,0 +1,189 @@
+/**
+ * Runs coroutines over a fabric. Each batch that a coroutine yields is sent at once, and so leaves
+ * with what others send in the same turn; the coroutine goes on when all of the batch has ended.
+ *
+ * Messages that were lost are sent again, after a pause that grows. Whoever serves them must
+ * therefore be idempotent (names.ts). An insistent message is sent until it is answered: past the
+ * point where a transaction can only go on, there is nothing else to do. Others end with their
+ * error when the coroutine's time is over.
+ *
+ * A message to the own node is served here, through the same bytes, without the fabric.
+ */
+
+import type { Endpoint, Service } from "../fabric/fabric.ts";
+import { SituError } from "../runtime/errors.ts";
+import { RESEND_MAX_MS, RESEND_MIN_MS } from "../runtime/limits.ts";
+import { Loopback } from "./loopback.ts";
+import { type Batch, type Exchange, isLost, type Routine, type Waiting } from "./message.ts";
+
+export class Driver {
+  readonly endpoint: Endpoint;
+  /** Batches that left, for those who count round trips; only of those that went elsewhere. */
+  roundTrips = 0;
+  messages = 0;
+  readonly #loopback: Loopback | undefined;
+  readonly #running = new Set<Run<unknown>>();
+  #isClosed = false;
+
+  readonly #isServedHere: (kind: number) => boolean;
+
+  /**
+   * `service` serves messages to the own node; clients have none. Kinds that another thread of the
+   * node must serve go over the endpoint.
+   */
+  constructor(
+    endpoint: Endpoint,
+    service?: Service,
+    isServedHere: (kind: number) => boolean = everything,
+  ) {
+    this.endpoint = endpoint;
+    this.#isServedHere = isServedHere;
+    if (service !== undefined) this.#loopback = new Loopback(endpoint.self, service);
+  }
+
+  /** How many coroutines run. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** Runs a coroutine. Exactly one of the two is called, perhaps before this returns. */
+  run<T>(
+    routine: Routine<T>,
+    timeoutMs: number,
+    done: (result: T) => void,
+    failed: (error: unknown) => void,
+  ): void {
+    const run = new Run(this, routine, timeoutMs, done, failed);
+    this.#running.add(run as Run<unknown>);
+    run.resume();
+  }
+
+  /** The same as a promise, where a few more microseconds do not matter. */
+  start<T>(routine: Routine<T>, timeoutMs: number): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.run(routine, timeoutMs, resolve, reject);
+    });
+  }
+
+  ended(run: Run<unknown>): void {
+    this.#running.delete(run);
+  }
+
+  send(message: Exchange): void {
+    message.attempts++;
+    if (this.#isClosed) {
+      // Not even to the own node: its memory may be another's by now.
+      message.failed(closed());
+      return;
+    }
+    if (
+      message.to === this.endpoint.self &&
+      this.#loopback !== undefined &&
+      this.#isServedHere(message.kind)
+    ) {
+      this.#loopback.serve(message);
+    } else {
+      this.messages++;
+      this.endpoint.send(message.to, message);
+    }
+  }
+
+  count(batch: Batch): void {
+    const { self } = this.endpoint;
+    if (batch.some(({ to }) => to !== self)) this.roundTrips++;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Coroutines that run end with SITU_CLOSED as soon as what they wait for ends. */
+  close(): void {
+    this.#isClosed = true;
+  }
+}
+
+class Run<T> implements Waiting {
+  readonly #driver: Driver;
+  readonly #routine: Routine<T>;
+  readonly #timeoutMs: number;
+  readonly #done: (result: T) => void;
+  readonly #failed: (error: unknown) => void;
+  #deadlineMs = 0;
+  #pending = 0;
+  #isSending = false;
+
+  constructor(
+    driver: Driver,
+    routine: Routine<T>,
+    timeoutMs: number,
+    done: (result: T) => void,
+    failed: (error: unknown) => void,
+  ) {
+    this.#driver = driver;
+    this.#routine = routine;
+    this.#timeoutMs = timeoutMs;
+    this.#done = done;
+    this.#failed = failed;
+  }
+
+  /** Runs the coroutine up to the first batch that does not end at once. */
+  resume(): void {
+    for (;;) {
+      let step: IteratorResult<Batch, T>;
+      try {
+        step = this.#routine.next();
+      } catch (error) {
+        this.#driver.ended(this as Run<unknown>);
+        this.#failed(error);
+        return;
+      }
+      if (step.done) {
+        this.#driver.ended(this as Run<unknown>);
+        this.#done(step.value);
+        return;
+      }
+      const batch = step.value;
+      this.#pending = batch.length;
+      this.#driver.count(batch);
+      this.#isSending = true;
+      for (const message of batch) {
+        message.waiting = this;
+        message.error = undefined;
+        message.attempts = 0;
+        this.#driver.send(message);
+      }
+      this.#isSending = false;
+      if (this.#pending > 0) return;
+    }
+  }
+
+  ended(message: Exchange): void {
+    const { error } = message;
+    if (error !== undefined && isLost(error) && this.#sendsAgain(message)) return;
+    if (--this.#pending === 0 && !this.#isSending) this.resume();
+  }
+
+  #sendsAgain(message: Exchange): boolean {
+    const { clock } = this.#driver.endpoint;
+    if (this.#driver.isClosed) {
+      message.error = closed();
+      return false;
+    }
+    const now = clock.nowMs();
+    if (this.#deadlineMs === 0) this.#deadlineMs = now + this.#timeoutMs;
+    if (!message.isInsistent && now >= this.#deadlineMs) return false;
+    const pauseMs = Math.min(RESEND_MIN_MS * 2 ** Math.min(message.attempts, 10), RESEND_MAX_MS);
+    message.error = undefined;
+    clock.after(pauseMs, () => this.#driver.send(message));
+    return true;
+  }
+}
+
+function closed(): SituError {
+  return new SituError("SITU_CLOSED", "this end of the fabric is being closed");
+}
+
+function everything(): boolean {
+  return true;
+}

@@ -1,0 +1,68 @@
+/**
+ * A message of a protocol: what goes to one node, and what comes back. Coroutines yield batches of
+ * them; the driver (driver.ts) sends each, and runs the coroutine on when all have ended. What a
+ * coroutine then reads are the fields that `decode` has filled, or `error`.
+ */
+
+import type { NodeId, Request } from "../fabric/fabric.ts";
+import type { Reader, Writer } from "../fabric/wire.ts";
+import { SituError } from "../runtime/errors.ts";
+
+export interface Waiting {
+  ended(exchange: Exchange): void;
+}
+
+/** A request that a coroutine can wait for: a message, or a verb (lookup.ts). */
+export interface Exchange extends Request {
+  readonly to: NodeId;
+  error: SituError | undefined;
+  readonly isInsistent: boolean;
+  waiting: Waiting | undefined;
+  attempts: number;
+}
+
+export abstract class Message implements Exchange {
+  abstract readonly kind: number;
+  readonly to: NodeId;
+  /** Why there was no answer, or what the answer refused. */
+  error: SituError | undefined;
+  /** Whether the transaction cannot go on, and not go back, before this is answered. */
+  readonly isInsistent: boolean = false;
+  waiting: Waiting | undefined;
+  attempts = 0;
+
+  constructor(to: NodeId) {
+    this.to = to;
+  }
+
+  abstract encode(out: Writer): void;
+  protected abstract decode(reply: Reader): void;
+
+  replied(reply: Reader): void {
+    try {
+      this.decode(reply);
+    } catch (error) {
+      if (!(error instanceof SituError)) throw error;
+      this.error = error;
+    }
+    this.waiting!.ended(this);
+  }
+
+  failed(why: SituError): void {
+    this.error = why;
+    this.waiting!.ended(this);
+  }
+}
+
+export type Batch = readonly Exchange[];
+/** A coroutine: yields batches, returns its result. It knows no socket, no clock, no randomness. */
+export type Routine<T> = Generator<Batch, T, void>;
+
+/** Whether it is unknown if the other end has seen the message: it may be sent again. */
+export function isLost(error: SituError): boolean {
+  return (
+    error.code === "SITU_LOST" ||
+    error.code === "SITU_OVERLOADED" ||
+    error.code === "SITU_UNREACHABLE"
+  );
+}

@@ -1,0 +1,151 @@
+/**
+ * The names of transactions, and what makes their messages idempotent. A name is the coordinator's
+ * number and its sequence, which never comes twice. A participant remembers how far each
+ * transaction has come while it is under way, and *that* it is over from then on, so that a late
+ * duplicate of an earlier message does not begin it anew. Coordinators say with every message below
+ * which sequence all of theirs are over: what lies below need not be remembered.
+ */
+
+import type { Incoming } from "../fabric/fabric.ts";
+import type { Reader, Writer } from "../fabric/wire.ts";
+import { SituError } from "../runtime/errors.ts";
+import { MAX_NODES } from "../runtime/limits.ts";
+import { KIND_NAMES } from "./kinds.ts";
+
+/** The threads of a node that coordinate: its NIC worker and its host. */
+export const COORDINATORS_PER_NODE = 2;
+
+export class Name {
+  coordinator = 0;
+  sequence = 0;
+  /** All sequences of the coordinator below this one are over. */
+  low = 0;
+
+  encode(out: Writer): void {
+    out.word(this.coordinator);
+    out.wide(this.sequence);
+    out.wide(this.low);
+  }
+
+  decode(body: Reader): this {
+    this.coordinator = body.count(MAX_NODES * COORDINATORS_PER_NODE);
+    this.sequence = body.wide();
+    this.low = body.wide();
+    if (!Number.isSafeInteger(this.sequence) || !Number.isSafeInteger(this.low)) {
+      throw new SituError("SITU_PROTOCOL", "a transaction's name makes no sense");
+    }
+    return this;
+  }
+}
+
+/**
+ * Fails unless the name that comes next was sent by its coordinator's node. Clients have no names: one
+ * that vanished would leave its locks, and nobody else may say what a coordinator has ended.
+ */
+export function requireCoordinator({ from, kind, body }: Incoming): void {
+  const coordinator = body.left > 0 ? body.views.i32[body.at] : -1;
+  if (from.node >= 0 && Math.floor(coordinator / COORDINATORS_PER_NODE) === from.node) return;
+  throw new SituError("SITU_PERMISSION", `only coordinators send ${KIND_NAMES[kind]}`);
+}
+
+/** What one participant or backup knows of the transactions of all coordinators. */
+export class UnderWay<State> {
+  readonly #coordinators = new Map<
+    number,
+    { low: number; known: Map<number, State | undefined> }
+  >();
+
+  /** The state of a transaction that is under way. Takes note of the coordinator's `low`. */
+  find(name: Name): State | undefined {
+    return this.#of(name).known.get(name.sequence);
+  }
+
+  isOver({ coordinator, sequence }: Name): boolean {
+    const found = this.#coordinators.get(coordinator);
+    if (found === undefined) return false;
+    if (sequence < found.low) return true;
+    return found.known.has(sequence) && found.known.get(sequence) === undefined;
+  }
+
+  /** Whether its coordinator has said that it is over, whatever is known of it here. */
+  isThrough({ coordinator, sequence }: Name): boolean {
+    const found = this.#coordinators.get(coordinator);
+    return found !== undefined && sequence < found.low;
+  }
+
+  begin(name: Name, state: State): void {
+    this.#of(name).known.set(name.sequence, state);
+  }
+
+  end(name: Name): void {
+    const { low, known } = this.#of(name);
+    if (name.sequence >= low) known.set(name.sequence, undefined);
+    else known.delete(name.sequence);
+  }
+
+  /** Transactions under way. */
+  *states(): IterableIterator<State> {
+    for (const { known } of this.#coordinators.values()) {
+      for (const state of known.values()) if (state !== undefined) yield state;
+    }
+  }
+
+  /** Of all coordinators: nothing is under way any more. */
+  forget(): void {
+    this.#coordinators.clear();
+  }
+
+  #of({ coordinator, low }: Name): { low: number; known: Map<number, State | undefined> } {
+    let found = this.#coordinators.get(coordinator);
+    if (found === undefined) {
+      found = { low: 0, known: new Map() };
+      this.#coordinators.set(coordinator, found);
+    }
+    if (low > found.low) {
+      found.low = low;
+      // In the order in which they came, which is nearly that of their sequences.
+      for (const [sequence, state] of found.known) {
+        if (sequence < low && state === undefined) found.known.delete(sequence);
+        else if (sequence >= low) break;
+      }
+    }
+    return found;
+  }
+}
+
+/** The sequences of one coordinator. */
+export class Sequences {
+  readonly coordinator: number;
+  #next: number;
+  /** Those that are not over, in their order. */
+  readonly #open = new Set<number>();
+
+  /** `first` must lie above all that an earlier life of the coordinator has used. */
+  constructor(coordinator: number, first: number) {
+    this.coordinator = coordinator;
+    this.#next = first;
+  }
+
+  begin(): Name {
+    const name = new Name();
+    name.coordinator = this.coordinator;
+    name.sequence = this.#next++;
+    this.#open.add(name.sequence);
+    name.low = this.low;
+    return name;
+  }
+
+  get low(): number {
+    for (const sequence of this.#open) return sequence;
+    return this.#next;
+  }
+
+  /** No message about it will be sent any more. */
+  end(sequence: number): void {
+    this.#open.delete(sequence);
+  }
+
+  get open(): number {
+    return this.#open.size;
+  }
+}

@@ -1,0 +1,234 @@
+/**
+ * Scan: rows of one table in an order, or all of them, some at a time. Each step is a message of its
+ * own and a local read-only transaction at the node; what it has read becomes dependencies of the
+ * scanning transaction, as with reads. A leaf or bucket is a dependency whether or not a row of it
+ * was wanted, so a phantom is a failed validation. A node gives only rows that it is the primary of.
+ *
+ * Nothing is kept at a node between two steps: the reply says where the next step begins, in words
+ * that mean something to the node only, and the next step brings them along. Steps may so come
+ * twice, or late, or never, and a client that vanishes leaves nothing behind. What lies around the
+ * place may have changed between two steps. Then they have seen two versions of an object, or one
+ * that is no longer current, and the transaction cannot commit.
+ *
+ *   message  table, flags, the most rows wanted; as the flags say: the name of an index, the range
+ *            (each bound: words, and the key in its ordered form), the values of a hash index;
+ *            place: words, and the words; none for the first step
+ *   reply    OK or LOCKED; with OK: dependencies; then at an even word: rows, an unused word, and
+ *            unless they are only counted, for each: its words, an unused word, and the row;
+ *            1 if there are no more rows; place
+ */
+
+import { isSignal } from "../engine/signals.ts";
+import type { Incoming, NodeId } from "../fabric/fabric.ts";
+import type { Reader, Writer } from "../fabric/wire.ts";
+import { SituError } from "../runtime/errors.ts";
+import {
+  MAX_ACCESSES,
+  MAX_ORDERED_KEY_BYTES,
+  SCAN_STEP_ATTEMPTS,
+  SCAN_STEP_ROWS,
+} from "../runtime/limits.ts";
+import type { KeyRange } from "../stores/store.ts";
+import { SCAN } from "./kinds.ts";
+import { Message, type Routine } from "./message.ts";
+import type { Participant } from "./participant.ts";
+import { appendDependencies, LOCKED, OK } from "./read.ts";
+import { DEPENDENCY_WORDS, type Part } from "./writes.ts";
+
+const REVERSE = 1;
+const COUNTS = 2;
+const INDEX = 4;
+const FROM = 8;
+const TO = 16;
+const EQUAL = 32;
+
+/** A bound may be a word longer than a key: what comes right behind it. */
+const MAX_BOUND_WORDS = MAX_ORDERED_KEY_BYTES / 4 + 2;
+const BEGINNING = new Int32Array(0);
+
+/** What is scanned; the same for all steps. */
+export interface ScanWay {
+  /** Without one, the rows themselves. */
+  readonly index: string | undefined;
+  readonly range: KeyRange;
+  readonly reverse: boolean;
+  /** Of a hash index: the values. */
+  readonly equal: unknown;
+}
+
+export interface ScanStep extends ScanWay {
+  /** Only the number of rows is wanted. */
+  readonly counts: boolean;
+  readonly most: number;
+  readonly place: Int32Array;
+}
+
+/** A row that has arrived, at the reader's place. */
+export type TakeRow = (reply: Reader, words: number) => void;
+
+export class Scan extends Message {
+  readonly kind = SCAN;
+  outcome = OK;
+  /** Rows that were found or, if that is all, counted. */
+  rows = 0;
+  isDone = false;
+  /** Where the next step begins. */
+  place: Int32Array;
+  readonly #table: number;
+  readonly #way: ScanWay;
+  readonly #most: number;
+  readonly #part: Part;
+  readonly #take: TakeRow | undefined;
+
+  /** Dependencies go to `part`, rows to `take`; without it they are counted. */
+  constructor(
+    to: NodeId,
+    table: number,
+    way: ScanWay,
+    most: number,
+    place: Int32Array | undefined,
+    part: Part,
+    take: TakeRow | undefined,
+  ) {
+    super(to);
+    this.#table = table;
+    this.#way = way;
+    this.#most = Math.min(most, SCAN_STEP_ROWS);
+    this.place = place ?? BEGINNING;
+    this.#part = part;
+    this.#take = take;
+  }
+
+  encode(out: Writer): void {
+    const { index, range, reverse, equal } = this.#way;
+    out.word(this.#table);
+    out.word(
+      (reverse ? REVERSE : 0) |
+        (this.#take === undefined ? COUNTS : 0) |
+        (index === undefined ? 0 : INDEX) |
+        (range.from === undefined ? 0 : FROM) |
+        (range.to === undefined ? 0 : TO) |
+        (equal === undefined ? 0 : EQUAL),
+    );
+    out.word(this.#most);
+    if (index !== undefined) out.text(index);
+    if (range.from !== undefined) encodeWords(out, range.from);
+    if (range.to !== undefined) encodeWords(out, range.to);
+    if (equal !== undefined) out.value(equal);
+    encodeWords(out, this.place);
+  }
+
+  protected decode(reply: Reader): void {
+    this.outcome = reply.word();
+    if (this.outcome !== OK) return;
+    const count = reply.count(MAX_ACCESSES);
+    const part = this.#part;
+    if (part.dependencyCount + count > MAX_ACCESSES) throw tooMuch();
+    const { i32 } = reply.views;
+    for (let i = 0; i < count; i++) {
+      const at = reply.skip(DEPENDENCY_WORDS);
+      part.depend(i32[at], i32[at + 1], i32[at + 2], i32[at + 3]);
+    }
+    reply.align();
+    this.rows = reply.word();
+    reply.align();
+    if (this.#take !== undefined) {
+      for (let i = 0; i < this.rows; i++) decodeRow(reply, this.#take);
+    }
+    this.isDone = reply.word() === 1;
+    this.place = decodeWords(reply);
+  }
+}
+
+function decodeRow(reply: Reader, take: TakeRow): void {
+  const words = reply.count(reply.left);
+  reply.align();
+  const end = reply.at + words;
+  if (end > reply.end) throw new SituError("SITU_PROTOCOL", "a row ends too early");
+  take(reply, words);
+  reply.at = end;
+}
+
+/** Sends steps to several nodes at once. False if one of them kept meeting locks. */
+export function* runSteps(steps: readonly Scan[]): Routine<boolean> {
+  let open = steps;
+  for (let attempt = 0; attempt < SCAN_STEP_ATTEMPTS; attempt++) {
+    yield open;
+    for (const { error } of open) if (error !== undefined) throw error;
+    open = open.filter(({ outcome }) => outcome !== OK);
+    if (open.length === 0) return true;
+  }
+  return false;
+}
+
+/** At the primary. */
+export function serveScan(participant: Participant, incoming: Incoming): void {
+  const { body } = incoming;
+  const table = participant.tables.byId(body.word());
+  const step = decodeStep(body);
+  const { executor, reader: tx, rows, placement, self } = participant;
+  const out = incoming.reply();
+  const start = out.at;
+  const entered = executor.enter();
+  try {
+    rows.clear();
+    table.scan(tx, step, rows, (partition) => placement.primaryOf(partition) === self);
+    if (executor.commit(tx)) {
+      out.word(OK);
+      appendDependencies(tx.set, out);
+      out.align();
+      out.words(rows.views.i32, 0, rows.at);
+      return;
+    }
+  } catch (error) {
+    if (!isSignal(error)) throw error;
+  } finally {
+    tx.clear();
+    executor.leave(entered);
+  }
+  out.at = start;
+  out.word(LOCKED);
+}
+
+function decodeStep(body: Reader): ScanStep {
+  const flags = body.word();
+  const most = body.count(SCAN_STEP_ROWS);
+  const index = (flags & INDEX) === 0 ? undefined : body.text();
+  const from = (flags & FROM) === 0 ? undefined : decodeWords(body);
+  const to = (flags & TO) === 0 ? undefined : decodeWords(body);
+  const equal = (flags & EQUAL) === 0 ? undefined : body.value();
+  const place = decodeWords(body);
+  return {
+    index,
+    range: { from, to },
+    reverse: (flags & REVERSE) !== 0,
+    equal,
+    counts: (flags & COUNTS) !== 0,
+    most,
+    place,
+  };
+}
+
+/** For the node: where the next step begins. */
+export function appendPlace(out: Writer, isDone: boolean, place: Int32Array): void {
+  out.word(isDone ? 1 : 0);
+  encodeWords(out, place);
+}
+
+function encodeWords(out: Writer, words: Int32Array): void {
+  out.word(words.length);
+  out.words(words, 0, words.length);
+}
+
+function decodeWords(body: Reader): Int32Array {
+  const length = body.count(MAX_BOUND_WORDS);
+  const from = body.skip(length);
+  return body.views.i32.slice(from, from + length);
+}
+
+function tooMuch(): SituError {
+  return new SituError(
+    "SITU_TOO_LARGE",
+    `the transaction touches more than ${MAX_ACCESSES} objects of one node: split it into smaller ones`,
+  );
+}

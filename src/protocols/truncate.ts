@@ -1,0 +1,118 @@
+/**
+ * Truncate: tells backups which transactions of a coordinator are committed at all their primaries.
+ * They then apply and forget their records. Nobody waits for it: a coordinator collects what has
+ * ended and sends one message for many.
+ *
+ *   message  coordinator, its low, sequences
+ *   reply    nothing
+ */
+
+import type { Clock, NodeId } from "../fabric/fabric.ts";
+import type { Reader, Writer } from "../fabric/wire.ts";
+import { TRUNCATE_BATCH, TRUNCATE_MS } from "../runtime/limits.ts";
+import type { Driver } from "./driver.ts";
+import { TRUNCATE } from "./kinds.ts";
+import { Message, type Routine } from "./message.ts";
+import type { Name, Sequences } from "./names.ts";
+
+export class Truncate extends Message {
+  readonly kind = TRUNCATE;
+  override readonly isInsistent = true;
+  readonly #coordinator: number;
+  readonly #low: number;
+  readonly #sequences: readonly number[];
+
+  constructor(to: NodeId, coordinator: number, low: number, sequences: readonly number[]) {
+    super(to);
+    this.#coordinator = coordinator;
+    this.#low = low;
+    this.#sequences = sequences;
+  }
+
+  encode(out: Writer): void {
+    out.word(this.#coordinator);
+    out.wide(this.#low);
+    out.word(this.#sequences.length);
+    for (const sequence of this.#sequences) out.wide(sequence);
+  }
+
+  protected decode(_reply: Reader): void {}
+}
+
+/** The coordinator's side: what has been committed, and which backups do not know it yet. */
+export class Truncations {
+  readonly #driver: Driver;
+  readonly #sequences: Sequences;
+  readonly #clock: Clock;
+  #waiting = new Map<NodeId, number[]>();
+  /** How many backups of a transaction still have to be told. */
+  readonly #untold = new Map<number, number>();
+  #isTimed = false;
+  #collected = 0;
+
+  constructor(driver: Driver, sequences: Sequences) {
+    this.#driver = driver;
+    this.#sequences = sequences;
+    this.#clock = driver.endpoint.clock;
+  }
+
+  /** A transaction has been committed everywhere; these are its backups. */
+  add({ sequence }: Name, backups: Iterable<NodeId>): void {
+    let count = 0;
+    for (const backup of backups) {
+      const list = this.#waiting.get(backup);
+      if (list === undefined) this.#waiting.set(backup, [sequence]);
+      else list.push(sequence);
+      count++;
+    }
+    if (count === 0) {
+      this.#sequences.end(sequence);
+      return;
+    }
+    this.#untold.set(sequence, count);
+    if (++this.#collected >= TRUNCATE_BATCH) this.flush();
+    else if (!this.#isTimed) {
+      this.#isTimed = true;
+      this.#clock.after(TRUNCATE_MS, () => {
+        this.#isTimed = false;
+        this.flush();
+      });
+    }
+  }
+
+  /** Transactions that some backup has not been told of. */
+  get pending(): number {
+    return this.#untold.size;
+  }
+
+  flush(): void {
+    if (this.#waiting.size === 0) return;
+    const waiting = this.#waiting;
+    this.#waiting = new Map();
+    this.#collected = 0;
+    for (const [backup, sequences] of waiting) {
+      this.#driver.run(this.#tell(backup, sequences), 0, ignore, rethrow);
+    }
+  }
+
+  *#tell(backup: NodeId, sequences: readonly number[]): Routine<void> {
+    const { coordinator, low } = this.#sequences;
+    const message = new Truncate(backup, coordinator, low, sequences);
+    yield [message];
+    // A backup that refuses has another configuration; what it has logged stays there.
+    if (message.error !== undefined) return;
+    for (const sequence of sequences) {
+      const left = this.#untold.get(sequence)! - 1;
+      this.#untold.set(sequence, left);
+      if (left > 0) continue;
+      this.#untold.delete(sequence);
+      this.#sequences.end(sequence);
+    }
+  }
+}
+
+export function ignore(): void {}
+
+export function rethrow(error: unknown): void {
+  throw error;
+}

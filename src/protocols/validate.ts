@@ -1,0 +1,82 @@
+/**
+ * Validate: once all locks are held, is what was only read still so, and not locked by another? The
+ * moment at which all answer "yes" is the one at which the transaction takes place. It must come
+ * after the last lock: validated earlier, T1 could read r and lock y while T2 reads y and
+ * changes r, and each would miss the other.
+ *
+ *   message  a name or none: at a node where the transaction has locked, its engine transaction knows
+ *            what it has read; elsewhere the message says it
+ *   reply    1 if all is as it was, else 0
+ */
+
+import type { Incoming, NodeId } from "../fabric/fabric.ts";
+import type { Reader, Writer } from "../fabric/wire.ts";
+import { LOCK as LOCK_WORD, VERSION_HIGH, VERSION_LOW } from "../memory/object.ts";
+import { loadAcquire } from "../memory/ordering.ts";
+import { SituError } from "../runtime/errors.ts";
+import { VALIDATE } from "./kinds.ts";
+import { Message } from "./message.ts";
+import { type Name, requireCoordinator } from "./names.ts";
+import type { Participant } from "./participant.ts";
+import { DEPENDENCY_WORDS, type Part } from "./writes.ts";
+
+const BY_NAME = 1;
+
+export class Validate extends Message {
+  readonly kind = VALIDATE;
+  isValid = false;
+  readonly #by: Name | Part;
+
+  constructor(to: NodeId, by: Name | Part) {
+    super(to);
+    this.#by = by;
+  }
+
+  encode(out: Writer): void {
+    if ("sequence" in this.#by) {
+      out.word(BY_NAME);
+      this.#by.encode(out);
+    } else {
+      out.word(0);
+      this.#by.encodeDependencies(out);
+    }
+  }
+
+  protected decode(reply: Reader): void {
+    this.isValid = reply.word() === 1;
+  }
+}
+
+/** At the primary. */
+export function serveValidate(participant: Participant, incoming: Incoming): void {
+  const { body } = incoming;
+  const isByName = body.word() === BY_NAME;
+  if (isByName) requireCoordinator(incoming);
+  const isValid = isByName ? isPreparedValid(participant, body) : areCurrent(participant, body);
+  incoming.reply().word(isValid ? 1 : 0);
+}
+
+function isPreparedValid(participant: Participant, body: Reader): boolean {
+  const prepared = participant.underWay.find(participant.name.decode(body));
+  if (prepared === undefined) return false;
+  return participant.executor.committer.isPreparedValid(prepared.tx);
+}
+
+function areCurrent(participant: Participant, body: Reader): boolean {
+  const { memory } = participant.executor;
+  const count = body.count(body.left / DEPENDENCY_WORDS);
+  for (let i = 0; i < count; i++) {
+    const regionId = body.word();
+    const word = body.word();
+    const high = body.word();
+    const low = body.word();
+    if (regionId < 0 || regionId >= memory.control.geometry.regions || !memory.isReady(regionId)) {
+      throw new SituError("SITU_PROTOCOL", `a dependency lies in no region of the store`);
+    }
+    const { i32 } = memory.region(regionId);
+    if (word < 0 || word + 4 > i32.length) throw new SituError("SITU_PROTOCOL", "no such word");
+    if (loadAcquire(i32, word + LOCK_WORD) !== 0) return false;
+    if (i32[word + VERSION_LOW] !== low || i32[word + VERSION_HIGH] !== high) return false;
+  }
+  return true;
+}

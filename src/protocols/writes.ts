@@ -1,0 +1,196 @@
+/**
+ * Writes and dependencies, as they travel. A transaction's part at one node is
+ *
+ *   word 0   dependencies, then four words each: region, word, version (high, low)
+ *   then     writes, and their words in all; then at an even word, for each write:
+ *     word 0   words of the write, an even number, these included
+ *     word 1   PUT or REMOVE          word 2  the table's id      word 3  the partition
+ *     PUT:     word 4 words of the row, word 5 unused, then the row as it lies in a store
+ *     REMOVE:  the key, as a value
+ *
+ * so that those who pass writes on to others (coordinator to participants and backups) copy words
+ * and look at nothing but the first four.
+ */
+
+import type { Reader, Writer } from "../fabric/wire.ts";
+import { assert } from "../runtime/assert.ts";
+import { SituError } from "../runtime/errors.ts";
+import { MAX_ACCESSES } from "../runtime/limits.ts";
+
+export const PUT = 1;
+export const REMOVE = 2;
+const WRITE_WORDS = 4;
+const PUT_WORDS = 6;
+export const DEPENDENCY_WORDS = 4;
+
+/** The part of a transaction that concerns one node. */
+export class Part {
+  /** Four words each; see above. */
+  dependencies = new Int32Array(16);
+  dependencyCount = 0;
+  readonly writes: Int32Array;
+  readonly writeCount: number;
+
+  constructor(writes: Int32Array = new Int32Array(0), writeCount = 0) {
+    this.writes = writes;
+    this.writeCount = writeCount;
+  }
+
+  depend(regionId: number, word: number, versionHigh: number, versionLow: number): void {
+    const at = this.dependencyCount * DEPENDENCY_WORDS;
+    if (at === this.dependencies.length) {
+      const more = new Int32Array(2 * at);
+      more.set(this.dependencies);
+      this.dependencies = more;
+    }
+    const words = this.dependencies;
+    words[at] = regionId;
+    words[at + 1] = word;
+    words[at + 2] = versionHigh;
+    words[at + 3] = versionLow;
+    this.dependencyCount++;
+  }
+
+  /** This part with the writes of another one, too. */
+  with({ writes, writeCount }: Part): Part {
+    const all = new Int32Array(this.writes.length + writes.length);
+    all.set(this.writes);
+    all.set(writes, this.writes.length);
+    const part = new Part(all, this.writeCount + writeCount);
+    part.dependencies = this.dependencies;
+    part.dependencyCount = this.dependencyCount;
+    return part;
+  }
+
+  encode(out: Writer): void {
+    encodePart(out, this, this.writes, this.writeCount);
+  }
+
+  encodeDependencies(out: Writer): void {
+    out.word(this.dependencyCount);
+    out.words(this.dependencies, 0, this.dependencyCount * DEPENDENCY_WORDS);
+  }
+
+  /** Reads a part; what it holds are copies. */
+  static decode(body: Reader): Part {
+    const dependencyCount = body.count(MAX_ACCESSES);
+    const from = body.skip(dependencyCount * DEPENDENCY_WORDS);
+    const dependencies = body.views.i32.slice(from, body.at);
+    const writeCount = body.count(MAX_ACCESSES);
+    const words = body.count(body.left);
+    body.align();
+    const at = body.skip(words);
+    const writes = body.views.i32.slice(at, at + words);
+    // Coordinators and backups count on it that these are all.
+    let found = 0;
+    for (let next = 0; next < words; next = nextWrite(writes, next)) found++;
+    if (found !== writeCount) throw nonsense();
+    const part = new Part(writes, writeCount);
+    part.dependencies = dependencies;
+    part.dependencyCount = dependencyCount;
+    return part;
+  }
+}
+
+function encodePart(out: Writer, part: Part, writes: Int32Array, count: number): void {
+  part.encodeDependencies(out);
+  out.word(count);
+  out.word(writes.length);
+  out.align();
+  out.words(writes, 0, writes.length);
+}
+
+export function encodeWrites(out: Writer, writes: Int32Array, count: number): void {
+  out.word(count);
+  out.word(writes.length);
+  out.align();
+  out.words(writes, 0, writes.length);
+}
+
+/** Collects writes. */
+export class WriteList {
+  readonly out: Writer;
+  count = 0;
+
+  constructor(out: Writer) {
+    this.out = out;
+  }
+
+  put(table: number, partition: number, row: Int32Array, at: number, words: number): void {
+    assert((words & 1) === 0, "a row has an even number of words");
+    const { out } = this;
+    out.word(PUT_WORDS + words);
+    out.word(PUT);
+    out.word(table);
+    out.word(partition);
+    out.word(words);
+    out.word(0);
+    out.words(row, at, words);
+    this.count++;
+  }
+
+  remove(table: number, partition: number, key: unknown): void {
+    const { out } = this;
+    const start = out.at;
+    out.word(0);
+    out.word(REMOVE);
+    out.word(table);
+    out.word(partition);
+    out.value(key);
+    out.align();
+    out.views.i32[start] = out.at - start;
+    this.count++;
+  }
+
+  words(): Int32Array {
+    return this.out.views.i32.slice(0, this.out.at);
+  }
+}
+
+/** Walks over writes, which may be garbage. The reader is left behind the last one. */
+export function* writesIn(body: Reader): Generator<{
+  code: number;
+  table: number;
+  partition: number;
+  /** Of a row; else where the key is, as a value. */
+  at: number;
+  words: number;
+}> {
+  const count = body.count(MAX_ACCESSES);
+  const all = body.count(body.left);
+  body.align();
+  const end = body.at + all;
+  if (end > body.end) throw nonsense();
+  for (let i = 0; i < count; i++) {
+    const start = body.at;
+    const length = body.count(end - start);
+    if (length < WRITE_WORDS || (length & 1) !== 0) throw nonsense();
+    const code = body.word();
+    const table = body.word();
+    const partition = body.word();
+    if (code === PUT) {
+      const words = body.count(length - PUT_WORDS);
+      yield { code, table, partition, at: start + PUT_WORDS, words };
+    } else if (code === REMOVE) {
+      yield { code, table, partition, at: start + WRITE_WORDS, words: length - WRITE_WORDS };
+    } else throw nonsense();
+    body.at = start + length;
+  }
+  body.at = end;
+}
+
+/** The partition of the write that begins at `at`. */
+export function partitionAt(writes: Int32Array, at: number): number {
+  return writes[at + 3];
+}
+
+/** Where the next one begins. */
+export function nextWrite(writes: Int32Array, at: number): number {
+  const words = writes[at];
+  if (words < WRITE_WORDS || (words & 1) !== 0 || at + words > writes.length) throw nonsense();
+  return at + words;
+}
+
+function nonsense(): SituError {
+  return new SituError("SITU_PROTOCOL", "the writes of a message make no sense");
+}
