@@ -1,0 +1,61 @@
+/**
+ * Describe: the first message of a client, and of a node to another: who are you, and what is the
+ * configuration? And open table: makes a table known to a node, and says where it lies there.
+ */
+
+import { DESCRIBE_KIND, type NodeId } from "../fabric/fabric.ts";
+import type { Reader, Writer } from "../fabric/wire.ts";
+import { OPEN_TABLE } from "../protocols/kinds.ts";
+import { Message } from "../protocols/message.ts";
+import { type Configuration, configurationOf } from "./configuration.ts";
+
+/** What a node says of itself. */
+export interface Description {
+  readonly node: NodeId;
+  /** Another one after each start. */
+  readonly instance: string;
+  readonly configuration: Configuration;
+  /** The name of the protocol's table of places. */
+  readonly protocol: string;
+}
+
+export class Describe extends Message {
+  readonly kind = DESCRIBE_KIND;
+  description: Description | undefined;
+
+  encode(_out: Writer): void {}
+
+  protected decode(reply: Reader): void {
+    const { node, instance, configuration, protocol } = JSON.parse(reply.text()) as Description;
+    this.description = {
+      node,
+      instance,
+      configuration: configurationOf(configuration, `node ${this.to}`),
+      protocol,
+    };
+  }
+}
+
+export function encodeDescription(out: Writer, description: Description): void {
+  out.text(JSON.stringify(description));
+}
+
+export class OpenTable extends Message {
+  readonly kind = OPEN_TABLE;
+  /** JSON: where the table lies at the node, for lookups by verb. */
+  place = "";
+  readonly #schema: string;
+
+  constructor(to: NodeId, schema: string) {
+    super(to);
+    this.#schema = schema;
+  }
+
+  encode(out: Writer): void {
+    out.text(this.#schema);
+  }
+
+  protected decode(reply: Reader): void {
+    this.place = reply.text();
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Submit: a client hands what it has executed to the node that shall coordinate the commit, under
+ * a number of its own (outcomes.ts). Clients never coordinate: one that vanishes then leaves
+ * nothing behind, and the coordinators are the members of the configuration. The node is the primary
+ * of something that is written, so that a transaction whose data lies on one node takes place there
+ * entirely (FaRM §3.4: single machine transactions are shipped to their primary).
+ *
+ *   message  the node's instance, the client's session, number and low; nodes, and for each: its
+ *            number, and the part of the transaction there (protocols/writes.ts)
+ *   reply    an outcome; if it is not "committed" or "aborted", the error
+ */
+
+import type { NodeId } from "../fabric/fabric.ts";
+import type { Reader, Writer } from "../fabric/wire.ts";
+import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coordinator.ts";
+import { SUBMIT } from "../protocols/kinds.ts";
+import { Message } from "../protocols/message.ts";
+import { Part } from "../protocols/writes.ts";
+import { SituError, type SituErrorCode } from "../runtime/errors.ts";
+import { MAX_NODES } from "../runtime/limits.ts";
+
+const KINDS = ["committed", "aborted", "refused", "unknown"] as const;
+
+/** Under which number a client has something done. */
+export interface Numbered {
+  readonly instance: string;
+  readonly session: string;
+  readonly number: number;
+  /** The client has heard of all numbers below this one. */
+  readonly low: number;
+}
+
+export function encodeNumbered(out: Writer, numbered: Numbered): void {
+  out.text(numbered.instance);
+  out.text(numbered.session);
+  out.wide(numbered.number);
+  out.wide(numbered.low);
+}
+
+export function decodeNumbered(body: Reader): Numbered {
+  return { instance: body.text(), session: body.text(), number: body.wide(), low: body.wide() };
+}
+
+export class Submit extends Message {
+  readonly kind = SUBMIT;
+  outcome: Outcome = ABORTED;
+  readonly #numbered: Numbered;
+  readonly #parts: Parts;
+
+  constructor(to: NodeId, numbered: Numbered, parts: Parts) {
+    super(to);
+    this.#numbered = numbered;
+    this.#parts = parts;
+  }
+
+  encode(out: Writer): void {
+    encodeNumbered(out, this.#numbered);
+    out.word(this.#parts.size);
+    for (const [node, part] of this.#parts) {
+      out.word(node);
+      part.encode(out);
+    }
+  }
+
+  protected decode(reply: Reader): void {
+    this.outcome = decodeOutcome(reply);
+  }
+}
+
+export function decodeParts(body: Reader): Parts {
+  const parts = new Map<NodeId, Part>();
+  for (let left = body.count(MAX_NODES); left > 0; left--) {
+    const node = body.count(MAX_NODES);
+    parts.set(node, Part.decode(body));
+  }
+  return parts;
+}
+
+export function encodeOutcome(out: Writer, outcome: Outcome): void {
+  out.word(KINDS.indexOf(outcome.kind));
+  if (outcome.kind === "committed" || outcome.kind === "aborted") return;
+  out.text(outcome.error.code);
+  out.text(outcome.error.message);
+}
+
+function decodeOutcome(reply: Reader): Outcome {
+  const kind = KINDS[reply.count(KINDS.length - 1)];
+  if (kind === "committed") return COMMITTED;
+  if (kind === "aborted") return ABORTED;
+  const code = reply.text() as SituErrorCode;
+  return { kind, error: new SituError(code, reply.text()) };
+}

@@ -1,0 +1,248 @@
+/** A backup's records: their order, duplicates, and what an earlier life has left. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Executor } from "../../src/engine/executor.ts";
+import type { Transaction } from "../../src/engine/transaction.ts";
+import type { Incoming } from "../../src/fabric/fabric.ts";
+import { Writer } from "../../src/fabric/wire.ts";
+import { Backup } from "../../src/protocols/backup.ts";
+import { LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
+import { Log, LogWrites } from "../../src/protocols/log.ts";
+import { Name } from "../../src/protocols/names.ts";
+import type { BackupLog, ServedTable, ServedTables } from "../../src/protocols/tables.ts";
+import { Truncate } from "../../src/protocols/truncate.ts";
+import { WriteList } from "../../src/protocols/writes.ts";
+import { SituError } from "../../src/runtime/errors.ts";
+import { EngineStore } from "../helpers/engine-store.ts";
+import { failureSync } from "../helpers/store.ts";
+import { encoded, ManualClock } from "./fake-endpoint.ts";
+
+/** What survives the end of a backup, and what it has applied. */
+class Kept implements BackupLog {
+  readonly records = new Map<number, Int32Array>();
+  isFull = false;
+
+  append(arrival: number, record: Int32Array): void {
+    if (this.isFull) throw new SituError("SITU_FULL", "the store is full");
+    expect(this.records.has(arrival)).toBe(false);
+    this.records.set(arrival, record.slice());
+  }
+
+  remove(_tx: unknown, arrival: number): void {
+    // Here it goes at once, in a store with the commit of what applies it.
+    this.records.delete(arrival);
+  }
+
+  all(): { arrival: number; record: Int32Array }[] {
+    const sorted = [...this.records].sort(([a], [b]) => a - b);
+    return sorted.map(([arrival, record]) => ({ arrival, record }));
+  }
+}
+
+class Tables implements ServedTables {
+  readonly applied: number[] = [];
+  maintained = 0;
+  /** Writes that fit one local transaction. */
+  most = Number.POSITIVE_INFINITY;
+  #lives = 0;
+  #writes: number[] = [];
+
+  /** Of a transaction that is too large nothing stays. */
+  #write({ lives }: Transaction, value: number): void {
+    if (lives !== this.#lives) this.#writes = [];
+    this.#lives = lives;
+    this.#writes.push(value);
+    this.applied.push(value);
+    if (this.#writes.length <= this.most) return;
+    this.applied.length -= this.#writes.length;
+    throw new SituError("SITU_TOO_LARGE", "a journal holds less");
+  }
+
+  byId(id: number): ServedTable {
+    if (id !== 5) throw new SituError("SITU_UNKNOWN_TABLE", `no table ${id}`);
+    return {
+      name: "five",
+      read: () => false,
+      placeToWrite: () => undefined,
+      overwrite: () => false,
+      put: (tx, views, at) => this.#write(tx, views.i32[at]),
+      remove: (tx, key) => this.#write(tx, -(key as number)),
+      checkPut: () => {},
+      checkRemove: () => {},
+      scan: () => {},
+      maintain: () => void this.maintained++,
+    };
+  }
+
+  open(): string {
+    return "null";
+  }
+}
+
+let store: EngineStore;
+let executor: Executor;
+let kept: Kept;
+let tables: Tables;
+let clock: ManualClock;
+
+beforeEach(() => {
+  store = new EngineStore();
+  executor = store.open();
+  executor.isPatient = false;
+  kept = new Kept();
+  tables = new Tables();
+  clock = new ManualClock();
+});
+afterEach(() => store.dispose());
+
+const start = (): Backup => new Backup(executor, tables, kept, clock);
+
+function incoming(kind: number, write: (out: Writer) => void): Incoming {
+  return {
+    from: { node: 1, connection: 0 },
+    kind,
+    body: encoded(write),
+    reply: () => new Writer(),
+    defer: () => {
+      throw new Error("nothing is deferred here");
+    },
+  };
+}
+
+function log(backup: Backup, sequence: number, low = 0, coordinator = 1, table = 5): void {
+  const name = Object.assign(new Name(), { coordinator, sequence, low });
+  const list = new WriteList(new Writer());
+  list.put(table, 0, Int32Array.of(sequence, 0), 0, 2);
+  list.remove(table, 0, sequence);
+  const words = list.words();
+  const writes = new LogWrites();
+  writes.add(words, 0);
+  writes.add(words, words[0]);
+  const message = new Log(0, name, writes);
+  backup.log(
+    incoming(LOG, (out) => message.encode(out)),
+    3,
+  );
+}
+
+function logMany(backup: Backup, sequence: number, count: number): void {
+  const list = new WriteList(new Writer());
+  for (let i = 0; i < count; i++) list.put(5, 0, Int32Array.of(1_000 + i, 0), 0, 2);
+  const words = list.words();
+  const writes = new LogWrites();
+  for (let at = 0; at < words.length; at += words[at]) writes.add(words, at);
+  const name = Object.assign(new Name(), { coordinator: 1, sequence, low: 0 });
+  const message = new Log(0, name, writes);
+  backup.log(
+    incoming(LOG, (out) => message.encode(out)),
+    3,
+  );
+}
+
+function truncate(backup: Backup, sequences: number[], low = 0, coordinator = 1): void {
+  const message = new Truncate(0, coordinator, low, sequences);
+  backup.truncate(incoming(TRUNCATE, (out) => message.encode(out)));
+}
+
+const both = (...sequences: number[]): number[] => sequences.flatMap((each) => [each, -each]);
+
+describe("a backup", () => {
+  test("applies in the order of arrival, whatever the order of the outcomes", () => {
+    const backup = start();
+    for (const sequence of [12, 11, 13]) log(backup, sequence);
+    truncate(backup, [13, 11]);
+    expect([tables.applied, backup.logged]).toEqual([[], 3]);
+    truncate(backup, [12]);
+    expect(tables.applied).toEqual(both(12, 11, 13));
+    expect([backup.logged, kept.records.size]).toEqual([0, 0]);
+    expect(tables.maintained).toBeGreaterThan(0);
+  });
+
+  test("takes duplicates once, before and after they are applied, and below low", () => {
+    const backup = start();
+    log(backup, 11);
+    log(backup, 11);
+    expect(kept.records.size).toBe(1);
+    truncate(backup, [11]);
+    truncate(backup, [11]);
+    log(backup, 11);
+    truncate(backup, [], 20);
+    log(backup, 11);
+    expect([backup.logged, kept.records.size]).toEqual([0, 0]);
+    expect(tables.applied).toEqual(both(11));
+  });
+
+  test("refuses what it could not apply later, and is asked again for what it has no room for", () => {
+    const backup = start();
+    failureSync("SITU_UNKNOWN_TABLE", () => log(backup, 11, 0, 1, 6));
+    kept.isFull = true;
+    failureSync("SITU_OVERLOADED", () => log(backup, 12));
+    expect(backup.logged).toBe(0);
+    kept.isFull = false;
+    log(backup, 12);
+    truncate(backup, [12]);
+    expect(tables.applied).toEqual(both(12));
+  });
+
+  test("in its next life applies what it was told of before, once its coordinator is past it", () => {
+    const before = start();
+    for (const sequence of [11, 12]) log(before, sequence);
+    log(before, 500, 0, 2);
+    // Acknowledged, but behind one that is not committed: only in memory.
+    truncate(before, [12]);
+    before.close();
+
+    const after = start();
+    expect([after.logged, tables.applied]).toEqual([3, []]);
+    log(after, 13, 11);
+    truncate(after, [13], 11);
+    // 11 may still be under way.
+    expect(tables.applied).toEqual([]);
+    truncate(after, [11], 11);
+    expect(tables.applied).toEqual(both(11));
+    // Its coordinator is through with 12: nobody will tell of it again.
+    log(after, 14, 13);
+    truncate(after, [], 14);
+    expect(tables.applied).toEqual(both(11, 12));
+    // The other coordinator has a new life, which knows nothing of the old one's.
+    log(after, 9_000, 9_000, 2);
+    truncate(after, [9_000], 9_000, 2);
+    expect(tables.applied).toEqual(both(11, 12, 500, 13));
+    truncate(after, [14], 14);
+    expect(tables.applied).toEqual(both(11, 12, 500, 13, 14, 9_000));
+    expect([after.logged, kept.records.size]).toEqual([0, 0]);
+  });
+
+  test("what is more than a journal holds is applied record by record, or in pieces", () => {
+    const backup = start();
+    const apply = (): void => {
+      for (let i = 0; i < 100 && backup.logged > 0; i++) clock.advance(10);
+    };
+    for (const sequence of [11, 12, 13]) log(backup, sequence);
+    tables.most = 3;
+    truncate(backup, [11, 12, 13]);
+    apply();
+    expect(tables.applied).toEqual(both(11, 12, 13));
+    // One record of many writes, among others.
+    tables.applied.length = 0;
+    log(backup, 14);
+    logMany(backup, 15, 3_000);
+    log(backup, 16);
+    tables.most = 100;
+    truncate(backup, [14, 15, 16]);
+    apply();
+    const many = Array.from({ length: 3_000 }, (_, i) => 1_000 + i);
+    expect(tables.applied).toEqual([...both(14), ...many, ...both(16)]);
+    expect([backup.logged, kept.records.size]).toEqual([0, 0]);
+  });
+
+  test("closed, it applies nothing any more", () => {
+    const backup = start();
+    log(backup, 11);
+    backup.close();
+    truncate(backup, [11]);
+    clock.advance(1_000);
+    expect(tables.applied).toEqual([]);
+    expect(kept.records.size).toBe(1);
+  });
+});

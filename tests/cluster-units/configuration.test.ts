@@ -1,0 +1,173 @@
+/** Configurations of a cluster and of a node: what is filled in, and every field that is wrong. */
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { configurationOf, StaticConfiguration } from "../../src/cluster/configuration.ts";
+import { addressOf, connectSettingsOf } from "../../src/database/remote/options.ts";
+import { nodeConfigurationOf, readNodeConfiguration } from "../../src/node/configuration.ts";
+import { MAX_NODES, MAX_PARTITIONS } from "../../src/runtime/limits.ts";
+import { failureSync } from "../helpers/store.ts";
+
+const NODES = [
+  { id: 1, host: "b", port: 7001 },
+  { id: 0, host: "a", port: 7000 },
+];
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "situ-test-configuration-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function file(name: string, content: unknown): string {
+  const path = join(folder, name);
+  writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content));
+  return path;
+}
+
+describe("the configuration of a cluster", () => {
+  test("has defaults, and its nodes in their order", () => {
+    expect(configurationOf({ nodes: NODES }, "x")).toEqual({
+      cluster: "situ",
+      epoch: 1,
+      nodes: [NODES[1], NODES[0]],
+      backups: 1,
+      rings: 100,
+      partitions: 256,
+    });
+    const three = [0, 1, 2].map((id) => ({ id, host: "h", port: 1 }));
+    expect(configurationOf({ nodes: three }, "x").backups).toBe(2);
+    expect(configurationOf({ nodes: [three[0]] }, "x").backups).toBe(0);
+  });
+
+  const node = { id: 0, host: "a", port: 1 };
+  test.each<[string, unknown]>([
+    ["no object", 7],
+    ["null", null],
+    ["a list", []],
+    ["an unknown field", { nodes: NODES, replicas: 3 }],
+    ["no nodes", {}],
+    ["nodes that are no list", { nodes: { 0: node } }],
+    ["an empty list of nodes", { nodes: [] }],
+    ["too many nodes", { nodes: Array.from({ length: MAX_NODES + 1 }, () => node) }],
+    ["a node that is null", { nodes: [null] }],
+    ["a node that is a text", { nodes: ["a:1"] }],
+    ["a node without a host", { nodes: [{ id: 0, port: 1 }] }],
+    ["a node with an empty host", { nodes: [{ ...node, host: "" }] }],
+    ["an id that is no number", { nodes: [{ ...node, id: "0" }] }],
+    ["an id below 0", { nodes: [{ ...node, id: -1 }] }],
+    ["an id that is too large", { nodes: [{ ...node, id: MAX_NODES }] }],
+    ["a broken id", { nodes: [{ ...node, id: 0.5 }] }],
+    ["a port that is too large", { nodes: [{ ...node, port: 65_536 }] }],
+    ["a port that is a text", { nodes: [{ ...node, port: "1" }] }],
+    ["two nodes of one id", { nodes: [node, node] }],
+    ["a name with a blank", { nodes: NODES, cluster: "a b" }],
+    ["an empty name", { nodes: NODES, cluster: "" }],
+    ["a name that is too long", { nodes: NODES, cluster: "x".repeat(65) }],
+    ["epoch 0", { nodes: NODES, epoch: 0 }],
+    ["an epoch that does not fit a word", { nodes: NODES, epoch: 2 ** 31 }],
+    ["more backups than other nodes", { nodes: NODES, backups: 2 }],
+    ["backups below 0", { nodes: NODES, backups: -1 }],
+    ["no rings", { nodes: NODES, rings: 0 }],
+    ["no partitions", { nodes: NODES, partitions: 0 }],
+    ["too many partitions", { nodes: NODES, partitions: MAX_PARTITIONS + 1 }],
+    ["partitions that are NaN", { nodes: NODES, partitions: Number.NaN }],
+  ])("%s is refused, and the message says whose it is", (_, given) => {
+    const error = failureSync("SITU_CONFIG", () => configurationOf(given, "my.json"));
+    expect(error.message).toContain("my.json: ");
+  });
+
+  test("is read from a file; one that is missing or no JSON is refused", () => {
+    const { current, watch } = StaticConfiguration.read(file("c.json", { nodes: NODES, epoch: 4 }));
+    expect(current.epoch).toBe(4);
+    watch()();
+    failureSync("SITU_CONFIG", () => StaticConfiguration.read(join(folder, "none.json")));
+    failureSync("SITU_CONFIG", () => StaticConfiguration.read(file("d.json", "{")));
+  });
+});
+
+describe("the configuration of a node", () => {
+  const good = { id: 1, path: "data", cluster: { nodes: NODES } };
+
+  test("has defaults, and paths relative to its file", () => {
+    file("cluster.json", { nodes: NODES, cluster: "shop" });
+    file("secret", " open sesame\n");
+    const path = file("node.json", {
+      ...good,
+      cluster: "cluster.json",
+      secretFile: "secret",
+      procedures: ["p.mjs"],
+    });
+    const read = readNodeConfiguration(path);
+    expect(read).toMatchObject({
+      id: 1,
+      path: join(folder, "data"),
+      secret: "open sesame",
+      tls: undefined,
+      protocol: "rpc",
+      place: "nic",
+      procedures: [join(folder, "p.mjs")],
+    });
+    expect(read.cluster.cluster).toBe("shop");
+  });
+
+  test.each<[string, unknown]>([
+    ["no object", "x"],
+    ["null", null],
+    ["an unknown field", { ...good, port: 1 }],
+    ["no path", { ...good, path: undefined }],
+    ["an empty path", { ...good, path: "" }],
+    ["no cluster", { ...good, cluster: undefined }],
+    ["a cluster that is wrong", { ...good, cluster: { nodes: [] } }],
+    ["a cluster's file that is missing", { ...good, cluster: "none.json" }],
+    ["an id that the cluster has not", { ...good, id: 2 }],
+    ["an id that is a text", { ...good, id: "1" }],
+    ["an unknown protocol", { ...good, protocol: "two-sided" }],
+    ["a protocol's name of every object", { ...good, protocol: "toString" }],
+    ["an unknown place", { ...good, place: "verb" }],
+    ["an unknown durability", { ...good, durability: "always" }],
+    ["procedures that are no list", { ...good, procedures: "p.mjs" }],
+    ["procedures that are no texts", { ...good, procedures: [1] }],
+    ["a secret that is no text", { ...good, secret: 1 }],
+    ["an empty secret", { ...good, secret: "" }],
+    ["a secret's file that is missing", { ...good, secretFile: "none" }],
+    ["a secret's file that is no path", { ...good, secretFile: 1 }],
+    ["tls that is null", { ...good, tls: null }],
+    ["tls without a key", { ...good, tls: { cert: "c" } }],
+    ["tls with a key that is missing", { ...good, tls: { key: "none", cert: "none" } }],
+    ["no connections", { ...good, maxConnections: 0 }],
+    ["half a connection", { ...good, maxConnections: 0.5 }],
+  ])("%s is refused", (_, given) => {
+    failureSync("SITU_CONFIG", () => nodeConfigurationOf(given, folder, "node.json"));
+  });
+});
+
+describe("where a client connects to", () => {
+  test("is written as host:port", () => {
+    expect(addressOf("db.example.org:7000")).toEqual({ host: "db.example.org", port: 7000 });
+    expect(addressOf("[::1]:1")).toEqual({ host: "::1", port: 1 });
+    const settings = connectSettingsOf({ connect: "a:1" });
+    expect(settings.seeds).toEqual([{ host: "a", port: 1 }]);
+  });
+
+  test.each(["a", "a:", ":1", "a:0", "a:65536", "a b:1", "::1:1", "[::1]", "a:1x", "", 7, null])(
+    "%s is refused",
+    (text) => {
+      failureSync("SITU_CONFIG", () => addressOf(text));
+      failureSync("SITU_CONFIG", () => connectSettingsOf({ connect: [text as string] }));
+    },
+  );
+
+  test.each<[string, Record<string, unknown>]>([
+    ["an unknown option", { connect: "a:1", path: "x" }],
+    ["no nodes", { connect: [] }],
+    ["something else for nodes", { connect: 7 }],
+    ["no time", { connect: "a:1", timeoutMs: 0 }],
+    ["time that never ends", { connect: "a:1", timeoutMs: Number.POSITIVE_INFINITY }],
+    ["an empty secret", { connect: "a:1", secret: "" }],
+  ])("%s is refused", (_, options) => {
+    failureSync("SITU_CONFIG", () => connectSettingsOf(options as never));
+  });
+});

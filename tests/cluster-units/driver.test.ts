@@ -1,0 +1,365 @@
+/** The driver of coroutines, and what sends TRUNCATE, over an endpoint in the hands of the test. */
+
+import { describe, expect, test } from "vitest";
+import type { Incoming, NodeId } from "../../src/fabric/fabric.ts";
+import { type Reader, Writer } from "../../src/fabric/wire.ts";
+import { Coordinator, type Held } from "../../src/protocols/coordinator.ts";
+import { Driver } from "../../src/protocols/driver.ts";
+import { ABORT, COMMIT, LOCK, LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
+import { Message, type Routine } from "../../src/protocols/message.ts";
+import { Name, Sequences } from "../../src/protocols/names.ts";
+import { OK } from "../../src/protocols/read.ts";
+import { Truncations } from "../../src/protocols/truncate.ts";
+import { Part, WriteList } from "../../src/protocols/writes.ts";
+import { SituError } from "../../src/runtime/errors.ts";
+import {
+  MAX_RECORD_BYTES,
+  RESEND_MAX_MS,
+  TRUNCATE_BATCH,
+  TRUNCATE_MS,
+} from "../../src/runtime/limits.ts";
+import { FakeEndpoint, type Sent } from "./fake-endpoint.ts";
+
+class Ask extends Message {
+  readonly kind = 99;
+  override readonly isInsistent: boolean;
+  answer = 0;
+
+  constructor(to: NodeId, isInsistent = false) {
+    super(to);
+    this.isInsistent = isInsistent;
+  }
+
+  encode(out: Writer): void {
+    out.word(this.to * 10);
+  }
+
+  protected decode(reply: Reader): void {
+    this.answer = reply.word();
+  }
+}
+
+function* ask(...messages: Ask[]): Routine<(number | string)[]> {
+  yield messages;
+  return messages.map(({ error, answer }) => error?.code ?? answer);
+}
+
+interface Ended {
+  results: unknown[];
+  errors: unknown[];
+}
+
+function run<T>(driver: Driver, routine: Routine<T>, timeoutMs = 1_000): Ended {
+  const ended: Ended = { results: [], errors: [] };
+  driver.run(
+    routine,
+    timeoutMs,
+    (result) => ended.results.push(result),
+    (error) => ended.errors.push(error),
+  );
+  return ended;
+}
+
+describe("a batch", () => {
+  test("is sent at once; the coroutine goes on when all of it has ended, in any order", () => {
+    const endpoint = new FakeEndpoint();
+    const driver = new Driver(endpoint);
+    const ended = run(driver, ask(new Ask(1), new Ask(2), new Ask(3)));
+    const sent = endpoint.take();
+    expect(sent.map(({ to, words }) => [to, ...words])).toEqual([
+      [1, 10],
+      [2, 20],
+      [3, 30],
+    ]);
+    expect([driver.running, driver.messages, driver.roundTrips]).toEqual([1, 3, 1]);
+    sent[2].reply((out) => out.word(7));
+    sent[0].fail("SITU_UNKNOWN_TABLE");
+    expect(ended.results).toEqual([]);
+    sent[1].reply((out) => out.word(8));
+    expect(ended.results).toEqual([["SITU_UNKNOWN_TABLE", 8, 7]]);
+    expect([driver.running, endpoint.clock.waiting]).toEqual([0, 0]);
+  });
+
+  test("a reply that makes no sense is the message's error; what a coroutine throws is told", () => {
+    const endpoint = new FakeEndpoint();
+    const driver = new Driver(endpoint);
+    const ended = run(driver, ask(new Ask(1)));
+    endpoint.take()[0].reply();
+    expect(ended.results).toEqual([["SITU_PROTOCOL"]]);
+
+    function* fails(): Routine<void> {
+      yield [new Ask(1)];
+      throw new Error("its own");
+    }
+    const failed = run(driver, fails());
+    endpoint.take()[0].reply((out) => out.word(1));
+    expect(failed.errors).toEqual([expect.objectContaining({ message: "its own" })]);
+    expect(driver.running).toBe(0);
+  });
+});
+
+describe("what is lost", () => {
+  test.each(["SITU_LOST", "SITU_OVERLOADED", "SITU_UNREACHABLE"] as const)(
+    "is sent again after a pause, until the time is over: %s",
+    (code) => {
+      const endpoint = new FakeEndpoint();
+      const driver = new Driver(endpoint);
+      const ended = run(driver, ask(new Ask(1), new Ask(2)), 1_000);
+      const [first, second] = endpoint.take();
+      second.reply((out) => out.word(5));
+      first.fail(code);
+      let attempts = 1;
+      for (let ms = 0; ms < 3_000 && ended.results.length === 0; ms += 10) {
+        endpoint.clock.advance(10);
+        for (const again of endpoint.take()) {
+          expect(again.to).toBe(1);
+          attempts++;
+          again.fail(code);
+        }
+      }
+      expect(ended.results).toEqual([[code, 5]]);
+      expect(attempts).toBeGreaterThan(4);
+      expect(attempts).toBeLessThan(40);
+      expect(endpoint.clock.waiting).toBe(0);
+    },
+  );
+
+  test("an answer to a later attempt counts, as if it were the first", () => {
+    const endpoint = new FakeEndpoint();
+    const ended = run(new Driver(endpoint), ask(new Ask(1)));
+    endpoint.take()[0].fail("SITU_LOST");
+    endpoint.clock.advance(RESEND_MAX_MS);
+    endpoint.take()[0].reply((out) => out.word(3));
+    expect(ended.results).toEqual([[3]]);
+  });
+
+  test("an insistent message is sent until it is answered, or refused", () => {
+    const endpoint = new FakeEndpoint();
+    const driver = new Driver(endpoint);
+    const ended = run(driver, ask(new Ask(1, true)), 0);
+    for (let attempt = 0; attempt < 100; attempt++) {
+      endpoint.take()[0].fail("SITU_LOST");
+      endpoint.clock.advance(RESEND_MAX_MS);
+    }
+    expect(ended.results).toEqual([]);
+    endpoint.take()[0].fail("SITU_STALE_CONFIGURATION");
+    expect(ended.results).toEqual([["SITU_STALE_CONFIGURATION"]]);
+  });
+
+  test("once the driver is closed nothing is sent again, not even to the own node", () => {
+    const endpoint = new FakeEndpoint(1);
+    let served = 0;
+    const driver = new Driver(endpoint, () => {
+      served++;
+      throw new SituError("SITU_OVERLOADED", "no room");
+    });
+    const self = run(driver, ask(new Ask(1, true)));
+    const other = run(driver, ask(new Ask(2, true)));
+    expect(served).toBe(1);
+    driver.close();
+    endpoint.clock.advance(10_000);
+    expect(served).toBe(1);
+    expect(self.results).toEqual([["SITU_CLOSED"]]);
+    endpoint.take()[0].fail("SITU_LOST");
+    expect(other.results).toEqual([["SITU_CLOSED"]]);
+    expect(run(driver, ask(new Ask(3))).results).toEqual([["SITU_CLOSED"]]);
+    expect([driver.running, endpoint.clock.waiting]).toEqual([0, 0]);
+  });
+});
+
+describe("messages to the own node", () => {
+  test("are served through the same bytes, in the same call, and count no round trip", () => {
+    const endpoint = new FakeEndpoint(4);
+    const kinds: number[] = [];
+    const driver = new Driver(endpoint, (incoming: Incoming) => {
+      kinds.push(incoming.kind);
+      expect(incoming.from.node).toBe(4);
+      incoming.reply().word(incoming.body.word() + 1);
+    });
+    const ended = run(driver, ask(new Ask(4), new Ask(4)));
+    expect(ended.results).toEqual([[41, 41]]);
+    expect(kinds).toEqual([99, 99]);
+    expect([driver.roundTrips, driver.messages]).toEqual([0, 0]);
+    expect(endpoint.take()).toEqual([]);
+  });
+
+  test("may be refused, and may be answered later", () => {
+    const endpoint = new FakeEndpoint(4);
+    let later: (() => void) | undefined;
+    const driver = new Driver(endpoint, (incoming) => {
+      if (later !== undefined) throw new SituError("SITU_PERMISSION", "no");
+      const ticket = incoming.defer();
+      later = () => ticket.reply((out) => out.word(9));
+    });
+    const ended = run(driver, ask(new Ask(4), new Ask(4)));
+    expect(ended.results).toEqual([]);
+    later!();
+    expect(ended.results).toEqual([[9, "SITU_PERMISSION"]]);
+  });
+
+  test("of kinds that another thread serves go over the endpoint", () => {
+    const endpoint = new FakeEndpoint(4);
+    const driver = new Driver(
+      endpoint,
+      () => {},
+      (kind) => kind !== 99,
+    );
+    run(driver, ask(new Ask(4)));
+    expect(endpoint.take().map(({ to }) => to)).toEqual([4]);
+  });
+
+  test("thousands one after the other need no stack", () => {
+    const driver = new Driver(new FakeEndpoint(4), (incoming) => incoming.reply().word(1));
+    function* many(): Routine<number> {
+      let sum = 0;
+      for (let i = 0; i < 50_000; i++) {
+        const message = new Ask(4);
+        yield [message];
+        sum += message.answer;
+      }
+      return sum;
+    }
+    expect(run(driver, many()).results).toEqual([50_000]);
+  });
+});
+
+describe("truncations", () => {
+  function started(): { endpoint: FakeEndpoint; sequences: Sequences; truncations: Truncations } {
+    const endpoint = new FakeEndpoint();
+    const sequences = new Sequences(6, 100);
+    return { endpoint, sequences, truncations: new Truncations(new Driver(endpoint), sequences) };
+  }
+
+  function told({ body }: Sent): { coordinator: number; low: number; sequences: number[] } {
+    const reader = body();
+    const coordinator = reader.word();
+    const low = reader.wide();
+    const sequences = Array.from({ length: reader.word() }, () => reader.wide());
+    return { coordinator, low, sequences };
+  }
+
+  test("many go in one message to each backup, after a time; a sequence ends when all know", () => {
+    const { endpoint, sequences, truncations } = started();
+    const names = [1, 2, 3].map(() => sequences.begin());
+    truncations.add(names[0], [1, 2]);
+    truncations.add(names[1], [2]);
+    expect(endpoint.take()).toEqual([]);
+    endpoint.clock.advance(TRUNCATE_MS);
+    const [toFirst, toSecond] = endpoint.take();
+    expect([toFirst.kind, toFirst.to, toSecond.to]).toEqual([TRUNCATE, 1, 2]);
+    expect(told(toFirst)).toEqual({ coordinator: 6, low: 100, sequences: [100] });
+    expect(told(toSecond)).toEqual({ coordinator: 6, low: 100, sequences: [100, 101] });
+    toSecond.reply();
+    expect([sequences.open, truncations.pending, sequences.low]).toEqual([2, 1, 100]);
+    // Lost, and then told after all.
+    toFirst.fail("SITU_LOST");
+    endpoint.clock.advance(RESEND_MAX_MS);
+    endpoint.take()[0].reply();
+    expect([sequences.open, truncations.pending, sequences.low]).toEqual([1, 0, 102]);
+  });
+
+  test("without backups a transaction is over at once; a full batch waits for no time", () => {
+    const { endpoint, sequences, truncations } = started();
+    truncations.add(sequences.begin(), []);
+    expect([sequences.open, endpoint.clock.waiting]).toEqual([0, 0]);
+    for (let i = 0; i < TRUNCATE_BATCH; i++) truncations.add(sequences.begin(), [1]);
+    const [sent] = endpoint.take();
+    expect(told(sent).sequences).toHaveLength(TRUNCATE_BATCH);
+    sent.reply();
+    expect([sequences.open, truncations.pending]).toEqual([0, 0]);
+    endpoint.clock.advance(TRUNCATE_MS);
+    expect(endpoint.take()).toEqual([]);
+  });
+});
+
+describe("a coordinator", () => {
+  const locked = (reply: Writer): void => {
+    reply.word(OK);
+    reply.word(0);
+    reply.wide(1);
+  };
+  const rows = (count: number, words = 2): Part => {
+    const list = new WriteList(new Writer());
+    for (let i = 0; i < count; i++) list.put(5, i, new Int32Array(words).fill(i), 0, words);
+    return new Part(list.words(), list.count);
+  };
+
+  function started(backups: NodeId[]): {
+    endpoint: FakeEndpoint;
+    coordinator: Coordinator;
+    commit(parts: Map<NodeId, Part>, held?: Held): Ended;
+  } {
+    const endpoint = new FakeEndpoint(0);
+    const placement = { partitions: 4, primaryOf: () => 1, backupsOf: () => backups };
+    const driver = new Driver(endpoint);
+    const coordinator = new Coordinator(driver, placement, 0, 1);
+    const commit = (parts: Map<NodeId, Part>, held?: Held): Ended =>
+      run(driver, coordinator.commit(parts, held));
+    return { endpoint, coordinator, commit };
+  }
+
+  test("refuses what no backup could be told while it still can: nothing is logged", () => {
+    const { endpoint, coordinator, commit } = started([2]);
+    const ended = commit(new Map([[1, rows(3, MAX_RECORD_BYTES / 8)]]));
+    const [lock] = endpoint.take();
+    expect(lock.kind).toBe(LOCK);
+    lock.reply(locked);
+    expect(ended.results).toEqual([
+      { kind: "refused", error: expect.objectContaining({ code: "SITU_TOO_LARGE" }) },
+    ]);
+    const sent = endpoint.take();
+    expect(sent.map(({ kind }) => kind)).toEqual([ABORT]);
+    expect(coordinator.open).toBe(1);
+    sent[0].reply();
+    expect(coordinator.open).toBe(0);
+  });
+
+  test("without copies, a primary that has forgotten what it locked makes the outcome unknown", () => {
+    const { endpoint, commit } = started([]);
+    const ended = commit(new Map([[1, rows(1)]]));
+    endpoint.take()[0].reply(locked);
+    const [sent] = endpoint.take();
+    expect(sent.kind).toBe(COMMIT);
+    sent.fail("SITU_UNKNOWN_OUTCOME");
+    expect(ended.results).toEqual([
+      { kind: "unknown", error: expect.objectContaining({ code: "SITU_UNKNOWN_OUTCOME" }) },
+    ]);
+  });
+
+  test("sends writes to locked rows with COMMIT, but with LOCK where other writes go, too", () => {
+    for (const isMixed of [false, true]) {
+      const { endpoint, coordinator, commit } = started([2]);
+      const held: Held = {
+        name: coordinator.sequences.begin(),
+        rounds: new Map([[1, 1]]),
+        reads: new Set(),
+        epoch: 7,
+        writes: new Map([[1, rows(2)]]),
+      };
+      const ended = commit(isMixed ? new Map([[1, rows(1)]]) : new Map(), held);
+      if (isMixed) {
+        const [lock] = endpoint.take();
+        expect([lock.kind, writesIn(lock)]).toEqual([LOCK, 3]);
+        lock.reply(locked);
+      }
+      const [log] = endpoint.take();
+      expect([log.kind, writesIn(log)]).toEqual([LOG, isMixed ? 3 : 2]);
+      log.reply();
+      const [sent] = endpoint.take();
+      expect([sent.kind, writesIn(sent)]).toEqual([COMMIT, isMixed ? 0 : 2]);
+      sent.reply();
+      expect(ended.results).toEqual([{ kind: "committed" }]);
+    }
+  });
+});
+
+/** How many writes a message has. */
+function writesIn({ kind, body }: Sent): number {
+  const reader = body();
+  new Name().decode(reader);
+  if (kind === COMMIT) reader.wide();
+  if (kind !== LOCK) return reader.word();
+  reader.word();
+  reader.skip(4 * reader.word());
+  return reader.word();
+}
