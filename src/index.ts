@@ -23,6 +23,15 @@ export type { CountOptions, GetOptions, ScanOptions } from "./database/indexes/o
 export type { Recovered } from "./database/logged-store.ts";
 export { destroy, open } from "./database/open.ts";
 export type { DurabilityMode, OpenOptions } from "./database/options.ts";
+export {
+  type Procedure,
+  type ProcedureBody,
+  type ProcedureOptions,
+  procedure,
+} from "./database/procedure.ts";
+export type { ConnectOptions } from "./database/remote/options.ts";
+export type { CallOptions, RemoteDatabase } from "./database/remote/remote-database.ts";
+export type { RemoteTransaction } from "./database/remote/remote-transaction.ts";
 export type { AsyncScan, Scan } from "./database/scan.ts";
 export type { TableStats } from "./database/schema.ts";
 export type { Snapshot } from "./database/snapshot.ts";

@@ -12,30 +12,10 @@ import type {
   ScanOptions,
   UniqueName,
 } from "./indexes/options.ts";
-import { AsyncScan } from "./scan.ts";
+import { Operation } from "./operation.ts";
+import { AsyncScan, queuedRows } from "./scan.ts";
 import type { Table } from "./table.ts";
 import { listOf, type Transaction } from "./transaction.ts";
-
-/**
- * The promise of one operation. It knows whether anybody looks at it: the failure of an operation
- * that was not awaited must fail the transaction, and not vanish or end the process.
- */
-class Operation<T> extends Promise<T> {
-  observed = false;
-
-  static override get [Symbol.species](): PromiseConstructor {
-    return Promise;
-  }
-
-  // biome-ignore lint/suspicious/noThenProperty: noticing who waits is what this class is for
-  override then<A = T, B = never>(
-    onFulfilled?: ((value: T) => A | PromiseLike<A>) | null,
-    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
-  ): Promise<A | B> {
-    this.observed = true;
-    return super.then(onFulfilled, onRejected);
-  }
-}
 
 interface Queued {
   run(): void;
@@ -67,7 +47,8 @@ export class AsyncTransaction {
     table: Table<Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
   ): AsyncScan<Row> {
-    return new AsyncScan(this.#tx.scan(table, options), (run) => this.#enqueue(run));
+    const scan = this.#tx.scan(table, options);
+    return new AsyncScan(() => queuedRows(scan, (run) => this.#enqueue(run)));
   }
 
   count<Row, Key, Changes, Ways>(

@@ -43,6 +43,7 @@ import {
   memoryFolder,
   newIdentity,
   readIdentity,
+  refuseIfServed,
   withLog,
   withOpenLock,
   writeIdentity,
@@ -65,6 +66,7 @@ export interface Attached {
 export async function attach<T>(settings: Settings, use: (attached: Attached) => T): Promise<T> {
   if (settings.sharing === "threads") return guarded(joinProcessThreads(settings), use);
   makeFolder(settings.path);
+  if (settings.isNode !== true) refuseIfServed(settings.path);
   return withOpenLock(settings.path, async () => guarded(await joinProcesses(settings), use));
 }
 

@@ -18,6 +18,7 @@ import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
 import { openTable, refreshTables } from "./catalogue.ts";
 import { DatabaseDurability } from "./durability.ts";
+import { isInsideTransaction } from "./expiry.ts";
 import { buildIndexes } from "./indexes/build.ts";
 import type {
   CountOptions,
@@ -30,7 +31,7 @@ import type { TableStore } from "./indexes/table-store.ts";
 import { type InspectedTable, inspectTable } from "./inspect.ts";
 import type { Recovered } from "./logged-store.ts";
 import { isDuration, notADuration, type Settings } from "./options.ts";
-import { AsyncRunner, isInsideTransaction } from "./run-async.ts";
+import { AsyncRunner } from "./run-async.ts";
 import {
   CursorBatches,
   countRows,

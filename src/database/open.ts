@@ -5,12 +5,28 @@ import { attach, refuseIfInUse } from "./attach.ts";
 import { createCatalogue } from "./catalogue.ts";
 import { Database } from "./database.ts";
 import { startLogAnew } from "./logged-store.ts";
-import { type OpenOptions, settingsOf } from "./options.ts";
+import { type OpenOptions, type Settings, settingsOf } from "./options.ts";
+import { connect } from "./remote/connect.ts";
+import type { ConnectOptions } from "./remote/options.ts";
+import type { RemoteDatabase } from "./remote/remote-database.ts";
 import { readIdentity, removeStore, withOpenLock } from "./store-files.ts";
 
 /** Opens the store of a folder, creating it if it is not there. */
-export async function open(options: OpenOptions): Promise<Database> {
-  const settings = settingsOf(options);
+export async function open(options: OpenOptions): Promise<Database>;
+/** Connects to a cluster: the same database, spread over machines. */
+export async function open(options: ConnectOptions): Promise<RemoteDatabase>;
+export async function open(
+  options: OpenOptions | ConnectOptions,
+): Promise<Database | RemoteDatabase> {
+  return isConnect(options) ? connect(options) : openStore(settingsOf(options));
+}
+
+function isConnect(options: OpenOptions | ConnectOptions): options is ConnectOptions {
+  return typeof options === "object" && options !== null && "connect" in options;
+}
+
+/** For those who have checked settings: the node. */
+export async function openStore(settings: Settings): Promise<Database> {
   const db = await attach(settings, ({ executor, fresh, identity, recovered }) => {
     if (fresh) {
       createCatalogue(executor);

@@ -78,6 +78,8 @@ export type DurabilityMode = "sync" | "lazy" | "none";
 
 export interface Settings {
   readonly path: string;
+  /** For the threads of a node, which has the store to itself. */
+  readonly isNode?: boolean;
   /** Undefined: as the store is, and "lazy" for a new one. */
   readonly durability: DurabilityMode | undefined;
   readonly lagMs: number;

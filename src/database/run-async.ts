@@ -4,7 +4,6 @@
  * synchronous code as for `transactSync`.
  */
 
-import { AsyncLocalStorage } from "node:async_hooks";
 import type { Executor } from "../engine/executor.ts";
 import {
   gaveUp,
@@ -16,10 +15,11 @@ import {
 } from "../engine/run.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { lockOwner } from "../memory/object.ts";
-import { nowMs, sleep } from "../runtime/clock.ts";
-import { ConflictError, type ConflictKey, SituError, TimeoutError } from "../runtime/errors.ts";
+import { sleep } from "../runtime/clock.ts";
+import type { SituError } from "../runtime/errors.ts";
 import { MAX_ATTEMPTS } from "../runtime/limits.ts";
 import { AsyncTransaction } from "./async-transaction.ts";
+import { type AsyncLimits, Expiry, runInside } from "./expiry.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
 
@@ -27,29 +27,6 @@ import { ENDED, type Stores, Transaction } from "./transaction.ts";
 const SUSPECT_ATTEMPT = 2;
 const MAX_PAUSE_MS = 20;
 const MAX_POOLED = 64;
-
-/** The transaction whose body the running code belongs to, or did before it ended. */
-interface Context {
-  readonly stores: Stores;
-  running: boolean;
-}
-
-const context = new AsyncLocalStorage<Context>();
-
-/** Whether the caller runs inside a body of this database's that has not ended. */
-export function isInsideTransaction(stores: Stores): boolean {
-  const found = context.getStore();
-  return found?.stores === stores && found.running;
-}
-
-export interface AsyncLimits {
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal | undefined;
-  /** With a snapshot for each attempt: how long it lives at most. Else 0. */
-  readonly snapshotMs: number;
-  /** Whether it returns only when what it did and saw is on disk. */
-  readonly waits: boolean;
-}
 
 export class AsyncRunner {
   readonly #executor: Executor;
@@ -140,11 +117,10 @@ export class AsyncRunner {
         : new Transaction(this.#stores, tx);
     surface.begin(timeoutMs);
     const handle = new AsyncTransaction(surface);
-    const inside = { stores: this.#stores, running: true };
+    const inside = runInside(this.#stores);
     let why = ENDED;
     try {
-      const running = context.run(inside, async () => body(handle));
-      const result = await expiry.race(running);
+      const result = await expiry.race(inside.run(async () => body(handle)));
       handle.flush();
       const unseen = handle.unseenFailure();
       if (unseen !== undefined) throw unseen.error;
@@ -161,94 +137,8 @@ export class AsyncRunner {
     } finally {
       // Parts of the body may still run: they must not touch what the next attempt does.
       surface.end(why);
-      inside.running = false;
+      inside.end();
     }
     return { done: false };
   }
-}
-
-/** The end of the caller's patience: a deadline, or a signal. */
-class Expiry {
-  readonly #limits: AsyncLimits;
-  readonly #deadlineMs: number;
-  readonly #over: Promise<never>;
-  #timer: NodeJS.Timeout | undefined;
-  #onAbort: (() => void) | undefined;
-  #cause: SituError | undefined;
-  /** Attempts that met others, and the keys that the last of them was about. */
-  attempts = 0;
-  met: readonly ConflictKey[] = [];
-
-  constructor(limits: AsyncLimits) {
-    this.#limits = limits;
-    this.#deadlineMs = nowMs() + limits.timeoutMs;
-    const { signal } = limits;
-    if (signal?.aborted) throw aborted(signal);
-    this.#over = new Promise((_, reject) => {
-      const end = (cause: SituError): void => {
-        this.#cause = cause;
-        reject(cause);
-      };
-      this.#timer = setTimeout(() => end(tooSlow(limits.timeoutMs)), limits.timeoutMs);
-      if (signal) {
-        this.#onAbort = () => end(aborted(signal));
-        signal.addEventListener("abort", this.#onAbort, { once: true });
-      }
-    });
-    this.#over.catch(() => {});
-  }
-
-  race<T>(running: Promise<T>): Promise<T> {
-    return Promise.race([running, this.#over]);
-  }
-
-  isCause(error: unknown): boolean {
-    return this.#cause !== undefined && error === this.#cause;
-  }
-
-  /** A body that ran too long because it had to be run again was not too slow. */
-  explained(cause: unknown): unknown {
-    if (this.attempts === 0 || !(cause instanceof TimeoutError)) return cause;
-    return metOthers(this.#limits.timeoutMs, this.attempts + 1, this.met);
-  }
-
-  isOver(): boolean {
-    return nowMs() >= this.#deadlineMs;
-  }
-
-  /** Between attempts: an abort counts at once, the deadline is for the caller to name. */
-  check(): void {
-    if (this.#limits.signal?.aborted) throw aborted(this.#limits.signal);
-  }
-
-  stop(): void {
-    clearTimeout(this.#timer);
-    if (this.#onAbort) this.#limits.signal?.removeEventListener("abort", this.#onAbort);
-  }
-}
-
-function tooSlow(timeoutMs: number): TimeoutError {
-  return new TimeoutError(
-    `the body of the transaction did not end within ${timeoutMs} ms; nothing was committed`,
-  );
-}
-
-function metOthers(
-  timeoutMs: number,
-  attempts: number,
-  keys: readonly ConflictKey[],
-): ConflictError {
-  const what = keys.map(({ table, key }) => `${table} ${String(key)}`).join(", ");
-  return new ConflictError(
-    `other transactions kept changing ${what || "what this one read"}; it was run ${attempts} ` +
-      `times within ${timeoutMs} ms, and nothing was committed. Try again later, or make the ` +
-      `transaction shorter`,
-    keys,
-  );
-}
-
-function aborted(signal: AbortSignal): SituError {
-  return new SituError("SITU_ABORTED", "the transaction was aborted by its signal", {
-    cause: signal.reason,
-  });
 }

@@ -254,15 +254,21 @@ export class Scan<Row> implements Iterable<Row>, AsyncIterable<Row> {
   }
 }
 
-/** The same inside `transact`, where every read is an operation of the transaction's queue. */
+/** An iteration in which every read is an operation of the transaction's queue. */
+export function queuedRows<Row>(
+  scan: Scan<Row>,
+  enqueue: <T>(run: () => T) => Promise<T>,
+): AsyncIterableIterator<Row> {
+  return new AsyncRowIterator(scan.batches(), (batches) => enqueue(() => batches.read()));
+}
+
+/** The same inside `transact`, and where the rows are on other machines. */
 export class AsyncScan<Row> implements AsyncIterable<Row> {
-  readonly #scan: Scan<Row>;
-  readonly #enqueue: <T>(run: () => T) => Promise<T>;
+  readonly #open: () => AsyncIterableIterator<Row>;
 
   /** Use `scan` of a transaction. */
-  constructor(scan: Scan<Row>, enqueue: <T>(run: () => T) => Promise<T>) {
-    this.#scan = scan;
-    this.#enqueue = enqueue;
+  constructor(open: () => AsyncIterableIterator<Row>) {
+    this.#open = open;
   }
 
   /** For those who forget the `await`. */
@@ -274,9 +280,7 @@ export class AsyncScan<Row> implements AsyncIterable<Row> {
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<Row> {
-    return new AsyncRowIterator(this.#scan.batches(), (batches) =>
-      this.#enqueue(() => batches.read()),
-    );
+    return this.#open();
   }
 
   async toArray(): Promise<Row[]> {

@@ -4,6 +4,7 @@
  *
  *   <path>/store.json                     id, where the memory is, and the id of the log
  *   <path>/open.lock                      held while somebody creates, joins or recovers the store
+ *   <path>/node.lock                      held by the process that serves the store to a cluster
  *   <path>/log/, <path>/checkpoints/      see device/
  *   <memoryDir>/situ-<id>/control         see memory/control.ts
  *   <memoryDir>/situ-<id>/region-<n>      created when needed
@@ -35,6 +36,7 @@ import { uniqueId } from "../runtime/random.ts";
 const IDENTITY = "store.json";
 const ID = /^[0-9a-f]{24}$/;
 const OPEN_LOCK = "open.lock";
+const NODE_LOCK = "node.lock";
 /** There while the store is rebuilt from its log: others who want to open it wait longer. */
 const RECOVERING = "recovering";
 
@@ -72,6 +74,33 @@ export async function withOpenLock<T>(path: string, work: () => T | Promise<T>):
     // Closing gives the lock back.
     closeSync(fd);
   }
+}
+
+/**
+ * For a node of a cluster: the store is its own until the returned function is called, or it ends. Whoever
+ * else wrote to it would leave the copies at other nodes behind.
+ */
+export function lockForNode(path: string): () => void {
+  makeFolder(path);
+  const file = join(path, NODE_LOCK);
+  const fd = explained(file, () => openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600));
+  if (libc().tryLock(fd)) return () => closeSync(fd);
+  closeSync(fd);
+  throw new SituError("SITU_IN_USE", `another node serves the store at ${path} already`);
+}
+
+/** Fails if the store belongs to a node that runs. */
+export function refuseIfServed(path: string): void {
+  const file = join(path, NODE_LOCK);
+  if (!existsSync(file)) return;
+  const fd = explained(file, () => openSync(file, constants.O_RDWR));
+  const isFree = libc().tryLock(fd);
+  closeSync(fd);
+  if (isFree) return;
+  throw new SituError(
+    "SITU_IN_USE",
+    `a node of a cluster serves the store at ${path}: use open({ connect: ["host:port"] })`,
+  );
 }
 
 /** Runs the recovery of a store, under its open lock. */

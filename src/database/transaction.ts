@@ -292,14 +292,14 @@ export function listOf<Key>(table: Table, keys: Iterable<Key>): readonly Key[] {
   throw new SituError("SITU_TYPE", `getMany(${table.name}, …) takes a list of keys`);
 }
 
-function exists(table: Table, row: unknown): SituError {
+export function exists(table: Table, row: unknown): SituError {
   return new SituError(
     "SITU_EXISTS",
     `table ${table.name} has a row with key ${String(keyOf(table, row))}; put replaces it`,
   );
 }
 
-function missing(table: Table, key: unknown): SituError {
+export function missing(table: Table, key: unknown): SituError {
   return new SituError(
     "SITU_MISSING",
     `table ${table.name} has no row with key ${String(key)}; insert or put adds one`,

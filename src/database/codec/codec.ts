@@ -322,9 +322,11 @@ return {
 };`;
 }
 
-/** The codec of a table. */
-export function codecOf<Row, Key>(table: Table<Row, Key>): RowCodec<Row, Key> {
-  const layout = layoutOf(table);
+/** The codec of a table; or, with the layout of another, of some fields of that one's rows. */
+export function codecOf<Row, Key>(
+  table: Table<Row, Key>,
+  layout: RowLayout = layoutOf(table),
+): RowCodec<Row, Key> {
   const library = {
     ...values,
     readPointer,

@@ -7,8 +7,7 @@ import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { show } from "../../runtime/show.ts";
-import type { KeyRange, Store } from "../../stores/store.ts";
+import type { Store } from "../../stores/store.ts";
 import type { ScanPlan } from "../scan.ts";
 import type { Table } from "../table.ts";
 import type { StoredIndex } from "./definition.ts";
@@ -17,18 +16,18 @@ import { EntryIndex } from "./entry-index.ts";
 import { IndexedStore } from "./indexed-store.ts";
 import { type CheckedScan, checkedGet, checkedScan } from "./options.ts";
 import { PostingsIndex } from "./postings-index.ts";
-import { keyRange } from "./ranges.ts";
+import { checkIndexScan, rowRange, unknownIndex } from "./scan-rules.ts";
 import type { Structure, Values } from "./structure.ts";
-
-const EVERYTHING: KeyRange = { from: undefined, to: undefined };
 
 export class TableStore {
   readonly table: Table;
   /** Which one of the catalogue's tables it is. */
   readonly position: number;
   readonly rows: Store<Values, unknown>;
+  readonly structure: Structure<Values, unknown>;
+  /** Where the rows are rooted. */
+  readonly root: Address;
   readonly #executor: Executor;
-  readonly #structure: Structure<Values, unknown>;
   #store: Store<Values, unknown>;
   #stored: readonly StoredIndex[] = [];
   #indexes: readonly Index[] = [];
@@ -42,7 +41,8 @@ export class TableStore {
     root: Address,
   ) {
     this.#executor = executor;
-    this.#structure = structure;
+    this.structure = structure;
+    this.root = root;
     this.table = structure.table;
     this.position = position;
     this.rows = structure.open(executor, root);
@@ -75,7 +75,13 @@ export class TableStore {
     this.#store =
       stored.length === 0
         ? this.rows
-        : new IndexedStore(this.table, this.#structure.codec, this.rows, this.#indexes);
+        : new IndexedStore(this.table, this.structure.codec, this.rows, this.#indexes);
+  }
+
+  /** An index as it stands in the store. */
+  storedIndex(name: string): StoredIndex {
+    const { definition } = this.#index(name);
+    return this.#stored.find((each) => each.name === definition.name)!;
   }
 
   /** A row by the values of a unique index, or by its key. */
@@ -104,38 +110,15 @@ export class TableStore {
   }
 
   #planRows(scan: CheckedScan): ScanPlan<Values> {
-    const { name, ordered } = this.table;
-    const { given, bounds, reverse, limit } = scan;
-    if (!ordered && (given.length > 0 || reverse)) {
-      throw new SituError(
-        "SITU_TYPE",
-        `table ${name} is hashed and has no order for ${given[0] ?? "reverse"}: declare it with ` +
-          `ordered: true, or use an ordered index`,
-      );
-    }
-    const range = given.length > 0 ? keyRange(this.table, bounds) : EVERYTHING;
+    const { reverse, limit } = scan;
+    const range = rowRange(this.table, scan);
     return { limit, cursor: () => this.rows.cursor(range, reverse) };
   }
 
   #planIndex(name: string, scan: CheckedScan): ScanPlan<Values> {
     const index = this.#index(name);
-    const { given, reverse, limit } = scan;
-    if (index.definition.kind === "hash") {
-      const what = `index ${name} of table ${this.table.name} is a hash index`;
-      if (reverse || given.some((bound) => bound !== "eq")) {
-        const not = reverse ? "reverse" : given.find((bound) => bound !== "eq");
-        throw new SituError(
-          "SITU_TYPE",
-          `${what} and has no order for ${not}: declare it with kind: "ordered"`,
-        );
-      }
-      if (given.length === 0) {
-        throw new SituError(
-          "SITU_TYPE",
-          `${what} and needs eq, with all of its values; scan the table for all rows`,
-        );
-      }
-    }
+    const { limit } = scan;
+    checkIndexScan(this.table, index.definition, scan);
     const walk = index.walk(scan);
     const read = (tx: Transaction, key: unknown): Values | undefined => this.rows.read(tx, key);
     return { limit, cursor: () => new IndexCursor(walk(), read) };
@@ -144,12 +127,7 @@ export class TableStore {
   #index(name: unknown): Index {
     const index = typeof name === "string" ? this.#named.get(name) : undefined;
     if (index !== undefined) return index;
-    const names = [...this.#named.keys()];
-    throw new SituError(
-      "SITU_UNKNOWN_INDEX",
-      `table ${this.table.name} has no index ${show(name)} here; ` +
-        (names.length === 0 ? "it has none" : `it has ${names.join(", ")}`),
-    );
+    throw unknownIndex(this.table, name, [...this.#named.keys()]);
   }
 }
 

@@ -1,0 +1,84 @@
+/** From addresses to a database: finds a node that answers, and with it the cluster. */
+
+import { Describe, type Description } from "../../cluster/describe.ts";
+import { Session } from "../../cluster/session.ts";
+import { CLIENT, type NodeId } from "../../fabric/fabric.ts";
+import { openTcp, type TcpEndpoint } from "../../fabric/tcp/endpoint.ts";
+import type { NodeAddress } from "../../fabric/tcp/options.ts";
+import { Driver } from "../../protocols/driver.ts";
+import type { Routine } from "../../protocols/message.ts";
+import { PROTOCOLS, type ProtocolName } from "../../protocols/places.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { uniqueId } from "../../runtime/random.ts";
+import { type ConnectOptions, type ConnectSettings, connectSettingsOf } from "./options.ts";
+import { RemoteDatabase } from "./remote-database.ts";
+
+export async function connect(options: ConnectOptions): Promise<RemoteDatabase> {
+  const settings = connectSettingsOf(options);
+  const { configuration, protocol } = await descriptionFrom(settings);
+  const { timeoutMs, tables } = settings;
+  const nodes = new Map(configuration.nodes.map(({ id, host, port }) => [id, { host, port }]));
+  const endpoint = await endpointTo(settings, nodes, configuration.epoch);
+  const driver = new Driver(endpoint);
+  const session = new Session(uniqueId(), configuration);
+  const readsByVerb = readsByVerbOf(protocol);
+  const db = new RemoteDatabase({ endpoint, driver, session, timeoutMs, readsByVerb });
+  try {
+    await driver.start(session.meet(), timeoutMs);
+    await db.openTables(tables);
+    return db;
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+}
+
+function endpointTo(
+  { cluster, secret, tls }: ConnectSettings,
+  nodes: ReadonlyMap<NodeId, NodeAddress>,
+  epoch: number,
+): Promise<TcpEndpoint> {
+  return openTcp({
+    self: CLIENT,
+    nodes,
+    epoch,
+    cluster,
+    ...(secret === undefined ? {} : { secret }),
+    ...(tls === undefined ? {} : { tls }),
+  });
+}
+
+/** Asks all at once; the first answer counts. */
+async function descriptionFrom(settings: ConnectSettings): Promise<Description> {
+  const { seeds, timeoutMs } = settings;
+  // These numbers are not those of the nodes: the connections are not kept.
+  const endpoint = await endpointTo(settings, new Map(seeds.map((seed, i) => [i, seed])), 0);
+  const driver = new Driver(endpoint);
+  try {
+    const answers = seeds.map((_, seed) => driver.start(ask(seed), timeoutMs));
+    return await Promise.any(answers);
+  } catch (error) {
+    const causes = error instanceof AggregateError ? (error.errors as unknown[]) : [error];
+    const told = causes.find((cause) => cause instanceof SituError && cause.code !== "SITU_LOST");
+    if (told instanceof SituError) throw told;
+    const names = seeds.map(({ host, port }) => `${host}:${port}`).join(", ");
+    throw new SituError("SITU_UNREACHABLE", `no node answers at ${names} within ${timeoutMs} ms`, {
+      cause: causes[0],
+    });
+  } finally {
+    driver.close();
+    await endpoint.close();
+  }
+}
+
+/** A protocol that this version does not know reads by message, as all can. */
+function readsByVerbOf(protocol: string): boolean {
+  return Object.hasOwn(PROTOCOLS, protocol) && PROTOCOLS[protocol as ProtocolName].read === "verb";
+}
+
+function* ask(seed: number): Routine<Description> {
+  const message = new Describe(seed);
+  yield [message];
+  if (message.description === undefined) throw message.error;
+  return message.description;
+}

@@ -1,0 +1,126 @@
+/**
+ * A scan outside of transactions: a read-only transaction of its own for each iteration. All rows
+ * belong to one state, that of a moment while the scan ran:
+ *
+ *   - A scan of up to SCAN_HELD_ROWS rows is validated before it gives out the first one, and run
+ *     again if somebody has changed what it read.
+ *   - A longer one gives rows out while it goes and is validated when it has come to its end. If
+ *     somebody has changed what it read meanwhile, it then fails with SITU_CONFLICT, and what was
+ *     given out may be of several states. One that is left before its end was not validated.
+ */
+
+import { isSignal } from "../../engine/signals.ts";
+import type { Clock } from "../../fabric/fabric.ts";
+import { ConflictError } from "../../runtime/errors.ts";
+import { MAX_ATTEMPTS, SCAN_HELD_ROWS } from "../../runtime/limits.ts";
+import { AsyncScan } from "../scan.ts";
+import { ENDED } from "../transaction.ts";
+import type { RemoteTransaction } from "./remote-transaction.ts";
+
+const MAX_PAUSE_MS = 20;
+
+/** What such a scan needs of its database. */
+export interface LoneScans {
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  begin(): RemoteTransaction;
+  /** Whether all that the transaction has read is still so. */
+  isValid(tx: RemoteTransaction): Promise<boolean>;
+}
+
+/** `plan` is `tx.scan`, with its arguments. */
+export function scanAlone<Row>(
+  db: LoneScans,
+  plan: (tx: RemoteTransaction) => AsyncScan<Row>,
+): AsyncScan<Row> {
+  // What is wrong with the arguments is said at once.
+  plan(db.begin());
+  return new AsyncScan(() => rowsOf(db, plan));
+}
+
+async function* rowsOf<Row>(
+  db: LoneScans,
+  plan: (tx: RemoteTransaction) => AsyncScan<Row>,
+): AsyncGenerator<Row, undefined> {
+  const deadlineMs = db.clock.nowMs() + db.timeoutMs;
+  for (let attempt = 1; ; attempt++) {
+    const tx = db.begin();
+    try {
+      const rows = plan(tx)[Symbol.asyncIterator]();
+      const begun = await begin(db, tx, rows);
+      if (begun?.isWhole) {
+        yield* begun.held;
+        return;
+      }
+      if (begun !== undefined) {
+        yield* begun.held;
+        yield* goOn(db, tx, rows);
+        return;
+      }
+    } finally {
+      tx.end(ENDED);
+    }
+    if (attempt >= MAX_ATTEMPTS || db.clock.nowMs() >= deadlineMs) throw gaveUp(attempt);
+    await pause(db.clock, Math.min(2 ** Math.min(attempt, 10) / 4, MAX_PAUSE_MS));
+  }
+}
+
+/** The first rows; undefined if somebody got in between. If they are all, they are validated. */
+async function begin<Row>(
+  db: LoneScans,
+  tx: RemoteTransaction,
+  rows: AsyncIterator<Row>,
+): Promise<{ readonly held: Row[]; readonly isWhole: boolean } | undefined> {
+  const held: Row[] = [];
+  try {
+    while (held.length < SCAN_HELD_ROWS) {
+      const next = await rows.next();
+      if (next.done) return (await db.isValid(tx)) ? { held, isWhole: true } : undefined;
+      held.push(next.value);
+    }
+  } catch (error) {
+    if (isSignal(error)) return undefined;
+    throw error;
+  }
+  return { held, isWhole: false };
+}
+
+async function* goOn<Row>(
+  db: LoneScans,
+  tx: RemoteTransaction,
+  rows: AsyncIterator<Row>,
+): AsyncGenerator<Row, undefined> {
+  for (;;) {
+    let next: IteratorResult<Row>;
+    try {
+      next = await rows.next();
+    } catch (error) {
+      throw isSignal(error) ? changed() : error;
+    }
+    if (next.done) break;
+    yield next.value;
+  }
+  if (!(await db.isValid(tx))) throw changed();
+}
+
+function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(ms, resolve);
+  });
+}
+
+function changed(): ConflictError {
+  return new ConflictError(
+    "other transactions have changed what the scan read, after its first rows were given out: " +
+      "scan again, or scan a smaller range",
+    [],
+  );
+}
+
+function gaveUp(attempts: number): ConflictError {
+  return new ConflictError(
+    `other transactions kept changing what the scan read; it was tried ${attempts} times. Try ` +
+      `again later, or scan a smaller range`,
+    [],
+  );
+}

@@ -1,0 +1,97 @@
+/**
+ * What a scan or count asks of all nodes, checked as everywhere; and, for the rows that the transaction
+ * has written itself and no node knows of, whether they belong to it and where in its order.
+ */
+
+import type { ScanWay } from "../../protocols/scan.ts";
+import { compareKeys } from "../../stores/btree/keys.ts";
+import type { KeyRange, OrderedCodec } from "../../stores/store.ts";
+import type { IndexDefinition } from "../indexes/definition.ts";
+import { sameValue } from "../indexes/entries.ts";
+import { type CheckedScan, checkedScan } from "../indexes/options.ts";
+import { indexRange } from "../indexes/ranges.ts";
+import { checkIndexScan, rowRange, unknownIndex } from "../indexes/scan-rules.ts";
+import { type Structure, structuresOf, type Values } from "../indexes/structure.ts";
+import type { Table } from "../table.ts";
+import type { RemoteTable } from "./remote-table.ts";
+
+const EVERYTHING: KeyRange = { from: undefined, to: undefined };
+
+export interface RemotePlan {
+  readonly table: RemoteTable;
+  readonly way: ScanWay;
+  readonly limit: number;
+  /** Orders rows; without it they come in any order. */
+  readonly order: OrderedCodec<Values, unknown> | undefined;
+  /** Whether a row lies within the bounds. */
+  holds(row: Values): boolean;
+}
+
+export function planRemote(
+  call: "scan" | "count",
+  table: RemoteTable,
+  options: unknown,
+): RemotePlan {
+  const scan = checkedScan(call, table.table.name, options);
+  return scan.index === undefined ? planRows(table, scan) : planIndex(table, scan);
+}
+
+function planRows(table: RemoteTable, scan: CheckedScan): RemotePlan {
+  const range = rowRange(table.table, scan);
+  const { reverse, limit } = scan;
+  const way = { index: undefined, range, reverse, equal: undefined };
+  if (!table.table.ordered) return { table, way, limit, order: undefined, holds: () => true };
+  const order = table.codec as OrderedCodec<Values, unknown>;
+  return { table, way, limit, order, holds: (row) => isWithin(order, range, row) };
+}
+
+function planIndex(table: RemoteTable, scan: CheckedScan): RemotePlan {
+  const { reverse, limit, bounds } = scan;
+  const { indexes } = table.table;
+  const definition = indexes.find(({ name }) => name === scan.index);
+  if (definition === undefined) {
+    const names = indexes.map(({ name }) => name);
+    throw unknownIndex(table.table, scan.index, names);
+  }
+  checkIndexScan(table.table, definition, scan);
+  const { name: index, on } = definition;
+  const { ordered: order, codec } = firstStructure(table.table, definition);
+  if (order !== undefined) {
+    const range = indexRange(table.table, definition, bounds);
+    const way = { index, range, reverse, equal: undefined };
+    return { table, way, limit, order, holds: (row) => isWithin(order, range, row) };
+  }
+  // Checks the types of the values.
+  codec.stageKey(bounds.eq);
+  const values = on.length === 1 ? [bounds.eq] : (bounds.eq as readonly unknown[]);
+  return {
+    table,
+    way: { index, range: EVERYTHING, reverse, equal: bounds.eq },
+    limit,
+    order: undefined,
+    holds: (row) => on.every((name, i) => sameValue(row[name], values[i])),
+  };
+}
+
+function isWithin(
+  order: OrderedCodec<Values, unknown>,
+  { from, to }: KeyRange,
+  row: Values,
+): boolean {
+  const words = order.stageOrderedOf(row);
+  const key = order.ordered;
+  if (from !== undefined && compareKeys(key, 0, words, from, from.length) < 0) return false;
+  return to === undefined || compareKeys(key, 0, words, to, to.length) < 0;
+}
+
+/** Their codecs are generated, which takes its time. */
+const structures = new WeakMap<IndexDefinition, Structure<Values, unknown>>();
+
+function firstStructure(table: Table, definition: IndexDefinition): Structure<Values, unknown> {
+  let found = structures.get(definition);
+  if (found === undefined) {
+    [found] = structuresOf(table, definition);
+    structures.set(definition, found);
+  }
+  return found;
+}

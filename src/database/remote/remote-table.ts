@@ -1,0 +1,70 @@
+/** A table of a cluster, as one client has it open: how rows travel, and where they lie. */
+
+import { partitionOf, tableId } from "../../cluster/placement.ts";
+import type { NodeId } from "../../fabric/fabric.ts";
+import type { Placement } from "../../protocols/tables.ts";
+import { openRemote, type RemoteStore } from "../../stores/remote/open.ts";
+import type { RemoteTable as RemoteStorePlace } from "../../stores/remote/remote.ts";
+import type { RowCodec } from "../../stores/store.ts";
+import { Structure, type Values } from "../indexes/structure.ts";
+import type { Table } from "../table.ts";
+
+export class RemoteTable {
+  readonly table: Table;
+  readonly id: number;
+  readonly codec: RowCodec<Values, unknown>;
+  readonly #placement: Placement;
+  readonly #stores = new Map<NodeId, RemoteStore<unknown>>();
+  /** A key of one field that the caller writes as a list: a value for all others. */
+  readonly #isListOfOne: boolean;
+
+  constructor(table: Table, placement: Placement) {
+    this.table = table;
+    this.id = tableId(table.name);
+    this.codec = new Structure(table as Table<Values>).codec as RowCodec<Values, unknown>;
+    this.#placement = placement;
+    this.#isListOfOne = !table.singleKey && table.key.length === 1;
+  }
+
+  /** For lookups by verb: what each node has told of the table. Ordered ones are asked by message. */
+  openPlaces(nodes: readonly NodeId[], places: readonly string[]): void {
+    nodes.forEach((node, i) => {
+      const place = JSON.parse(places[i]) as RemoteStorePlace | null;
+      if (place !== null) this.#stores.set(node, openRemote(place, this.codec));
+    });
+  }
+
+  /** The table at a node, to be looked into by verb. */
+  storeAt(node: NodeId): RemoteStore<unknown> | undefined {
+    return this.#stores.get(node);
+  }
+
+  /** Checks the key's type. */
+  partitionOf(key: unknown): number {
+    return partitionOf(this.id, this.codec.stageKey(key), this.#placement.partitions);
+  }
+
+  primaryOf(partition: number): NodeId {
+    return this.#placement.primaryOf(partition);
+  }
+
+  /** The key inside a row, as the caller would write it. */
+  keyOf(row: Values): unknown {
+    const { key, singleKey } = this.table;
+    return singleKey ? row[key[0]] : key.map((name) => row[name]);
+  }
+
+  /** The key as nodes know it: their tables come from schemas, which do not know lists of one. */
+  sent(key: unknown): unknown {
+    return this.#isListOfOne ? (key as unknown[])[0] : key;
+  }
+}
+
+/** Tells keys apart. */
+export function keyText(key: unknown): string {
+  if (typeof key === "number") return `n${key}`;
+  if (typeof key === "string") return `s${key.length}:${key}`;
+  if (Array.isArray(key)) return key.map(keyText).join(",");
+  if (key instanceof Uint8Array) return `b${Buffer.from(key).toString("hex")}`;
+  return `${typeof key}${String(key)}`;
+}

@@ -1,0 +1,424 @@
+/**
+ * What the body of `transact` gets where the data is on other machines: the same operations as
+ * everywhere. Those that are issued in one tick form one batch: the rows that they need, and that the
+ * transaction has not seen yet, are fetched with one message to each node, then the operations are
+ * carried out here, in their order, on what the transaction knows. Writes stay here until the commit.
+ */
+
+import { partAt } from "../../cluster/session.ts";
+import { CONFLICT } from "../../engine/signals.ts";
+import type { NodeId } from "../../fabric/fabric.ts";
+import type { Coordinator } from "../../protocols/coordinator.ts";
+import type { Routine } from "../../protocols/message.ts";
+import { runSteps } from "../../protocols/scan.ts";
+import type { Part } from "../../protocols/writes.ts";
+import { SituError } from "../../runtime/errors.ts";
+import type { AsyncTransaction } from "../async-transaction.ts";
+import type {
+  CountOptions,
+  GetOptions,
+  IndexKey,
+  ScanOptions,
+  UniqueName,
+} from "../indexes/options.ts";
+import type { Values } from "../indexes/structure.ts";
+import { Operation } from "../operation.ts";
+import { AsyncScan } from "../scan.ts";
+import type { Table } from "../table.ts";
+import { exists, listOf, missing } from "../transaction.ts";
+import { copyOf, type Entry, type HeldRows, type Written, write, writtenBy } from "./entries.ts";
+import { RemoteRows, type ScanSource } from "./remote-scan.ts";
+import { RemoteCount } from "./remote-scan-count.ts";
+import { planRemote, type RemotePlan } from "./remote-scan-plan.ts";
+import { keyText, type RemoteTable } from "./remote-table.ts";
+
+/** What a transaction needs of its database. */
+export interface Fetcher {
+  readonly nodes: readonly NodeId[];
+  tableOf(table: Table): RemoteTable;
+  /** Fetches rows; what was read becomes part of the transaction's parts. False if one of them is locked. */
+  fetch(entries: readonly Entry[], tx: RemoteTransaction): Promise<boolean>;
+  /** Runs a coroutine of messages. */
+  run<T>(routine: Routine<T>): Promise<T>;
+}
+
+interface Queued {
+  readonly entries: readonly Entry[];
+  /** Brings what else it needs; undefined if that is here. False if something is locked. */
+  fetch?(): Promise<boolean> | undefined;
+  /** Whether all that was issued before it must be done before it fetches anything. */
+  readonly isLate?: boolean;
+  run(): void;
+  fail(error: unknown): void;
+}
+
+type Operations = Pick<
+  AsyncTransaction,
+  "get" | "getMany" | "has" | "insert" | "put" | "update" | "delete" | "scan" | "count"
+>;
+
+export class RemoteTransaction implements Operations {
+  readonly parts = new Map<NodeId, Part>();
+  /** Messages that were sent in order to read: with one only, its rows are from one moment. */
+  reads = 0;
+  batches = 0;
+  isDoomed = false;
+  held: HeldRows | undefined;
+  readonly #fetcher: Fetcher;
+  readonly #entries = new Map<string, Entry>();
+  #queue: Queued[] = [];
+  #fetching: Promise<void> | undefined;
+  #ended: SituError | undefined;
+  readonly #failed: { operation: Operation<unknown>; error: unknown }[] = [];
+
+  constructor(fetcher: Fetcher) {
+    this.#fetcher = fetcher;
+  }
+
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
+  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+    table: Table<Row, Key, Changes, Ways>,
+    key: NoInfer<IndexKey<Ways, Name>>,
+    options: GetOptions<Name>,
+  ): Promise<Row | undefined>;
+  get<Row, Key>(table: Table<Row, Key>, key: unknown, options?: unknown): Promise<Row | undefined> {
+    return this.#enqueueOne(table as Table, key, (entry) => {
+      if (options !== undefined) throw noUniqueIndexes();
+      return copyOf(entry.row) as Row | undefined;
+    });
+  }
+
+  /**
+   * The same for a row that will be written. In procedures of a cluster whose protocol is "rpc" it is
+   * locked in the message that reads it (FaSST §5), which saves a round trip; elsewhere it is `get`.
+   */
+  getForUpdate<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined> {
+    return this.#enqueueOne(
+      table as Table,
+      key,
+      ({ row }) => copyOf(row) as Row | undefined,
+      (entry) => {
+        entry.wantsLock = true;
+      },
+    );
+  }
+
+  getMany<Row, Key>(
+    table: Table<Row, Key>,
+    keys: Iterable<NoInfer<Key>>,
+  ): Promise<(Row | undefined)[]> {
+    const wanted = listOf(table as Table, keys);
+    let entries: Entry[];
+    try {
+      entries = wanted.map((key) => this.#entryOf(table as Table, key));
+    } catch (error) {
+      return this.#enqueue([], () => {
+        throw error;
+      });
+    }
+    return this.#enqueue(entries, () => entries.map(({ row }) => copyOf(row) as Row | undefined));
+  }
+
+  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
+    return this.#enqueueOne(table as Table, key, ({ row }) => row !== undefined);
+  }
+
+  insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void> {
+    return this.#enqueueRow(table as Table, row as Values, true, (entry, copy) => {
+      if (entry.row !== undefined) throw exists(table as Table, row);
+      write(entry, copy);
+    });
+  }
+
+  put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void> {
+    return this.#enqueueRow(table as Table, row as Values, false, write);
+  }
+
+  update<Row, Key, Changes>(
+    table: Table<Row, Key, Changes>,
+    key: NoInfer<Key>,
+    changes: NoInfer<Changes>,
+  ): Promise<void> {
+    return this.#enqueueOne(table as Table, key, (entry) => {
+      if (entry.row === undefined) throw missing(table as Table, key);
+      const { codec } = entry.table;
+      const merged = codec.merge(entry.row, changes as Values);
+      codec.encode(merged);
+      write(entry, merged);
+    });
+  }
+
+  delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
+    return this.#enqueueOne(table as Table, key, (entry) => {
+      const found = entry.row !== undefined;
+      if (found) write(entry, undefined);
+      return found;
+    });
+  }
+
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): AsyncScan<Row> {
+    this.#check();
+    const plan = planRemote("scan", this.#fetcher.tableOf(table as Table), options);
+    return new AsyncScan(() => this.#rowsOf<Row>(plan));
+  }
+
+  async *#rowsOf<Row>(plan: RemotePlan): AsyncGenerator<Row, undefined> {
+    const rows = new RemoteRows(plan, this.#scanSource());
+    const read = (): boolean => rows.read();
+    while (await this.#enqueue([], read, { fetch: () => rows.fetch() })) {
+      for (const row of rows.batch) {
+        this.#check();
+        yield row as Row;
+      }
+    }
+  }
+
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): Promise<number> {
+    let plan: RemotePlan;
+    try {
+      plan = planRemote("count", this.#fetcher.tableOf(table as Table), options);
+    } catch (error) {
+      return this.#enqueue([], () => {
+        throw error;
+      });
+    }
+    const count = new RemoteCount(plan, this.#scanSource(), (theirs) => this.#fetch(theirs));
+    return this.#enqueue([], () => count.rows, { fetch: () => count.fetch(), isLate: true });
+  }
+
+  /** Carries out what was issued, and waits for it: before the commit. */
+  async settle(): Promise<void> {
+    while (this.#queue.length > 0 || this.#fetching !== undefined) {
+      if (this.#fetching === undefined) this.#flush();
+      await this.#fetching;
+    }
+  }
+
+  /** The failure of an operation that nobody awaited, if there is one. */
+  unseenFailure(): { error: unknown } | undefined {
+    return this.#failed.find(({ operation }) => !operation.observed);
+  }
+
+  /** No further operation is possible. */
+  end(why: SituError): void {
+    this.#ended = why;
+  }
+
+  /** For those who lock rows as they read them: what is locked, and under which name. */
+  hold(coordinator: Coordinator): HeldRows {
+    this.held ??= {
+      name: coordinator.sequences.begin(),
+      rounds: new Map(),
+      reads: new Set(),
+      epoch: 0,
+      writes: new Map(),
+    };
+    return this.held;
+  }
+
+  /** All that it writes, by node; and the node that has the first of it. */
+  written(): Written | undefined {
+    return writtenBy(this.#entries.values(), this.parts, this.held);
+  }
+
+  #enqueueOne<T>(
+    table: Table,
+    key: unknown,
+    run: (entry: Entry) => T,
+    mark?: (entry: Entry) => void,
+  ): Promise<T> {
+    let entry: Entry;
+    try {
+      entry = this.#entryOf(table, key);
+      mark?.(entry);
+    } catch (error) {
+      return this.#enqueue([], () => {
+        throw error;
+      });
+    }
+    return this.#enqueue([entry], () => run(entry));
+  }
+
+  #enqueueRow(
+    table: Table,
+    row: Values,
+    reads: boolean,
+    run: (entry: Entry, copy: Values) => void,
+  ): Promise<void> {
+    let entry: Entry;
+    let copy: Values;
+    try {
+      const remote = this.#fetcher.tableOf(table);
+      // Checks all types, now and not when its turn comes.
+      const words = remote.codec.encode(row);
+      copy = remote.codec.decode(remote.codec.scratch, 0, words);
+      entry = this.#entryOf(table, remote.keyOf(row));
+    } catch (error) {
+      return this.#enqueue([], () => {
+        throw error;
+      });
+    }
+    return this.#enqueue(reads ? [entry] : [], () => run(entry, copy));
+  }
+
+  #entryOf(table: Table, key: unknown): Entry {
+    const remote = this.#fetcher.tableOf(table);
+    const partition = remote.partitionOf(key);
+    const name = `${remote.id} ${keyText(key)}`;
+    let entry = this.#entries.get(name);
+    if (entry === undefined) {
+      const node = remote.primaryOf(partition);
+      entry = {
+        table: remote,
+        key,
+        partition,
+        node,
+        isKnown: false,
+        isWritten: false,
+        row: undefined,
+        wantsLock: false,
+        isLocked: false,
+      };
+      this.#entries.set(name, entry);
+    }
+    return entry;
+  }
+
+  #enqueue<T>(
+    entries: readonly Entry[],
+    run: () => T,
+    more?: Pick<Queued, "fetch" | "isLate">,
+  ): Promise<T> {
+    let resolve!: (value: T) => void;
+    let reject!: (error: unknown) => void;
+    const operation = new Operation<T>((onResolve, onReject) => {
+      resolve = onResolve;
+      reject = onReject;
+    });
+    Promise.prototype.then.call(operation, undefined, () => {});
+    const fail = (error: unknown): void => {
+      this.#failed.push({ operation, error });
+      reject(error);
+    };
+    if (this.#queue.length === 0 && this.#fetching === undefined) {
+      queueMicrotask(() => {
+        if (this.#fetching === undefined) this.#flush();
+      });
+    }
+    this.#queue.push({
+      ...more,
+      entries,
+      fail,
+      run: () => {
+        try {
+          this.#check();
+          resolve(run());
+        } catch (error) {
+          fail(error);
+        }
+      },
+    });
+    return operation;
+  }
+
+  #flush(): void {
+    if (this.#queue.length === 0) return;
+    const late = this.#queue.findIndex(({ isLate }, i) => isLate && i > 0);
+    const queue = late < 0 ? this.#queue : this.#queue.slice(0, late);
+    this.#queue = late < 0 ? [] : this.#queue.slice(late);
+    this.batches++;
+    const wanted = new Set<Entry>();
+    const fetches: Promise<boolean>[] = [];
+    for (const each of queue) {
+      for (const entry of each.entries) if (!entry.isKnown) wanted.add(entry);
+      const fetch = this.#ended === undefined ? each.fetch?.() : undefined;
+      if (fetch !== undefined) fetches.push(fetch);
+    }
+    // Once it has ended, nobody would release what a fetch locks.
+    if (wanted.size > 0 && this.#ended === undefined) fetches.push(this.#fetch([...wanted]));
+    if (fetches.length === 0) {
+      for (const each of queue) each.run();
+      this.#flush();
+      return;
+    }
+    const [first] = fetches;
+    this.#fetching = (fetches.length === 1 ? first : allOf(fetches)).then(
+      (isFree) => this.#fetched(queue, isFree ? undefined : CONFLICT),
+      (error: unknown) => this.#fetched(queue, error),
+    );
+  }
+
+  #fetch(entries: readonly Entry[]): Promise<boolean> {
+    this.reads += new Set(entries.map(({ node }) => node)).size;
+    return this.#fetcher.fetch(entries, this);
+  }
+
+  #scanSource(): ScanSource {
+    return {
+      nodes: this.#fetcher.nodes,
+      partAt: (node) => partAt(this.parts, node),
+      send: (steps) => {
+        this.reads += steps.length;
+        return this.#fetcher.run(runSteps(steps));
+      },
+      check: (table) => this.#refuseLocked(table),
+      writtenOf: (table) => this.#writtenOf(table),
+    };
+  }
+
+  #writtenOf(table: RemoteTable): Entry[] {
+    const written: Entry[] = [];
+    for (const entry of this.#entries.values()) {
+      if (entry.isWritten && entry.table === table) written.push(entry);
+    }
+    return written;
+  }
+
+  /** What it holds itself, a step of a scan would take for another's. */
+  #refuseLocked(table: RemoteTable): void {
+    if (this.held === undefined) return;
+    for (const entry of this.#entries.values()) {
+      if (entry.isLocked && entry.table === table) throw scanOfLocked(table);
+    }
+  }
+
+  #check(): void {
+    if (this.#ended !== undefined) throw this.#ended;
+  }
+
+  #fetched(queue: readonly Queued[], error: unknown): void {
+    this.#fetching = undefined;
+    if (error !== undefined) this.isDoomed = true;
+    for (const each of queue) {
+      if (error === undefined) each.run();
+      else each.fail(error);
+    }
+    // What was issued meanwhile.
+    this.#flush();
+  }
+}
+
+async function allOf(fetches: readonly Promise<boolean>[]): Promise<boolean> {
+  return (await Promise.all(fetches)).every((isFree) => isFree);
+}
+
+function scanOfLocked({ table }: RemoteTable): SituError {
+  return new SituError(
+    "SITU_UNSUPPORTED",
+    `the transaction has locked rows of table ${table.name} with getForUpdate and cannot scan it ` +
+      `any more: scan first, or use get`,
+  );
+}
+
+function noUniqueIndexes(): SituError {
+  return new SituError(
+    "SITU_UNSUPPORTED",
+    "across machines rows are found by their key, or with scan",
+  );
+}

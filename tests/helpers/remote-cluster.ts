@@ -1,0 +1,94 @@
+/** A cluster of simulated nodes, with databases of clients that know nothing of it. */
+
+import { setTimeout as sleepMs } from "node:timers/promises";
+import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { configurationOf } from "../../src/cluster/configuration.ts";
+import { Session } from "../../src/cluster/session.ts";
+import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
+import type { Table } from "../../src/database/table.ts";
+import type { NodeId } from "../../src/fabric/fabric.ts";
+import { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
+import type { Fault } from "../../src/fabric/simulated/faults.ts";
+import { Driver } from "../../src/protocols/driver.ts";
+
+/** Real time that nothing may happen in before a test is given up. */
+const MAX_IDLE_MS = 5_000;
+
+export interface ClusterPlan {
+  readonly seed: number;
+  readonly nodes?: number;
+  readonly backups?: number;
+  readonly faults?: Fault[];
+}
+
+export class RemoteCluster {
+  readonly fabric: SimulatedFabric;
+  readonly nodes: readonly SimulatedNode[];
+  readonly #configuration;
+  #clients = 0;
+
+  constructor(plan: ClusterPlan) {
+    const { seed, nodes = 3, backups = nodes - 1, faults = [] } = plan;
+    this.fabric = new SimulatedFabric({ seed, faults });
+    const members = Array.from({ length: nodes }, (_, id) => ({ id, host: "simulated", port: id }));
+    this.#configuration = configurationOf({ nodes: members, backups }, "test");
+    this.nodes = members.map(({ id }) => new SimulatedNode(this.fabric, id, this.#configuration));
+  }
+
+  /** A client that has opened some tables. */
+  async client(tables: readonly Table[], readsByVerb = false): Promise<RemoteDatabase> {
+    const number = ++this.#clients;
+    const endpoint = this.fabric.endpoint({ self: -number, epoch: this.#configuration.epoch });
+    const driver = new Driver(endpoint);
+    const session = new Session(`client ${number}`, this.#configuration);
+    const db = new RemoteDatabase({ endpoint, driver, session, timeoutMs: 60_000, readsByVerb });
+    await this.run(async () => {
+      await driver.start(session.meet(), 60_000);
+      await db.openTables(tables);
+    });
+    return db;
+  }
+
+  /** The same inside of a node, as its procedures have it: it coordinates, and locks what it reads. */
+  async inside(id: NodeId, tables: readonly Table[]): Promise<RemoteDatabase> {
+    const { endpoint, service } = this.nodes[id];
+    const { driver, coordinator } = service;
+    const session = new Session(`node ${id}`, this.#configuration);
+    const db = new RemoteDatabase({
+      endpoint,
+      driver,
+      session,
+      timeoutMs: 60_000,
+      readsByVerb: false,
+      own: { commit: (parts, held) => coordinator.commit(parts, held), locks: coordinator },
+    });
+    await this.run(() => db.openTables(tables));
+    return db;
+  }
+
+  endpoint() {
+    return this.fabric.endpoint({ self: -++this.#clients, epoch: this.#configuration.epoch });
+  }
+
+  /** Runs a program of promises: virtual time goes on while it waits. */
+  async run<T>(program: () => Promise<T>): Promise<T> {
+    let isOver = false;
+    const running = program().finally(() => {
+      isOver = true;
+    });
+    running.catch(() => {});
+    for (let idleMs = 0; !(await this.fabric.settle(() => isOver)); idleMs++) {
+      // Nothing is left to happen in virtual time: the program waits for the real one.
+      if (idleMs > MAX_IDLE_MS)
+        throw new Error("the cluster is at rest, and the program is not over");
+      await sleepMs(1);
+    }
+    return running;
+  }
+
+  async close(): Promise<void> {
+    this.fabric.clearFaults();
+    this.fabric.run();
+    for (const node of this.nodes) await node.close();
+  }
+}
