@@ -40,7 +40,10 @@ function replaceModule(module, before, after) {
 await bundle("index.js", "situ.js");
 // What the threads run that write the log, take checkpoints and recover.
 await bundle("device/main.js", "situ-device.js");
-// The same with no versions kept, to measure what they cost (`npm run bench -- snapshots`). Not
+// The NIC worker of a node.
+await bundle("node/nic-main.js", "situ-nic.js");
+await bundle("cli/main.js", "situ-cli.js");
+// The package with no versions kept, to measure what they cost (`npm run bench -- snapshots`). Not
 // part of the package.
 const withoutVersions = replaceModule(
   "src/engine/versioning.js",

@@ -1,0 +1,150 @@
+/** What a node is started with: a file in JSON, checked, with everything that was left out filled in. */
+
+import { readFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { type Configuration, configurationOf, readJson } from "../cluster/configuration.ts";
+import type { DurabilityMode } from "../database/options.ts";
+import type { TlsOptions } from "../fabric/tcp/options.ts";
+import { PROTOCOLS, type ProtocolName } from "../protocols/places.ts";
+import { SituError } from "../runtime/errors.ts";
+import { show } from "../runtime/show.ts";
+
+export interface NodeConfiguration {
+  /** Which of the configuration's nodes this is. */
+  readonly id: number;
+  /** The folder of its store. */
+  readonly path: string;
+  readonly cluster: Configuration;
+  readonly secret: string | undefined;
+  readonly tls: TlsOptions | undefined;
+  readonly protocol: ProtocolName;
+  /** Whether messages are served by the NIC worker or by the host's thread. */
+  readonly place: "nic" | "host";
+  readonly durability: DurabilityMode | undefined;
+  readonly memoryBytes: number | undefined;
+  readonly maxConnections: number | undefined;
+  /** Modules with procedures. */
+  readonly procedures: readonly string[];
+}
+
+const KNOWN = [
+  "id",
+  "path",
+  "cluster",
+  "secret",
+  "secretFile",
+  "tls",
+  "protocol",
+  "place",
+  "durability",
+  "memoryBytes",
+  "maxConnections",
+  "procedures",
+];
+
+/** Reads a node's file. Paths in it are relative to it. */
+export function readNodeConfiguration(file: string): NodeConfiguration {
+  const folder = dirname(resolve(file));
+  return nodeConfigurationOf(readJson(file), folder, file);
+}
+
+export function nodeConfigurationOf(
+  given: unknown,
+  folder: string,
+  from: string,
+): NodeConfiguration {
+  const refuse = (why: string): never => {
+    throw new SituError("SITU_CONFIG", `${from}: ${why}`);
+  };
+  if (typeof given !== "object" || given === null)
+    return refuse("a node's configuration is an object");
+  const values = given as Record<string, unknown>;
+  for (const name of Object.keys(values)) {
+    if (!KNOWN.includes(name)) refuse(`unknown ${show(name)}; there are ${KNOWN.join(", ")}`);
+  }
+  const { id, path, protocol = "rpc", place = "nic", durability, procedures = [] } = values;
+  if (typeof path !== "string" || path === "") refuse("path is the folder of the node's store");
+  if (!Object.hasOwn(PROTOCOLS, String(protocol))) {
+    refuse(`protocol is one of ${Object.keys(PROTOCOLS).join(", ")}, not ${show(protocol)}`);
+  }
+  if (place !== "nic" && place !== "host") refuse(`place is "nic" or "host", not ${show(place)}`);
+  if (durability !== undefined && !["sync", "lazy", "none"].includes(durability as string)) {
+    refuse(`durability is "sync", "lazy" or "none", not ${show(durability)}`);
+  }
+  if (!Array.isArray(procedures) || procedures.some((each) => typeof each !== "string")) {
+    refuse("procedures is a list of modules");
+  }
+  const cluster =
+    typeof values.cluster === "string"
+      ? configurationOf(readJson(resolve(folder, values.cluster)), values.cluster)
+      : configurationOf(values.cluster, `${from}: cluster`);
+  if (!cluster.nodes.some((node) => node.id === id)) {
+    refuse(`id is the number of one of the cluster's nodes, not ${show(id)}`);
+  }
+  return {
+    id: id as number,
+    path: resolve(folder, path as string),
+    cluster,
+    secret: secretOf(values, folder, refuse),
+    tls: tlsOf(values.tls, folder, refuse),
+    protocol: protocol as ProtocolName,
+    place: place as "nic" | "host",
+    durability: durability as DurabilityMode | undefined,
+    memoryBytes: wholeOrNone(values.memoryBytes, "memoryBytes", refuse),
+    maxConnections: wholeOrNone(values.maxConnections, "maxConnections", refuse),
+    procedures: (procedures as string[]).map((each) => resolve(folder, each)),
+  };
+}
+
+function wholeOrNone(
+  value: unknown,
+  what: string,
+  refuse: (why: string) => never,
+): number | undefined {
+  if (value === undefined || (Number.isInteger(value) && (value as number) > 0)) {
+    return value as number | undefined;
+  }
+  return refuse(`${what} is a whole number above 0, not ${show(value)}`);
+}
+
+/** In the environment or a file of its own, so that it need not be in the configuration. */
+function secretOf(
+  { secret, secretFile }: Record<string, unknown>,
+  folder: string,
+  refuse: (why: string) => never,
+): string | undefined {
+  if (secretFile !== undefined) {
+    if (typeof secretFile !== "string") return refuse("secretFile is a path");
+    return readText(resolve(folder, secretFile), refuse).trim();
+  }
+  if (secret === undefined) return process.env.SITU_SECRET || undefined;
+  return typeof secret === "string" && secret !== "" ? secret : refuse("secret is a text");
+}
+
+function tlsOf(
+  given: unknown,
+  folder: string,
+  refuse: (why: string) => never,
+): TlsOptions | undefined {
+  if (given === undefined) return undefined;
+  const { key, cert, ca, servername, requestCert } = (given ?? {}) as Record<string, unknown>;
+  if (typeof key !== "string" || typeof cert !== "string") {
+    return refuse("tls has the paths of a key and a cert, and perhaps of a ca");
+  }
+  const read = (path: string): string => readText(resolve(folder, path), refuse);
+  return {
+    key: read(key),
+    cert: read(cert),
+    ...(typeof ca === "string" ? { ca: read(ca) } : {}),
+    ...(typeof servername === "string" ? { servername } : {}),
+    ...(requestCert === true ? { requestCert } : {}),
+  };
+}
+
+function readText(path: string, refuse: (why: string) => never): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    return refuse(`${path} cannot be read: ${(error as Error).message}`);
+  }
+}

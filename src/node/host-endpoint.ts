@@ -1,0 +1,39 @@
+/** The fabric as the host's thread sees it: all goes through the NIC worker, which has the sockets. */
+
+import type { Clock, Endpoint, FabricCounters, NodeId, Request } from "../fabric/fabric.ts";
+import { realClock } from "../runtime/clock.ts";
+import type { HostLink } from "./host-link.ts";
+
+export class HostEndpoint implements Endpoint {
+  readonly self: NodeId;
+  readonly clock: Clock = realClock;
+  /** All that the host sends is counted at the NIC as well. */
+  readonly counters: FabricCounters = {
+    requestsSent: 0,
+    requestsServed: 0,
+    repliesReceived: 0,
+    writes: 0,
+    lost: 0,
+    stale: 0,
+    overloaded: 0,
+    refused: {},
+    connections: 0,
+  };
+  epoch: number;
+  readonly #link: HostLink;
+
+  constructor(self: NodeId, epoch: number, link: HostLink) {
+    this.self = self;
+    this.epoch = epoch;
+    this.#link = link;
+  }
+
+  send(to: NodeId, request: Request): void {
+    this.counters.requestsSent++;
+    this.#link.send(to, 0, request);
+  }
+
+  async close(): Promise<void> {
+    this.#link.close();
+  }
+}

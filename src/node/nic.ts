@@ -1,0 +1,148 @@
+/**
+ * The NIC worker of a node: the thread that owns the sockets. It maps the node's memory for itself,
+ * serves verbs and messages against it without the host's thread, and coordinates the commits of
+ * clients. The host's thread is asked only for what the table of places, or a procedure, puts there.
+ */
+
+import type { NodeAddress } from "../cluster/configuration.ts";
+import { RingPlacement } from "../cluster/placement.ts";
+import { NodeService } from "../cluster/service.ts";
+import { attach } from "../database/attach.ts";
+import { settingsOf } from "../database/options.ts";
+import { StoreBackupLog } from "../database/served/backup-log.ts";
+import { StoreTables } from "../database/served/served-tables.ts";
+import type { Executor } from "../engine/executor.ts";
+import { DESCRIBE_KIND, type FabricCounters, type Incoming } from "../fabric/fabric.ts";
+import type { ChannelEnd } from "../fabric/shared-memory/channel.ts";
+import { openTcp, type TcpEndpoint } from "../fabric/tcp/endpoint.ts";
+import { CALL } from "../protocols/kinds.ts";
+import { wallClockMs } from "../runtime/clock.ts";
+import { SituError } from "../runtime/errors.ts";
+import { SWEEP_MS } from "../runtime/limits.ts";
+import type { NodeConfiguration } from "./configuration.ts";
+import { HostLink, Passed } from "./host-link.ts";
+
+/** Leaves room for two million transactions a second between two starts of a node. */
+export const SEQUENCES_PER_MS = 2048;
+
+/** What a node tells of itself. */
+export interface NicStats {
+  readonly counters: FabricCounters;
+  readonly committed: number;
+  readonly aborted: number;
+  /** Transactions that hold locks here, records that are not applied, transactions not over. */
+  readonly prepared: number;
+  readonly logged: number;
+  readonly open: number;
+}
+
+export class Nic {
+  readonly endpoint: TcpEndpoint;
+  readonly service: NodeService;
+  readonly #link: HostLink;
+  readonly #executor: Executor;
+  readonly #sweeping: NodeJS.Timeout;
+
+  private constructor(
+    endpoint: TcpEndpoint,
+    service: NodeService,
+    link: HostLink,
+    executor: Executor,
+  ) {
+    this.endpoint = endpoint;
+    this.service = service;
+    this.#link = link;
+    this.#executor = executor;
+    this.#sweeping = setInterval(() => executor.sweep(), SWEEP_MS).unref();
+  }
+
+  /** Joins the store that the host has opened, and listens. `end` leads to the host's thread. */
+  static async open(configuration: NodeConfiguration, end: ChannelEnd): Promise<Nic> {
+    const { id, path, cluster, secret, tls, protocol, place, maxConnections } = configuration;
+    const executor = await attach(
+      { ...settingsOf({ path }), isNode: true },
+      (attached) => attached.executor,
+    );
+    const placement = new RingPlacement(cluster);
+    const tables = new StoreTables(executor, placement);
+    const own = cluster.nodes.find((node) => node.id === id)!;
+    let service: NodeService | undefined;
+    let endpoint: TcpEndpoint | undefined;
+    const link = new HostLink(end, (to, incoming) => {
+      if (to === id) service!.serve(incoming);
+      else endpoint!.send(to, new Passed(incoming.kind, incoming.body, incoming.defer()));
+    });
+    const serve = (incoming: Incoming): void => {
+      if (isHosts(incoming.kind, place)) link.pass(incoming);
+      else service!.serve(incoming);
+    };
+    try {
+      endpoint = await openTcp({
+        self: id,
+        nodes: new Map(cluster.nodes.map(({ id: node, host, port }) => [node, { host, port }])),
+        epoch: cluster.epoch,
+        cluster: cluster.cluster,
+        memory: executor.memory,
+        service: serve,
+        ...(secret === undefined ? {} : { secret }),
+        ...(tls === undefined ? {} : { tls }),
+        ...(maxConnections === undefined ? {} : { maxConnections }),
+      });
+      service = new NodeService({
+        endpoint,
+        executor,
+        tables,
+        placement,
+        log: place === "nic" ? new StoreBackupLog(executor) : undefined,
+        description: { node: id, instance: endpoint.instance, configuration: cluster, protocol },
+        place: 0,
+        firstSequence: wallClockMs() * SEQUENCES_PER_MS,
+      });
+      await endpoint.listen({ host: own.host, port: own.port }).catch((error: unknown) => {
+        throw cannotListen(own, error as NodeJS.ErrnoException);
+      });
+      return new Nic(endpoint, service, link, executor);
+    } catch (error) {
+      link.close();
+      await endpoint?.close();
+      executor.close();
+      throw error;
+    }
+  }
+
+  stats(): NicStats {
+    const { coordinator, participant, backup } = this.service;
+    return {
+      counters: this.endpoint.counters,
+      ...coordinator.counters,
+      prepared: participant.prepared,
+      logged: backup?.logged ?? 0,
+      open: coordinator.open,
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.service.drain();
+    clearInterval(this.#sweeping);
+    await this.endpoint.close();
+    this.#link.close();
+    this.service.close();
+    this.#executor.close();
+  }
+}
+
+function cannotListen({ id, host, port }: NodeAddress, cause: NodeJS.ErrnoException): Error {
+  const where = `node ${id} cannot listen on ${host}:${port}`;
+  if (cause.code === "EADDRINUSE") {
+    const why = `${where}: another process does; is the node running already?`;
+    return new SituError("SITU_IN_USE", why, { cause });
+  }
+  if (cause.syscall === undefined) return cause;
+  const why = `${where}, which the cluster's configuration says: ${cause.message}`;
+  return new SituError("SITU_CONFIG", why, { cause });
+}
+
+/** Whether a kind of message is the host's to serve. */
+export function isHosts(kind: number, place: NodeConfiguration["place"]): boolean {
+  return kind === CALL || (place === "host" && kind !== DESCRIBE_KIND);
+}

@@ -1,0 +1,81 @@
+/**
+ * A node of a cluster, put together: the store, which the host's thread has open, with its log and
+ * checkpoints as everywhere, and the NIC worker, which serves it to the others.
+ */
+
+import { openStore } from "../database/open.ts";
+import { settingsOf } from "../database/options.ts";
+import { lockForNode } from "../database/store-files.ts";
+import { makeChannel } from "../fabric/shared-memory/channel.ts";
+import type { NodeConfiguration } from "./configuration.ts";
+import { Host } from "./host.ts";
+import type { NicStats } from "./nic.ts";
+import { NicThread } from "./nic-worker.ts";
+import { Procedures } from "./procedures.ts";
+
+export class SituNode {
+  readonly id: number;
+  readonly host: string;
+  readonly port: number;
+  readonly #nic: NicThread;
+  /** How to close its parts, in the order in which they were opened. */
+  readonly #closing: (() => unknown)[];
+
+  private constructor(
+    configuration: NodeConfiguration,
+    nic: NicThread,
+    closing: (() => unknown)[],
+  ) {
+    const { id, cluster } = configuration;
+    this.id = id;
+    this.host = cluster.nodes.find((node) => node.id === id)!.host;
+    this.port = nic.port;
+    this.#nic = nic;
+    this.#closing = closing;
+  }
+
+  /** `died` is told if the node cannot go on. */
+  static async start(
+    configuration: NodeConfiguration,
+    died: (error: Error) => void = rethrow,
+  ): Promise<SituNode> {
+    const { path, durability, memoryBytes } = configuration;
+    const procedures = await Procedures.load(configuration.procedures);
+    const settings = settingsOf({
+      path,
+      ...(durability === undefined ? {} : { durability }),
+      ...(memoryBytes === undefined ? {} : { memoryBytes }),
+    });
+    const closing: (() => unknown)[] = [lockForNode(path)];
+    try {
+      const db = await openStore({ ...settings, isNode: true });
+      closing.push(() => db.close());
+      const [here, there] = makeChannel();
+      const nic = await NicThread.start(configuration, there, died);
+      closing.push(() => nic.close());
+      const host = await Host.open(configuration, procedures, nic.instance, here);
+      closing.push(() => host.close());
+      return new SituNode(configuration, nic, closing);
+    } catch (error) {
+      await closeAll(closing);
+      throw error;
+    }
+  }
+
+  stats(): Promise<NicStats> {
+    return this.#nic.stats();
+  }
+
+  async close(): Promise<void> {
+    await closeAll(this.#closing);
+  }
+}
+
+/** The last one first: what was opened later uses what was opened before. */
+async function closeAll(closing: (() => unknown)[]): Promise<void> {
+  for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
+}
+
+function rethrow(error: Error): never {
+  throw error;
+}
