@@ -1,0 +1,281 @@
+/**
+ * One run: a cluster, workers and faults from one seed; then rest; then everything that must hold is
+ * checked. The same options give the same trace, byte for byte.
+ */
+
+import { configurationOf } from "../../src/cluster/configuration.ts";
+import { RingPlacement } from "../../src/cluster/placement.ts";
+import { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
+import type { Fault } from "../../src/fabric/simulated/faults.ts";
+import type { ProtocolName } from "../../src/protocols/places.ts";
+import { assert } from "../../src/runtime/assert.ts";
+import { type FaultLevel, FaultSchedule } from "./fault-schedule.ts";
+import { disagreements, leftOvers, primaryRows, unsound } from "./rest.ts";
+import { SimulatedNode, type SimulatedNodeOptions } from "./sim-node.ts";
+import { type BaseWorker, ClientWorker, ProcedureWorker } from "./worker.ts";
+import type { Counts, Witness, Workload } from "./workload.ts";
+import { AppendWorkload } from "./workloads/append.ts";
+import { BankWorkload } from "./workloads/bank.ts";
+import { BatchesWorkload } from "./workloads/batches.ts";
+import { RegistersWorkload } from "./workloads/registers.ts";
+
+export const WORKLOADS = ["append", "bank", "registers", "batches"] as const;
+export type WorkloadName = (typeof WORKLOADS)[number];
+
+export interface SimulationOptions {
+  readonly seed: number;
+  readonly nodes: number;
+  readonly workload: WorkloadName;
+  readonly clients: number;
+  /** Transactions of each worker. */
+  readonly transactions: number;
+  readonly faults: FaultLevel;
+  readonly protocol: ProtocolName;
+  /** Further faults of frames, for tests of one kind alone. */
+  readonly frames?: readonly Fault[];
+  /** For tests that plant bugs. */
+  readonly node?: SimulatedNodeOptions;
+}
+
+export interface SimulationReport {
+  readonly options: SimulationOptions;
+  readonly counts: Counts;
+  readonly backups: number;
+  readonly workers: number;
+  readonly vanished: number;
+  readonly episodes: number;
+  readonly virtualMs: number;
+  readonly messages: number;
+  readonly lost: number;
+  readonly roundTrips: number;
+  readonly traceHash: string;
+  /** Everything that is wrong, as sentences. */
+  readonly problems: readonly string[];
+}
+
+/** After this much virtual time without an end, something hangs. */
+const LONGEST_US = 120e6;
+/** From the healing of all faults to rest. */
+const REST_US = 30e6;
+
+/** The command that runs the same again. */
+export function replayCommand(options: SimulationOptions): string {
+  const { seed, nodes, workload, clients, transactions, faults, protocol } = options;
+  return (
+    `npm run simulate -- --seed ${seed} --nodes ${nodes} --workload ${workload} --clients ${clients} ` +
+    `--transactions ${transactions} --faults ${faults} --protocol ${protocol}`
+  );
+}
+
+export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
+  const simulation = new Simulation(options);
+  try {
+    return await simulation.run();
+  } finally {
+    await simulation.close();
+  }
+}
+
+class Simulation {
+  readonly #options: SimulationOptions;
+  readonly #fabric: SimulatedFabric;
+  readonly #nodes: SimulatedNode[];
+  readonly #workload: Workload;
+  readonly #configuration;
+  readonly #clients = new Map<number, ClientWorker>();
+  readonly #problems: string[] = [];
+  #workers = 0;
+  #working = 0;
+  #vanished = 0;
+
+  constructor(options: SimulationOptions) {
+    const { seed, nodes, workload } = options;
+    this.#options = options;
+    const fabric = new SimulatedFabric({ seed });
+    this.#fabric = fabric;
+    const random = fabric.random("cluster");
+    const ids = Array.from({ length: nodes }, (_, id) => id);
+    const most = Math.min(2, nodes - 1);
+    // Mostly as many as there can be.
+    const backups = random.below(4) > 0 ? most : random.below(most + 1);
+    this.#configuration = configurationOf(
+      { nodes: ids.map((id) => ({ id, host: "simulated", port: id })), backups },
+      "the simulation",
+    );
+    this.#nodes = ids.map((id) => {
+      // Clock rates drift by up to 5 %.
+      const clockRate = options.faults === "none" ? 1 : 0.95 + random.below(1_000) / 10_000;
+      const each = { protocol: options.protocol, clockRate, ...options.node };
+      return new SimulatedNode(fabric, id, this.#configuration, each);
+    });
+    this.#workload = newWorkload(workload, {
+      get nowUs() {
+        return fabric.nowUs;
+      },
+      note: (text) => fabric.note(text),
+    });
+  }
+
+  async run(): Promise<SimulationReport> {
+    this.#load();
+    const schedule = new FaultSchedule(this.#fabric, this.#options.faults, {
+      nodes: this.#nodes.map(({ id }) => id),
+      clients: () => [...this.#clients.keys()],
+      vanish: (client) => this.#vanish(client),
+    });
+    for (const fault of this.#options.frames ?? []) this.#fabric.addFault(fault);
+    schedule.begin();
+    for (let i = 0; i < this.#options.clients; i++) this.#employ();
+    this.#runUntil(() => this.#working === 0, this.#fabric.nowUs + LONGEST_US);
+    schedule.end();
+    if (this.#working > 0) {
+      const seconds = LONGEST_US / 1e6;
+      this.#problems.push(
+        `${this.#working} workers did not end within ${seconds} s of virtual time`,
+      );
+    }
+    this.#runUntil(() => this.#isAtRest(), this.#fabric.nowUs + REST_US);
+    await this.#inspect();
+    return this.#report(schedule.episodes);
+  }
+
+  /** Without faults: tables are made, and first rows. */
+  #load(): void {
+    const worker = this.#newClient();
+    let isLoaded = false;
+    const { tables } = this.#workload;
+    const load = this.#workload.load(worker);
+    const program = (function* () {
+      yield* worker.arrive(tables);
+      yield* load;
+    })();
+    worker.run(program, () => {
+      isLoaded = true;
+    });
+    this.#runUntil(() => isLoaded, LONGEST_US);
+    assert(isLoaded, "a workload is loaded before the faults begin");
+    worker.vanish();
+    this.#clients.delete(-1 - worker.number);
+  }
+
+  #newClient(): ClientWorker {
+    const number = this.#workers++;
+    const random = this.#fabric.random(`worker ${number}`);
+    const worker = new ClientWorker(
+      this.#fabric,
+      number,
+      random,
+      this.#configuration,
+      this.#options.protocol,
+    );
+    this.#clients.set(-1 - number, worker);
+    return worker;
+  }
+
+  /** One more worker: a client mostly, else a procedure at a node. */
+  #employ(): void {
+    const { transactions } = this.#options;
+    this.#working++;
+    const isProcedure = this.#workers % 4 === 3;
+    if (isProcedure) {
+      const number = this.#workers++;
+      const random = this.#fabric.random(`worker ${number}`);
+      const node = this.#nodes[random.below(this.#nodes.length)];
+      const worker = new ProcedureWorker(node, number, random, this.#configuration);
+      this.#start(worker, this.#workload.work(worker, transactions));
+      return;
+    }
+    const worker = this.#newClient();
+    const { tables } = this.#workload;
+    const work = this.#workload.work(worker, transactions);
+    const program = (function* () {
+      yield* worker.arrive(tables);
+      yield* work;
+    })();
+    this.#start(worker, program);
+  }
+
+  #start(worker: BaseWorker, program: Parameters<BaseWorker["run"]>[0]): void {
+    worker.run(program, () => {
+      this.#working--;
+      this.#clients.delete(-1 - worker.number);
+    });
+  }
+
+  #vanish(client: number): void {
+    const worker = this.#clients.get(client);
+    if (worker === undefined) return;
+    this.#vanished++;
+    this.#clients.delete(client);
+    worker.vanish();
+    this.#employ();
+  }
+
+  #runUntil(isDone: () => boolean, untilUs: number): void {
+    while (!isDone() && this.#fabric.nowUs < untilUs && this.#fabric.step());
+  }
+
+  #isAtRest(): boolean {
+    return this.#nodes.every(
+      ({ service }) =>
+        service.participant.prepared === 0 &&
+        (service.backup?.logged ?? 0) === 0 &&
+        service.coordinator.open === 0 &&
+        service.driver.running === 0,
+    );
+  }
+
+  async #inspect(): Promise<void> {
+    const placement = new RingPlacement(this.#configuration);
+    const { tables } = this.#workload;
+    const problems = this.#problems;
+    problems.push(...leftOvers(this.#nodes));
+    const isFree = problems.length === 0;
+    try {
+      problems.push(...disagreements(this.#nodes, tables, placement));
+      problems.push(...this.#workload.check((table) => primaryRows(this.#nodes, table, placement)));
+    } catch (error) {
+      // Rows that are locked cannot be read; that they are was told already.
+      if (isFree) throw error;
+      problems.push(`rows could not be read: ${(error as Error).message}`);
+    }
+    if (isFree) problems.push(...(await unsound(this.#nodes)));
+  }
+
+  #report(episodes: number): SimulationReport {
+    const sum = (of: (node: SimulatedNode) => number): number =>
+      this.#nodes.reduce((all, node) => all + of(node), 0);
+    return {
+      options: this.#options,
+      counts: this.#workload.counts,
+      backups: this.#configuration.backups,
+      workers: this.#workers,
+      vanished: this.#vanished,
+      episodes,
+      virtualMs: this.#fabric.nowUs / 1e3,
+      messages: sum(({ endpoint }) => endpoint.counters.requestsServed),
+      lost: sum(({ endpoint }) => endpoint.counters.lost),
+      roundTrips: sum(({ service }) => service.driver.roundTrips),
+      traceHash: this.#fabric.traceHash(),
+      problems: this.#problems,
+    };
+  }
+
+  async close(): Promise<void> {
+    for (const client of this.#clients.values()) client.vanish();
+    for (const node of this.#nodes) await node.close();
+  }
+}
+
+function newWorkload(name: WorkloadName, witness: Witness): Workload {
+  switch (name) {
+    case "append":
+      return new AppendWorkload(witness);
+    case "bank":
+      return new BankWorkload(witness);
+    case "registers":
+      return new RegistersWorkload(witness);
+    case "batches":
+      return new BatchesWorkload(witness);
+  }
+}

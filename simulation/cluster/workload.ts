@@ -1,0 +1,33 @@
+/** The contract of workloads: what workers do, and what must hold in the end. */
+
+import type { Values } from "../../src/database/indexes/structure.ts";
+import type { Table } from "../../src/database/table.ts";
+import type { Program } from "./program.ts";
+import type { Worker } from "./worker.ts";
+
+/** All rows of a table at rest, by the text of their keys, as their primaries have them. */
+export type FinalRows = (table: Table) => ReadonlyMap<string, Values>;
+
+export interface Counts {
+  committed: number;
+  aborted: number;
+  unknown: number;
+}
+
+export interface Workload {
+  readonly name: string;
+  readonly tables: readonly Table[];
+  readonly counts: Counts;
+  /** Run by one worker before all others, without faults. */
+  load(worker: Worker): Program<void>;
+  /** What one worker does until it has committed so many transactions. */
+  work(worker: Worker, transactions: number): Program<void>;
+  /** Sentences about what is wrong. */
+  check(rows: FinalRows): string[];
+}
+
+/** The virtual time, and a way to tell the trace what was seen. */
+export interface Witness {
+  readonly nowUs: number;
+  note(text: string): void;
+}

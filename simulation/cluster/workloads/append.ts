@@ -1,0 +1,190 @@
+/**
+ * List-append over tables of every layout: transactions read up to four lists, of several nodes, and
+ * append to some of them. Half of all picks go to a few hot keys. After a while other lists are used,
+ * so that they do not get long; they are absent at first, so that inserts of one key race, too. The
+ * history goes through the checker for strict serializability.
+ */
+
+import { bytes, u32 } from "../../../src/database/fields.ts";
+import type { Values } from "../../../src/database/indexes/structure.ts";
+import { type Table, table } from "../../../src/database/table.ts";
+import type { FinalReads, Operation, Transaction, Value } from "../../checkers/history.ts";
+import { checkListAppend } from "../../checkers/list-append.ts";
+import { type Program, pause } from "../program.ts";
+import type { RowKey, SimulatedTransaction } from "../transaction.ts";
+import { attempt, backOff, read, type Worker } from "../worker.ts";
+import type { Counts, FinalRows, Witness, Workload } from "../workload.ts";
+
+/** Rows of one size that lie in their buckets: procedures can lock them as they read them. */
+const FIXED_BYTES = 96;
+const LONGEST_LIST = 60;
+const FIXED = { id: u32(), values: bytes(FIXED_BYTES) };
+const VARIABLE = { id: u32(), values: bytes() };
+const COUNTED = { id: u32(), length: u32(), values: bytes() };
+
+const TABLES: readonly Table[] = [
+  table("fixed lists", FIXED, { key: "id" }),
+  table("fixed lists in buckets", FIXED, { key: "id", layout: "buckets" }),
+  table("lists", VARIABLE, { key: "id" }),
+  table("lists in buckets", VARIABLE, { key: "id", layout: "buckets" }),
+  table("lists in order", COUNTED, {
+    key: "id",
+    ordered: true,
+    indexes: { byLength: { on: ["length"] } },
+  }),
+] as unknown as readonly Table[];
+
+const KEYS_PER_TABLE = 7;
+/** The first so many keys of all, over all tables. */
+const HOT_KEYS = 6;
+const MOST_KEYS = 4;
+/** Between reading and going on. */
+const MOST_THINK_US = 200;
+/** After so many appends there are other keys. */
+const GENERATION = 200;
+/** So many times: a long run does not fill the stores, but reads full lists in the end. */
+const MOST_GENERATIONS = 64;
+
+interface Picked {
+  readonly table: Table;
+  readonly id: number;
+  readonly isWritten: boolean;
+}
+
+export class AppendWorkload implements Workload {
+  readonly name = "append";
+  readonly tables = TABLES;
+  readonly counts: Counts = { committed: 0, aborted: 0, unknown: 0 };
+  readonly history: Transaction[] = [];
+  readonly #witness: Witness;
+  #values = 0;
+
+  constructor(witness: Witness) {
+    this.#witness = witness;
+  }
+
+  *load(): Program<void> {}
+
+  *work(worker: Worker, transactions: number): Program<void> {
+    for (let done = 0; done < transactions; ) {
+      const picked = pick(worker, Math.floor(this.#values / GENERATION) % MOST_GENERATIONS);
+      for (let attempts = 1; ; attempts++) {
+        if (worker.isGone) return;
+        const outcome = yield* this.#attempt(worker, picked);
+        if (outcome !== "failed") break;
+        yield* backOff(worker, attempts);
+      }
+      done++;
+    }
+  }
+
+  *#attempt(worker: Worker, picked: readonly Picked[]): Program<Transaction["outcome"]> {
+    const start = this.#witness.nowUs;
+    let operations: Operation[] = [];
+    const ended = yield* attempt(worker, (tx) => {
+      operations = [];
+      return this.#body(worker, tx, picked, operations);
+    });
+    const end = this.#witness.nowUs;
+    const { kind: outcome } = ended;
+    this.counts[outcome === "ok" ? "committed" : outcome === "failed" ? "aborted" : "unknown"]++;
+    const isWriter = operations.some(({ kind }) => kind === "append");
+    if (outcome !== "failed" || isWriter) {
+      this.history.push({ process: worker.number, start, end, operations, outcome });
+    }
+    this.#witness.note(JSON.stringify({ worker: worker.number, outcome, operations }));
+    return outcome;
+  }
+
+  *#body(
+    worker: Worker,
+    tx: SimulatedTransaction,
+    picked: readonly Picked[],
+    operations: Operation[],
+  ): Program<"done" | "locked"> {
+    // All in one batch, or the first ones before the others.
+    const first = picked.length > 1 && worker.random.below(2) === 0 ? 1 : picked.length;
+    for (const part of [picked.slice(0, first), picked.slice(first)]) {
+      if (part.length === 0) continue;
+      const keys: RowKey[] = part.map(({ table, id }) => ({
+        table: worker.tableOf(table),
+        key: id,
+      }));
+      const rows = yield* read(tx, keys);
+      if (rows === "locked") return "locked";
+      part.forEach((each, index) => {
+        this.#apply(keys[index], tx, each, rows[index], operations);
+      });
+      if (worker.random.below(2) === 0) yield* pause(worker.random.below(MOST_THINK_US) / 1e3);
+    }
+    return "done";
+  }
+
+  #apply(
+    { table: remote }: RowKey,
+    tx: SimulatedTransaction,
+    { table, id, isWritten }: Picked,
+    row: Values | undefined,
+    operations: Operation[],
+  ): void {
+    const key = keyOf(table, id);
+    const list = decodeList(row);
+    operations.push({ kind: "read", key, list });
+    const most = table.fields.values.max === undefined ? LONGEST_LIST : FIXED_BYTES / 4;
+    if (!isWritten || list.length >= most) return;
+    const value = ++this.#values;
+    operations.push({ kind: "append", key, value });
+    const values = encodeList([...list, value]);
+    tx.put(
+      remote,
+      "length" in table.fields ? { id, length: list.length + 1, values } : { id, values },
+    );
+  }
+
+  check(rows: FinalRows): string[] {
+    const finalReads: Map<string, readonly Value[]> & FinalReads = new Map();
+    for (const each of TABLES) {
+      for (const row of rows(each).values()) {
+        finalReads.set(keyOf(each, row.id as number), decodeList(row));
+      }
+    }
+    const { ok, anomalies, counts } = checkListAppend(this.history, {
+      isolation: "strict-serializable",
+      finalReads,
+      explainedPerKind: 2,
+    });
+    if (ok) return [];
+    return [
+      `anomalies: ${JSON.stringify([...counts])}`,
+      ...anomalies.map(({ kind, explanation }) => `${kind}: ${explanation}`),
+    ];
+  }
+}
+
+function pick({ random }: Worker, generation: number): Picked[] {
+  const count = 1 + random.below(MOST_KEYS);
+  const isReader = random.below(4) === 0;
+  const picked = new Map<string, Picked>();
+  while (picked.size < count) {
+    const isHot = random.below(2) === 0;
+    const number = random.below(isHot ? HOT_KEYS : TABLES.length * KEYS_PER_TABLE);
+    const table = TABLES[number % TABLES.length];
+    const id = generation * KEYS_PER_TABLE + Math.floor(number / TABLES.length);
+    const isWritten = !isReader && random.below(3) > 0;
+    picked.set(keyOf(table, id), { table, id, isWritten });
+  }
+  return [...picked.values()];
+}
+
+function keyOf({ name }: Table, id: number): string {
+  return `${name} ${id}`;
+}
+
+function encodeList(values: readonly number[]): Uint8Array {
+  return new Uint8Array(new Int32Array(values).buffer);
+}
+
+function decodeList(row: Values | undefined): number[] {
+  if (row === undefined) return [];
+  return [...new Int32Array((row.values as Uint8Array).slice().buffer)];
+}

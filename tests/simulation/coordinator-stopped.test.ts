@@ -1,0 +1,107 @@
+/**
+ * FAULTS.md, "Network and cluster": coordinator killed after lock, after some backups logged, after
+ * all, after one primary, before truncation. Without a change of the membership a node does not
+ * die for good: it is stopped, longer than all time-outs, and resumed. One outcome everywhere.
+ */
+
+import { expect, test } from "vitest";
+import type { TraceLine } from "../../src/fabric/simulated/trace.ts";
+import { COMMIT, LOCK, LOG } from "../../src/protocols/kinds.ts";
+import { balancesOf, FIRST_BALANCE, LONG_MS, Scene, transfer } from "./scene.ts";
+
+const COORDINATOR = 0;
+const OTHER = 1;
+
+interface Moment {
+  readonly name: string;
+  readonly what: TraceLine["what"];
+  readonly kind: number;
+  readonly to?: number;
+  readonly times?: number;
+}
+
+const MOMENTS: readonly Moment[] = [
+  { name: "after lock", what: "served", kind: LOCK, to: OTHER },
+  { name: "after some backups logged", what: "served", kind: LOG },
+  { name: "after all backups logged", what: "served", kind: LOG, times: 2 },
+  { name: "after one primary committed", what: "served", kind: COMMIT, to: OTHER },
+];
+
+test.each(MOMENTS)("coordinator stopped $name, and resumed: one outcome everywhere", (moment) => {
+  const scene = new Scene();
+  const [a, b] = [scene.accountAt(COORDINATOR), scene.accountAt(OTHER)];
+  scene.open([a, b]);
+  const client = scene.client();
+  const reader = scene.client();
+  let stops = 0;
+  const stop = (): void => {
+    stops++;
+    scene.fabric.stop(COORDINATOR);
+  };
+  scene.when(moment.what, moment.kind, stop, moment.to, moment.times);
+  const moved = scene.start(client, transfer(client, a, b));
+  scene.pass(LONG_MS);
+  expect(stops).toBe(1);
+  // Once all have logged, it is told. Before, nobody knows; "aborted" would be a lie, for the
+  // coordinator may go on.
+  expect(moved.result?.kind).toBe(moment.kind === COMMIT ? "ok" : "unknown");
+  // Both rows cannot be read meanwhile: half of them is at the node that is stopped.
+  const during = scene.run(reader, balancesOf(reader, [a, b]));
+  expect(during.kind).toBe("failed");
+  // The row at the other node is locked, or what it was or will be; it is read alone.
+  const alone = scene.run(reader, balancesOf(reader, [b]));
+  if (moment.kind === COMMIT) expect(alone).toMatchObject({ result: [FIRST_BALANCE + 1n] });
+  else expect(alone.kind).toBe("failed");
+
+  scene.rest();
+  const after = scene.run(reader, balancesOf(reader, [a, b]));
+  if (after.kind !== "ok") expect.fail("at rest everything can be read");
+  const [left, right] = after.result;
+  expect(left + right).toBe(2n * FIRST_BALANCE);
+  // From the last LOG on it is committed, whatever happens.
+  if (moment.kind !== LOCK) expect(right).toBe(FIRST_BALANCE + 1n);
+});
+
+test("coordinator stopped before truncation, and resumed: the backups follow", () => {
+  const scene = new Scene();
+  const [a, b] = [scene.accountAt(COORDINATOR), scene.accountAt(OTHER)];
+  scene.open([a, b]);
+  const client = scene.client();
+  const moved = scene.run(client, transfer(client, a, b));
+  expect(moved.kind).toBe("ok");
+  scene.fabric.stop(COORDINATOR);
+  scene.pass(LONG_MS);
+  // The copies wait, and keep what they must apply.
+  const backup = scene.nodes[2];
+  expect(backup.service.backup?.logged).toBe(1);
+  expect(scene.balances(2).get(`n${b}`)).toBe(FIRST_BALANCE);
+  scene.rest();
+  expect(scene.balances(2).get(`n${b}`)).toBe(FIRST_BALANCE + 1n);
+  expect(scene.balance(a)).toBe(FIRST_BALANCE - 1n);
+});
+
+test("coordinator slow between LOG and COMMIT: readers of either row wait, and see both or none", () => {
+  const scene = new Scene();
+  const [a, b] = [scene.accountAt(COORDINATOR), scene.accountAt(OTHER)];
+  scene.open([a, b]);
+  const client = scene.client();
+  const reader = scene.client();
+  scene.when("served", LOG, () => scene.fabric.slow(COORDINATOR, { minUs: 5_000, maxUs: 5_000 }));
+  const moved = scene.start(client, transfer(client, a, b));
+  const seen: string[] = [];
+  while (moved.result === undefined) {
+    const each = scene.run(reader, balancesOf(reader, [b]));
+    seen.push(each.kind === "ok" ? String(each.result[0]) : "locked");
+    const both = scene.run(reader, balancesOf(reader, [a, b]));
+    if (both.kind === "ok") expect(both.result[0] + both.result[1]).toBe(2n * FIRST_BALANCE);
+  }
+  expect(moved.result.kind).toBe("ok");
+  expect(seen).toContain("locked");
+  // Once the new balance has been seen, never the old one again.
+  expect([...seen].filter((each) => each !== "locked")).toEqual(
+    seen.filter((each) => each !== "locked").sort(),
+  );
+  scene.fabric.slow(COORDINATOR, undefined);
+  scene.rest();
+  expect(scene.balance(b)).toBe(FIRST_BALANCE + 1n);
+});
