@@ -19,6 +19,11 @@ const benches = {
     about: "log, commits that wait for the disk and recovery, against PostgreSQL and bare syncs",
     needs: [installPostgres],
   },
+  fabric: {
+    about:
+      "messages and a cluster on loopback against Redis and etcd, round trips, simulated FaSST",
+    needs: [installPackages, installRedis, installEtcd],
+  },
 };
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -54,6 +59,11 @@ function installPackages() {
 function installRedis() {
   if (!spawnSync("redis-server", ["--version"]).error) return;
   installDebian("redis-server");
+}
+
+function installEtcd() {
+  if (!spawnSync("etcd", ["--version"]).error) return;
+  installDebian("etcd-server");
 }
 
 function installPostgres() {

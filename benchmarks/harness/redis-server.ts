@@ -1,13 +1,10 @@
-// A Redis server of our own: free loopback port, temporary folder, no persistence, stopped by its
-// pid. An already running server on the machine is never used or touched.
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { connect, createServer } from "node:net";
+// A Redis server of our own: free loopback port, temporary folder, no persistence.
+import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { firstLine, missingPeer, type Peer, peersFolder } from "./peers.ts";
-import { onRelease, temporaryFolder } from "./resources.ts";
+import { temporaryFolder } from "./resources.ts";
+import { accepts, freePorts, loopback, ServerProcess } from "./server-process.ts";
 
 export interface RedisServer {
   readonly host: string;
@@ -16,8 +13,6 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
-const host = "127.0.0.1";
-const startDeadlineMs = 10_000;
 /** Another process may take the free port before Redis binds it. */
 const attempts = 3;
 
@@ -36,75 +31,16 @@ export async function startRedisServer(): Promise<Peer<RedisServer>> {
 }
 
 async function startOnFreePort(): Promise<RedisServer> {
-  const port = await freePort();
+  const [port] = await freePorts(1);
   const folder = temporaryFolder(tmpdir());
   const conf = join(peersFolder, "redis.conf");
-  const child = spawn("redis-server", [conf, "--port", String(port), "--dir", folder], {
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const ended = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  const release = onRelease(() => {
-    // By pid and not child.kill(): an exit handler must work while events no longer arrive.
-    if (child.pid !== undefined && child.exitCode === null) killQuietly(child.pid);
-  });
-  const log = collect(child);
-  const start = performance.now();
-  while (!(await accepts(port))) {
-    if (child.exitCode !== null || performance.now() - start > startDeadlineMs) {
-      release();
-      throw new Error(log().trim() || `exit code ${child.exitCode}`);
-    }
-    await sleep(20);
-  }
-  const stop = async (): Promise<void> => {
-    release();
-    await ended;
-  };
-  return { host, port, stop };
+  const args = [conf, "--port", String(port), "--dir", folder];
+  const server = new ServerProcess("redis-server", args);
+  await server.ready(() => accepts(port));
+  return { host: loopback, port, stop: () => server.stop() };
 }
 
 function redisVersion(): string | undefined {
   const { status, stdout } = spawnSync("redis-server", ["--version"], { encoding: "utf8" });
   return status === 0 ? (/v=(\S+)/.exec(stdout)?.[1] ?? "unknown") : undefined;
-}
-
-function collect(child: ChildProcess): () => string {
-  let text = "";
-  const append = (chunk: Buffer): void => {
-    text = (text + chunk.toString()).slice(-2000);
-  };
-  child.stdout?.on("data", append);
-  child.stderr?.on("data", append);
-  child.on("error", (error) => append(Buffer.from(error.message)));
-  return () => text;
-}
-
-function killQuietly(pid: number): void {
-  try {
-    process.kill(pid, "SIGTERM");
-  } catch {
-    // It ended by itself between the check and the signal.
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, host);
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
-}
-
-async function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, host);
-  try {
-    await once(socket, "connect");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
 }

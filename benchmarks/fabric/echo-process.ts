@@ -1,0 +1,38 @@
+// A process that sends back what it gets: over Situ's fabric, and over bare sockets.
+import { type AddressInfo, createServer } from "node:net";
+import { openTcp } from "../../src/fabric/tcp/endpoint.ts";
+import { serve } from "../harness/process-side.ts";
+import { echoCluster } from "./messages.ts";
+
+export interface EchoPorts {
+  readonly situ: number;
+  readonly bare: number;
+}
+
+const situ = await openTcp({
+  self: 0,
+  nodes: new Map(),
+  epoch: 1,
+  cluster: echoCluster,
+  listen: { host: "127.0.0.1", port: 0 },
+  service: (incoming) => {
+    const { body } = incoming;
+    const count = body.left;
+    incoming.reply().words(body.views.i32, body.skip(count), count);
+  },
+});
+
+const bare = createServer({ noDelay: true }, (socket) => {
+  socket.on("error", () => {});
+  socket.on("data", (chunk) => socket.write(chunk));
+});
+await new Promise<void>((resolve) => bare.listen(0, "127.0.0.1", resolve));
+
+serve<"ports", EchoPorts>({
+  handle: (_order, answer) =>
+    answer({ situ: situ.address().port, bare: (bare.address() as AddressInfo).port }),
+  close: async () => {
+    bare.close();
+    await situ.close();
+  },
+});

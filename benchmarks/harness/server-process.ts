@@ -1,0 +1,96 @@
+// A server of our own, as a child process: started on free loopback ports, waited for until it
+// accepts connections, stopped by its pid, also when the bench fails. What the machine runs already
+// is never used or touched.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { onRelease } from "./resources.ts";
+
+export const loopback = "127.0.0.1";
+const startDeadlineMs = 20_000;
+const stopDeadlineMs = 10_000;
+const pollMs = 20;
+
+export class ServerProcess {
+  readonly #child: ChildProcess;
+  readonly #ended: Promise<void>;
+  readonly #release: () => void;
+  #log = "";
+
+  constructor(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env) {
+    const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], env });
+    this.#child = child;
+    this.#ended = new Promise((resolve) => child.once("close", () => resolve()));
+    this.#release = onRelease(() => {
+      // Not politely: it must not write into a folder that is being removed, nor outlive the bench.
+      this.#signal("SIGKILL");
+    });
+    const append = (chunk: Buffer): void => {
+      this.#log = (this.#log + chunk.toString()).slice(-2000);
+    };
+    child.stdout?.on("data", append);
+    child.stderr?.on("data", append);
+    child.on("error", (error) => append(Buffer.from(error.message)));
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
+  }
+
+  /** Ends it, and throws what it has said, if it is not ready in time. */
+  async ready(isReady: () => Promise<boolean>): Promise<void> {
+    const start = performance.now();
+    while (!(await isReady())) {
+      if (this.hasEnded || performance.now() - start > startDeadlineMs) {
+        this.#release();
+        throw new Error(this.#log.trim() || `exit code ${this.#child.exitCode}`);
+      }
+      await sleep(pollMs);
+    }
+  }
+
+  /** Resolves when the process has ended: by itself, or killed if that takes too long. */
+  async stop(): Promise<void> {
+    this.#signal("SIGTERM");
+    await Promise.race([this.#ended, sleep(stopDeadlineMs, undefined, { ref: false })]);
+    this.#release();
+    await this.#ended;
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    const { pid } = this.#child;
+    // By pid and not child.kill(): an exit handler must work while events no longer arrive.
+    if (pid !== undefined && !this.hasEnded) killQuietly(pid, signal);
+  }
+}
+
+/** Different ones. Another process may take one before it is bound: callers try again then. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, loopback));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  for (const server of servers) server.close();
+  await Promise.all(servers.map((server) => once(server, "close")));
+  return ports;
+}
+
+export async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, loopback);
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+function killQuietly(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It ended by itself between the check and the signal.
+  }
+}
