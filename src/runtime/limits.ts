@@ -222,7 +222,7 @@ export const MESSAGE_RING_BYTES = 8 * MIB + 4 * KIB;
 /** Ends that have such rings to one node at a time. */
 export const MAX_RING_SLOTS = 128;
 /** Who finds nothing in its rings for so long sleeps: a wake-up costs tens of microseconds. */
-export const RING_POLL_MS = 0.2;
+export const RING_POLL_MS = 0.02;
 /** And looks after itself now and then. */
 export const RING_SLEEP_MS = 500;
 

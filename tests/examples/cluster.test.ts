@@ -1,0 +1,99 @@
+/** The cluster example, as a user runs it: three nodes come and go, and nothing is left. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+
+const MAIN = fileURLToPath(new URL("../../dist/examples/cluster/main.js", import.meta.url));
+
+let folder: string;
+let child: ChildProcess | undefined;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "situ-examples-test-"));
+});
+
+afterEach(() => {
+  if (child?.exitCode === null) child.kill("SIGKILL");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Heard {
+  stdout: string;
+  stderr: string;
+}
+
+function start(args: readonly string[]): { process: ChildProcess; heard: Heard } {
+  const env = { ...process.env, TMPDIR: folder, SITU_MEMORY_DIR: folder };
+  const started = spawn(process.execPath, [MAIN, ...args], { env });
+  child = started;
+  const heard: Heard = { stdout: "", stderr: "" };
+  started.stdout.setEncoding("utf8").on("data", (text: string) => {
+    heard.stdout += text;
+  });
+  started.stderr.setEncoding("utf8").on("data", (text: string) => {
+    heard.stderr += text;
+  });
+  return { process: started, heard };
+}
+
+/** Processes of nodes that it told of, and that are still there. */
+function leftRunning({ stdout }: Heard): number[] {
+  const pids = [...stdout.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid));
+  expect(pids).toHaveLength(3);
+  return pids.filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("situ-cli");
+    } catch {
+      return false;
+    }
+  });
+}
+
+test("three nodes, from the start to the end", async () => {
+  const { process: started, heard } = start(["--seconds", "0.6", "--accounts", "300", "--json"]);
+  await once(started, "close");
+  expect({ code: started.exitCode, stderr: heard.stderr }, heard.stdout).toEqual({
+    code: 0,
+    stderr: "",
+  });
+  const result = JSON.parse(heard.stdout.trim().split("\n").at(-1)!) as {
+    readonly ok: boolean;
+    readonly primaryOf: readonly number[];
+    readonly rows: readonly number[];
+    readonly transactions: number;
+    readonly calls: number;
+    readonly reads: number;
+    readonly sum: number;
+  };
+  expect(result).toMatchObject({ ok: true, sum: 300_000 });
+  expect(result.primaryOf.reduce((sum, each) => sum + each, 0)).toBe(300);
+  for (const each of result.primaryOf) expect(each).toBeGreaterThan(0);
+  // Every row is at its primary and at one backup.
+  expect(result.rows.reduce((sum, each) => sum + each, 0)).toBe(600);
+  for (const each of [result.transactions, result.calls, result.reads]) {
+    expect(each).toBeGreaterThan(0);
+  }
+  expect(heard.stdout).toContain("The copies of every row agree.");
+  expect(heard.stdout).toContain("The sum holds.");
+  expect(leftRunning(heard)).toEqual([]);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("SIGINT ends it early and leaves nothing", async () => {
+  const { process: started, heard } = start(["--seconds", "60"]);
+  const closed = once(started, "close");
+  while (!heard.stdout.includes("is the primary of") && started.exitCode === null) {
+    await setTimeout(20);
+  }
+  started.kill("SIGINT");
+  await closed;
+  expect(started.exitCode, heard.stderr).toBe(130);
+  expect(leftRunning(heard)).toEqual([]);
+  expect(readdirSync(folder)).toEqual([]);
+});
