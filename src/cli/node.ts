@@ -27,6 +27,11 @@ export async function runNode(values: readonly string[]): Promise<void> {
   const configuration = readNodeConfiguration(flags.config);
   const say = (event: string, text: string, more: object = {}): void =>
     console.log(flags.json ? JSON.stringify({ event, ...more }) : text);
+  // Before it says that it listens: whoever hears that may tell it to stop at once.
+  const stopped = new Promise<void>((resolve) => {
+    process.once("SIGINT", () => resolve());
+    process.once("SIGTERM", () => resolve());
+  });
   const node = await SituNode.start(configuration, (error) => {
     console.error(`situ node: ${error.stack ?? error.message}`);
     process.exit(1);
@@ -41,10 +46,7 @@ export async function runNode(values: readonly string[]): Promise<void> {
     cluster,
     epoch,
   });
-  await new Promise<void>((resolve) => {
-    process.once("SIGINT", () => resolve());
-    process.once("SIGTERM", () => resolve());
-  });
+  await stopped;
   await node.close();
   say("closed", `situ: node ${id} has closed`, { node: id });
 }
