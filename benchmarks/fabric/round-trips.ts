@@ -131,7 +131,7 @@ class CountingCluster {
       driver,
       session,
       timeoutMs: TIMEOUT_MS,
-      readsByVerb: PROTOCOLS[this.#protocol].read === "verb",
+      readsByVerb: PROTOCOLS[this.#protocol].execute === "verb",
       ...(own === undefined ? {} : { own }),
     });
     await this.#run(async () => {

@@ -101,7 +101,7 @@ export class ClientWorker extends BaseWorker {
     this.endpoint = wrapEndpoint(
       fabric.endpoint({ self: -1 - number, epoch: configuration.epoch }),
     );
-    this.#readsByVerb = PROTOCOLS[protocol].read === "verb";
+    this.#readsByVerb = PROTOCOLS[protocol].execute === "verb";
     this.driver = new Driver(this.endpoint);
     this.session = new Session(`client ${number}`, configuration);
   }

@@ -17,7 +17,7 @@ import type { Executor } from "../engine/executor.ts";
 import type { Incoming, NodeId } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/shared-memory/channel.ts";
 import { CALL, LOG, TRUNCATE } from "../protocols/kinds.ts";
-import { PROTOCOLS } from "../protocols/places.ts";
+import { placesOf, threadOf } from "../protocols/places.ts";
 import { wallClockMs } from "../runtime/clock.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import type { NodeConfiguration } from "./configuration.ts";
@@ -44,6 +44,7 @@ export class Host implements ProcedureHost {
   ) {
     const { id, cluster, protocol, place } = configuration;
     const placement = new RingPlacement(cluster);
+    const places = placesOf(protocol, place);
     this.#executor = executor;
     this.#instance = instance;
     this.#link = new HostLink(end, (_, incoming) => this.#serve(incoming, procedures));
@@ -53,11 +54,11 @@ export class Host implements ProcedureHost {
       executor,
       tables: new StoreTables(executor, placement),
       placement,
-      log: place === "host" ? new StoreBackupLog(executor) : undefined,
+      log: places.log === "host" ? new StoreBackupLog(executor) : undefined,
       description: { node: id, instance, configuration: cluster, protocol },
       place: 1,
       firstSequence: wallClockMs() * SEQUENCES_PER_MS,
-      isServedHere: (kind) => place === "host" || (kind !== LOG && kind !== TRUNCATE),
+      isServedHere: (kind) => !isOfBackup(kind) || threadOf(places, kind) === "host",
     });
     const { driver, coordinator } = this.service;
     this.#session = new Session(`host ${id} ${instance}`, cluster);
@@ -66,11 +67,11 @@ export class Host implements ProcedureHost {
       driver,
       session: this.#session,
       timeoutMs: DEFAULT_TIMEOUT_MS,
-      readsByVerb: PROTOCOLS[protocol].read === "verb",
+      readsByVerb: places.execute === "verb",
       own: {
         commit: (parts, held) =>
           held === undefined ? this.service.commit(parts) : coordinator.commit(parts, held),
-        locks: PROTOCOLS[protocol].locksOnRead ? coordinator : undefined,
+        locks: places.locksOnRead ? coordinator : undefined,
       },
     });
   }
@@ -125,4 +126,9 @@ export class Host implements ProcedureHost {
     if (incoming.kind === CALL) procedures.serve(this, incoming);
     else this.service.serve(incoming);
   }
+}
+
+/** Only one thread keeps the node's copies; all else the host can do for itself. */
+function isOfBackup(kind: number): boolean {
+  return kind === LOG || kind === TRUNCATE;
 }

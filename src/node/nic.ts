@@ -12,10 +12,10 @@ import { settingsOf } from "../database/options.ts";
 import { StoreBackupLog } from "../database/served/backup-log.ts";
 import { StoreTables } from "../database/served/served-tables.ts";
 import type { Executor } from "../engine/executor.ts";
-import { DESCRIBE_KIND, type FabricCounters, type Incoming } from "../fabric/fabric.ts";
+import type { FabricCounters, Incoming } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/shared-memory/channel.ts";
 import { openTcp, type TcpEndpoint } from "../fabric/tcp/endpoint.ts";
-import { CALL } from "../protocols/kinds.ts";
+import { placesOf, threadOf } from "../protocols/places.ts";
 import { wallClockMs } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { SWEEP_MS } from "../runtime/limits.ts";
@@ -64,6 +64,7 @@ export class Nic {
       (attached) => attached.executor,
     );
     const placement = new RingPlacement(cluster);
+    const places = placesOf(protocol, place);
     const tables = new StoreTables(executor, placement);
     const own = cluster.nodes.find((node) => node.id === id)!;
     let service: NodeService | undefined;
@@ -73,7 +74,7 @@ export class Nic {
       else endpoint!.send(to, new Passed(incoming.kind, incoming.body, incoming.defer()));
     });
     const serve = (incoming: Incoming): void => {
-      if (isHosts(incoming.kind, place)) link.pass(incoming);
+      if (threadOf(places, incoming.kind) === "host") link.pass(incoming);
       else service!.serve(incoming);
     };
     try {
@@ -93,7 +94,7 @@ export class Nic {
         executor,
         tables,
         placement,
-        log: place === "nic" ? new StoreBackupLog(executor) : undefined,
+        log: places.log === "nic" ? new StoreBackupLog(executor) : undefined,
         description: { node: id, instance: endpoint.instance, configuration: cluster, protocol },
         place: 0,
         firstSequence: wallClockMs() * SEQUENCES_PER_MS,
@@ -140,9 +141,4 @@ function cannotListen({ id, host, port }: NodeAddress, cause: NodeJS.ErrnoExcept
   if (cause.syscall === undefined) return cause;
   const why = `${where}, which the cluster's configuration says: ${cause.message}`;
   return new SituError("SITU_CONFIG", why, { cause });
-}
-
-/** Whether a kind of message is the host's to serve. */
-export function isHosts(kind: number, place: NodeConfiguration["place"]): boolean {
-  return kind === CALL || (place === "host" && kind !== DESCRIBE_KIND);
 }

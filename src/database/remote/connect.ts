@@ -73,7 +73,9 @@ async function descriptionFrom(settings: ConnectSettings): Promise<Description> 
 
 /** A protocol that this version does not know reads by message, as all can. */
 function readsByVerbOf(protocol: string): boolean {
-  return Object.hasOwn(PROTOCOLS, protocol) && PROTOCOLS[protocol as ProtocolName].read === "verb";
+  return (
+    Object.hasOwn(PROTOCOLS, protocol) && PROTOCOLS[protocol as ProtocolName].execute === "verb"
+  );
 }
 
 function* ask(seed: number): Routine<Description> {
