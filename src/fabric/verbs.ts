@@ -275,7 +275,7 @@ function copyObject(region: Region, word: number, count: number, out: Writer): v
 }
 
 function regionOf(memory: StoreMemory, regionId: number): Region {
-  if (regionId < 0 || regionId >= memory.control.geometry.regions || !memory.isReady(regionId)) {
+  if (!memory.hasRegion(regionId)) {
     throw new SituError("SITU_PROTOCOL", `a verb asks for region ${regionId}, which is not there`);
   }
   return memory.region(regionId);

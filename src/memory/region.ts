@@ -72,6 +72,11 @@ export class StoreMemory {
     return this.region(regionIdOf(address));
   }
 
+  /** Whether there is such a region: for ids that come from outside. */
+  hasRegion(id: number): boolean {
+    return id >= 0 && id < this.control.geometry.regions && this.isReady(id);
+  }
+
   isReady(id: number): boolean {
     return Atomics.load(this.control.i32, this.control.regionStateAt(id)) === READY;
   }
@@ -160,7 +165,7 @@ export class StoreMemory {
   }
 
   #attach(id: number): Region {
-    if (id >= this.control.geometry.regions || !this.isReady(id)) {
+    if (!this.hasRegion(id)) {
       throw new SituError("SITU_FREED", `no region ${id} in this store: the pointer is stale`);
     }
     return this.#hold(id, this.segments.attach(regionName(id), this.control.geometry.regionBytes));

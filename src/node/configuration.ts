@@ -2,7 +2,12 @@
 
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { type Configuration, configurationOf, readJson } from "../cluster/configuration.ts";
+import {
+  type Configuration,
+  configurationOf,
+  readJson,
+  StaticConfiguration,
+} from "../cluster/configuration.ts";
 import type { DurabilityMode } from "../database/options.ts";
 import type { TlsOptions } from "../fabric/tcp/options.ts";
 import { PROTOCOLS, type ProtocolName } from "../protocols/places.ts";
@@ -74,10 +79,10 @@ export function nodeConfigurationOf(
   if (!Array.isArray(procedures) || procedures.some((each) => typeof each !== "string")) {
     refuse("procedures is a list of modules");
   }
-  const cluster =
+  const { current: cluster } =
     typeof values.cluster === "string"
-      ? configurationOf(readJson(resolve(folder, values.cluster)), values.cluster)
-      : configurationOf(values.cluster, `${from}: cluster`);
+      ? StaticConfiguration.read(resolve(folder, values.cluster))
+      : new StaticConfiguration(configurationOf(values.cluster, `${from}: cluster`));
   if (!cluster.nodes.some((node) => node.id === id)) {
     refuse(`id is the number of one of the cluster's nodes, not ${show(id)}`);
   }

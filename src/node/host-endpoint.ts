@@ -1,6 +1,7 @@
 /** The fabric as the host's thread sees it: all goes through the NIC worker, which has the sockets. */
 
-import type { Clock, Endpoint, FabricCounters, NodeId, Request } from "../fabric/fabric.ts";
+import { freshCounters } from "../fabric/counters.ts";
+import type { Clock, Endpoint, NodeId, Request } from "../fabric/fabric.ts";
 import { realClock } from "../runtime/clock.ts";
 import type { HostLink } from "./host-link.ts";
 
@@ -8,17 +9,7 @@ export class HostEndpoint implements Endpoint {
   readonly self: NodeId;
   readonly clock: Clock = realClock;
   /** All that the host sends is counted at the NIC as well. */
-  readonly counters: FabricCounters = {
-    requestsSent: 0,
-    requestsServed: 0,
-    repliesReceived: 0,
-    writes: 0,
-    lost: 0,
-    stale: 0,
-    overloaded: 0,
-    refused: {},
-    connections: 0,
-  };
+  readonly counters = freshCounters();
   epoch: number;
   readonly #link: HostLink;
 

@@ -12,7 +12,7 @@ import { isProcedure, type Procedure } from "../database/procedure.ts";
 import type { RemoteDatabase } from "../database/remote/remote-database.ts";
 import type { Incoming, NodeId } from "../fabric/fabric.ts";
 import { MAX_FRAME_WORDS, tooLong, Writer } from "../fabric/wire.ts";
-import type { Routine } from "../protocols/message.ts";
+import { once } from "../protocols/message.ts";
 import { nowMs } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { show } from "../runtime/show.ts";
@@ -152,10 +152,6 @@ function checkSendable(returned: Returned): void {
   out.limit = MAX_FRAME_WORDS - REPLY_SPARE_WORDS;
   encodeReturned(out, returned);
   if (out.at > out.limit) throw tooLong();
-}
-
-function* once(message: Call): Routine<void> {
-  yield [message];
 }
 
 async function importModule(path: string): Promise<Record<string, unknown>> {

@@ -58,6 +58,11 @@ export type Batch = readonly Exchange[];
 /** A coroutine: yields batches, returns its result. It knows no socket, no clock, no randomness. */
 export type Routine<T> = Generator<Batch, T, void>;
 
+/** The coroutine of a single exchange: who runs it reads the result from `exchange`. */
+export function* once(exchange: Exchange): Routine<void> {
+  yield [exchange];
+}
+
 /** Whether it is unknown if the other end has seen the message: it may be sent again. */
 export function isLost(error: SituError): boolean {
   return (

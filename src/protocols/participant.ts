@@ -17,14 +17,14 @@ import { isSignal } from "../engine/signals.ts";
 import { Transaction } from "../engine/transaction.ts";
 import type { Clock, Incoming, NodeId } from "../fabric/fabric.ts";
 import { type Reader, Writer } from "../fabric/wire.ts";
-import type { StoreMemory } from "../memory/region.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_PREPARED } from "../runtime/limits.ts";
 import type { RowPlace } from "../stores/store.ts";
+import { everyDependency } from "./dependencies.ts";
 import { Name, UnderWay } from "./names.ts";
 import { LOCKED, OK, OVER } from "./read.ts";
 import type { Placement, ServedTable, ServedTables } from "./tables.ts";
-import { DEPENDENCY_WORDS, PUT, writesIn } from "./writes.ts";
+import { PUT, writesIn } from "./writes.ts";
 
 /** A transaction that is locked here and whose outcome is not known yet. */
 export class Prepared {
@@ -107,7 +107,10 @@ export class Participant {
     if (known === undefined) return;
     const { tx } = known;
     try {
-      if (!this.dependOn(tx, body)) {
+      const isSeen = everyDependency(this.executor.memory, body, ({ id }, word, high, low) =>
+        dependOn(tx, id, word, high, low),
+      );
+      if (!isSeen) {
         this.conflict(incoming, name, known);
         return;
       }
@@ -132,22 +135,6 @@ export class Participant {
     out.word(tx.set.count > tx.set.writes ? 1 : 0);
     out.wide(this.executor.epochs.current());
     this.answered(known, round, out, start);
-  }
-
-  /** False if one of the dependencies in the message is known to have changed. */
-  dependOn(tx: Transaction, body: Reader): boolean {
-    const { memory } = this.executor;
-    const count = body.count(body.left / DEPENDENCY_WORDS);
-    for (let i = 0; i < count; i++) {
-      const regionId = body.word();
-      const word = body.word();
-      const high = body.word();
-      const low = body.word();
-      checkPlace(memory, regionId);
-      if (word < 0 || word + 4 > memory.region(regionId).i32.length) throw nowhere(regionId);
-      if (!dependOn(tx, regionId, word, high, low)) return false;
-    }
-    return true;
   }
 
   /** Does the writes of a message. */
@@ -253,16 +240,4 @@ export class Participant {
       throw new SituError("SITU_FULL", `the store of node ${this.self} is full`);
     }
   }
-}
-
-function checkPlace(memory: StoreMemory, regionId: number): void {
-  const { regions } = memory.control.geometry;
-  if (regionId < 0 || regionId >= regions || !memory.isReady(regionId)) throw nowhere(regionId);
-}
-
-function nowhere(regionId: number): SituError {
-  return new SituError(
-    "SITU_PROTOCOL",
-    `a dependency lies in region ${regionId}, but not in the store`,
-  );
 }

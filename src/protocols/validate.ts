@@ -13,12 +13,12 @@ import type { Incoming, NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { LOCK as LOCK_WORD, VERSION_HIGH, VERSION_LOW } from "../memory/object.ts";
 import { loadAcquire } from "../memory/ordering.ts";
-import { SituError } from "../runtime/errors.ts";
+import { everyDependency } from "./dependencies.ts";
 import { VALIDATE } from "./kinds.ts";
 import { Message } from "./message.ts";
 import { type Name, requireCoordinator } from "./names.ts";
 import type { Participant } from "./participant.ts";
-import { DEPENDENCY_WORDS, type Part } from "./writes.ts";
+import type { Part } from "./writes.ts";
 
 const BY_NAME = 1;
 
@@ -64,19 +64,12 @@ function isPreparedValid(participant: Participant, body: Reader): boolean {
 
 function areCurrent(participant: Participant, body: Reader): boolean {
   const { memory } = participant.executor;
-  const count = body.count(body.left / DEPENDENCY_WORDS);
-  for (let i = 0; i < count; i++) {
-    const regionId = body.word();
-    const word = body.word();
-    const high = body.word();
-    const low = body.word();
-    if (regionId < 0 || regionId >= memory.control.geometry.regions || !memory.isReady(regionId)) {
-      throw new SituError("SITU_PROTOCOL", `a dependency lies in no region of the store`);
-    }
-    const { i32 } = memory.region(regionId);
-    if (word < 0 || word + 4 > i32.length) throw new SituError("SITU_PROTOCOL", "no such word");
-    if (loadAcquire(i32, word + LOCK_WORD) !== 0) return false;
-    if (i32[word + VERSION_LOW] !== low || i32[word + VERSION_HIGH] !== high) return false;
-  }
-  return true;
+  return everyDependency(
+    memory,
+    body,
+    ({ i32 }, word, high, low) =>
+      loadAcquire(i32, word + LOCK_WORD) === 0 &&
+      i32[word + VERSION_LOW] === low &&
+      i32[word + VERSION_HIGH] === high,
+  );
 }

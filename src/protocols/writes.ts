@@ -63,7 +63,8 @@ export class Part {
   }
 
   encode(out: Writer): void {
-    encodePart(out, this, this.writes, this.writeCount);
+    this.encodeDependencies(out);
+    encodeWrites(out, this.writes, this.writeCount);
   }
 
   encodeDependencies(out: Writer): void {
@@ -90,14 +91,6 @@ export class Part {
     part.dependencyCount = dependencyCount;
     return part;
   }
-}
-
-function encodePart(out: Writer, part: Part, writes: Int32Array, count: number): void {
-  part.encodeDependencies(out);
-  out.word(count);
-  out.word(writes.length);
-  out.align();
-  out.words(writes, 0, writes.length);
 }
 
 export function encodeWrites(out: Writer, writes: Int32Array, count: number): void {

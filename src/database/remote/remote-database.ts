@@ -9,7 +9,7 @@ import type { Endpoint, NodeId } from "../../fabric/fabric.ts";
 import type { Coordinator, Held, Outcome, Parts } from "../../protocols/coordinator.ts";
 import type { Driver } from "../../protocols/driver.ts";
 import { type Lookup, lookupAll } from "../../protocols/lookup.ts";
-import type { Routine } from "../../protocols/message.ts";
+import { once, type Routine } from "../../protocols/message.ts";
 import { type KeyToRead, OK, Read, type Take } from "../../protocols/read.ts";
 import { ReadLock } from "../../protocols/read-lock.ts";
 import { sleep } from "../../runtime/clock.ts";
@@ -392,10 +392,6 @@ function* readAll(messages: readonly (Read | ReadLock)[]): Routine<boolean> {
   yield messages;
   for (const { error } of messages) if (error !== undefined) throw error;
   return messages.every(({ outcome }) => outcome === OK);
-}
-
-function* once(message: Call): Generator<readonly Call[], void, void> {
-  yield [message];
 }
 
 function unsupported(what: string): SituError {

@@ -10,6 +10,7 @@ import { afterTurn, every, realClock } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_RING_SLOTS, PROGRESS_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { uniqueId } from "../../runtime/random.ts";
+import { freshCounters } from "../counters.ts";
 import { Endings } from "../exchange/endings.ts";
 import { LocalPeer } from "../exchange/local.ts";
 import { Responder } from "../exchange/responder.ts";
@@ -245,20 +246,6 @@ export class SharedMemoryEndpoint implements Endpoint {
 function sharedOf(self: NodeId, epoch: number, counters: FabricCounters): Shared {
   const scratch = new Scratch();
   return { self, instance: uniqueId(), counters, scratch, spares: new SpareFrames(), epoch };
-}
-
-function freshCounters(): FabricCounters {
-  return {
-    requestsSent: 0,
-    requestsServed: 0,
-    repliesReceived: 0,
-    writes: 0,
-    lost: 0,
-    stale: 0,
-    overloaded: 0,
-    refused: {},
-    connections: 0,
-  };
 }
 
 function closed(): SituError {

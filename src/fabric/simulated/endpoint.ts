@@ -10,11 +10,11 @@
 import type { StoreMemory } from "../../memory/region.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_IN_FLIGHT, MAX_QUEUED_REQUESTS, PROGRESS_TIMEOUT_MS } from "../../runtime/limits.ts";
+import { freshCounters } from "../counters.ts";
 import {
   CLIENT,
   type Clock,
   type Endpoint,
-  type FabricCounters,
   type NodeId,
   type Place,
   type Request,
@@ -52,17 +52,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
   readonly id: number;
   readonly clock: Clock;
   epoch: number;
-  readonly counters: FabricCounters = {
-    requestsSent: 0,
-    requestsServed: 0,
-    repliesReceived: 0,
-    writes: 0,
-    lost: 0,
-    stale: 0,
-    overloaded: 0,
-    refused: {},
-    connections: 0,
-  };
+  readonly counters = freshCounters();
   readonly machine: Machine;
   readonly options: SimulatedEndpointOptions;
   /** Where the program runs whose turn it is. */

@@ -14,6 +14,7 @@ import {
   PROGRESS_TIMEOUT_MS,
 } from "../../runtime/limits.ts";
 import { uniqueId } from "../../runtime/random.ts";
+import { freshCounters } from "../counters.ts";
 import { Endings } from "../exchange/endings.ts";
 import { LocalPeer } from "../exchange/local.ts";
 import { Responder } from "../exchange/responder.ts";
@@ -166,20 +167,6 @@ export class TcpEndpoint implements Endpoint {
   #tick(): void {
     for (const peer of this.#peers) peer?.tick();
   }
-}
-
-function freshCounters(): FabricCounters {
-  return {
-    requestsSent: 0,
-    requestsServed: 0,
-    repliesReceived: 0,
-    writes: 0,
-    lost: 0,
-    stale: 0,
-    overloaded: 0,
-    refused: {},
-    connections: 0,
-  };
 }
 
 function unreachable(node: NodeId): SituError {

@@ -4,39 +4,22 @@
  * is set go to a new shard, the others stay. FaSST's table has a fixed size; ours has none.
  */
 
-import { ENTRY_WORDS } from "../../engine/access-set.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { copyWords } from "../../engine/journal.ts";
-import { tryRun } from "../../engine/run.ts";
 import { SPLITS } from "../../engine/slot.ts";
-import { Transaction } from "../../engine/transaction.ts";
-import { type Address, addressOf, regionIdOf, wordOf } from "../../memory/address.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import { type Address, regionIdOf, wordOf } from "../../memory/address.ts";
 import type { Region } from "../../memory/region.ts";
-import { SituError } from "../../runtime/errors.ts";
 import { MAX_SHARD_DEPTH, SHARD_BUCKETS } from "../../runtime/limits.ts";
 import type { Directory } from "../hopscotch/directory.ts";
 import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS, HEAD_WORDS } from "../hopscotch/layout.ts";
+import { createEmptyShard, PendingSplits } from "../hopscotch/shards.ts";
 import type { Chains } from "./chains.ts";
 import { DEPTH, type Geometry, TAGS } from "./layout.ts";
 
-/** A split that keeps meeting others is left to the next one who finds the shard full. */
-const SPLIT_ATTEMPTS = 8;
-const MAX_PENDING = 64;
-
 /** Makes an empty shard and returns the address of its head. */
 export function createShard(tx: Transaction, geometry: Geometry, depth: number): Address {
-  const { set } = tx;
-  const head = tx.allocate(HEAD_WORDS * 4);
-  const near = addressOf(set.regionIdOf(head), set.wordOf(head));
-  const first = tx.allocateArray(SHARD_BUCKETS, geometry.bucketWords * 4, near);
-  for (let bucket = 0; bucket < SHARD_BUCKETS; bucket++) {
-    set.arena.i32[set.bufferOf(first + bucket * ENTRY_WORDS) + DEPTH] = depth;
-  }
-  const at = set.bufferOf(head);
-  set.arena.i32[at + HEAD_DEPTH] = depth;
-  set.arena.i32[at + HEAD_BUCKETS] = set.regionIdOf(first) + 1;
-  set.arena.i32[at + HEAD_BUCKETS + 1] = set.wordOf(first);
-  return near;
+  return createEmptyShard(tx, SHARD_BUCKETS, geometry.bucketWords, depth);
 }
 
 interface Shard {
@@ -49,9 +32,12 @@ export class Splitter {
   readonly #directory: Directory;
   readonly #chains: Chains;
   readonly #splitOccupancy: number;
-  /** Hashes whose bucket got a chain: a look at the occupancy of their shards is due. */
-  readonly #pending = new Set<number>();
-  #tx: Transaction | undefined;
+  readonly #pending = new PendingSplits();
+  /** Made once: every commit asks whether there is anything to split. */
+  readonly #splitIfFull = (tx: Transaction, hash: number): void => {
+    this.#directory.locate(tx, hash);
+    if (this.#occupancy(tx) >= this.#splitOccupancy) this.#split(tx);
+  };
   /** Tags and slots of the pairs that are being dealt out. */
   #pairs = new Int32Array(0);
   #pairsEnd = 0;
@@ -64,26 +50,11 @@ export class Splitter {
   }
 
   remember(hash: number): void {
-    if (this.#pending.size < MAX_PENDING) this.#pending.add(hash);
+    this.#pending.remember(hash);
   }
 
   runPending(executor: Executor): void {
-    if (this.#pending.size === 0) return;
-    const hashes = [...this.#pending];
-    this.#pending.clear();
-    this.#tx ??= new Transaction(executor);
-    for (const hash of hashes) {
-      try {
-        tryRun(executor, this.#tx, SPLIT_ATTEMPTS, (tx) => {
-          this.#directory.locate(tx, hash);
-          if (this.#occupancy(tx) >= this.#splitOccupancy) this.#split(tx);
-        });
-      } catch (error) {
-        // No memory, or a stopped process in the way: chains serve until somebody can split.
-        if (error instanceof SituError) return;
-        throw error;
-      }
-    }
+    this.#pending.run(executor, this.#splitIfFull);
   }
 
   /** Splits the shard of a hash as part of the transaction that fills it. */
