@@ -128,7 +128,8 @@ export class Backup {
   }
 
   #remember(arrival: number, record: Int32Array, { coordinator, sequence }: Name): void {
-    this.#arrivals = Math.max(this.#arrivals, arrival + 1);
+    // In their order, so the last one counts: numbers go round in a circle in the log.
+    this.#arrivals = arrival + 1;
     const name = new Name();
     name.coordinator = coordinator;
     name.sequence = sequence;

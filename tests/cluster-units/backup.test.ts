@@ -34,7 +34,7 @@ class Kept implements BackupLog {
   }
 
   all(): { arrival: number; record: Int32Array }[] {
-    const sorted = [...this.records].sort(([a], [b]) => a - b);
+    const sorted = [...this.records].sort(([a], [b]) => (a - b) | 0);
     return sorted.map(([arrival, record]) => ({ arrival, record }));
   }
 }
@@ -170,6 +170,22 @@ describe("a backup", () => {
     log(backup, 11);
     expect([backup.logged, kept.records.size]).toEqual([0, 0]);
     expect(tables.applied).toEqual(both(11));
+  });
+
+  test("its next life keeps the order where the numbers of arrivals have gone round", () => {
+    const before = start();
+    for (const sequence of [11, 12, 13]) log(before, sequence);
+    const [a, b, c] = [...kept.records.values()];
+    kept.records.clear();
+    kept.records
+      .set(0, b)
+      .set(2 ** 32 - 1, a)
+      .set(1, c);
+    const after = start();
+    log(after, 14);
+    expect([...kept.records.keys()].sort((x, y) => x - y)).toEqual([0, 1, 2, 2 ** 32 - 1]);
+    truncate(after, [11, 12, 13, 14]);
+    expect(tables.applied).toEqual(both(11, 12, 13, 14));
   });
 
   test("refuses what it could not apply later, and is asked again for what it has no room for", () => {

@@ -60,7 +60,8 @@ export class StoreBackupLog implements BackupLog {
   }
 
   all(): { readonly arrival: number; readonly record: Int32Array }[] {
-    const rows = this.#rows().sort((a, b) => a.arrival - b.arrival || a.part - b.part);
+    // Arrivals go round in a circle of 32 bits; those that are kept lie close together.
+    const rows = this.#rows().sort((a, b) => (a.arrival - b.arrival) | 0 || a.part - b.part);
     const found: { readonly arrival: number; readonly record: Int32Array }[] = [];
     for (const [i, { arrival, part, parts }] of rows.entries()) {
       if (part !== 0) continue;
