@@ -21,6 +21,8 @@ export interface SeatsOptions {
   /** The storm ends when both are reached. */
   readonly kills: number;
   readonly endMs: number;
+  /** Asked after each further kill: a loaded machine may have killed them before they did much. */
+  readonly isEnough?: () => Promise<boolean>;
   /** Whether processes are also stopped for a while, wherever they are, and resumed. */
   readonly withStops?: boolean;
   /** Processes live up to so many ms, or atomic steps. */
@@ -52,21 +54,25 @@ const LONGEST_STOP_MS = 120;
 
 /** Stops a process that runs, now and then, and lets one go on whose time has come. */
 function stopOrResume(seat: Seat, random: Random): void {
-  const { child } = seat.running;
   if (seat.resumeAtMs !== undefined) {
-    if (performance.now() < seat.resumeAtMs) return;
-    seat.resumeAtMs = undefined;
-    child.kill("SIGCONT");
+    if (performance.now() >= seat.resumeAtMs) resume(seat);
   } else if (random.below(STOP_CHANCE) === 0) {
     seat.resumeAtMs = performance.now() + random.below(LONGEST_STOP_MS);
-    child.kill("SIGSTOP");
+    seat.running.child.kill("SIGSTOP");
   }
+}
+
+function resume(seat: Seat): void {
+  if (seat.resumeAtMs === undefined) return;
+  seat.resumeAtMs = undefined;
+  seat.running.child.kill("SIGCONT");
 }
 
 /** Keeps the seats taken until the storm is over; returns how many were killed. */
 export async function killAndReplace(options: SeatsOptions): Promise<number> {
-  const { random, kills: wanted, endMs, problems, progress } = options;
+  const { random, endMs, problems, progress } = options;
   const { longest = { ms: 500, steps: 50_000 } } = options;
+  let wanted = options.kills;
   let lives = 0;
   let kills = 0;
 
@@ -90,8 +96,18 @@ export async function killAndReplace(options: SeatsOptions): Promise<number> {
     return seat;
   };
 
+  const isOver = async (): Promise<boolean> => {
+    if (kills < wanted || performance.now() < endMs) return false;
+    // One that is stopped may hold what the question needs, and nobody resumes it meanwhile.
+    for (const seat of seats) resume(seat);
+    const answered = kills;
+    if (options.isEnough === undefined || (await options.isEnough())) return true;
+    wanted = answered + 1;
+    return false;
+  };
+
   const seats = options.seats.map(sit);
-  while ((kills < wanted || performance.now() < endMs) && problems.length === 0) {
+  while (problems.length === 0 && !(await isOver())) {
     const before = kills;
     for (let index = 0; index < seats.length; index++) {
       const seat = seats[index];
@@ -108,9 +124,9 @@ export async function killAndReplace(options: SeatsOptions): Promise<number> {
     if (progress && kills !== before && kills % 100 === 0) progress(`${kills} kills`);
     await new Promise((resolve) => setTimeout(resolve, 3));
   }
-  for (const { running, resumeAtMs } of seats) {
-    if (resumeAtMs !== undefined) running.child.kill("SIGCONT");
-    running.child.stdin?.end();
+  for (const seat of seats) {
+    resume(seat);
+    seat.running.child.stdin?.end();
   }
   await Promise.all(seats.map(({ running }) => running.ended));
   return kills;

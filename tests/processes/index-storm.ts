@@ -23,6 +23,8 @@ import {
 import type { StormOptions } from "./storm.ts";
 
 const REST_MS = 2_000;
+/** The storm goes on until more than this has happened. */
+export const ENOUGH = { commits: 200, refusals: 10, recoveries: 1 } as const;
 const LONGEST = { ms: 1_200, steps: 200_000 };
 
 export interface IndexStormReport {
@@ -57,6 +59,7 @@ export async function runIndexStorm(options: StormOptions): Promise<IndexStormRe
       })),
       kills: wanted,
       endMs: performance.now() + minutes * 60_000,
+      isEnough: () => hasDoneEnough(path),
       withStops: true,
       longest: LONGEST,
       problems,
@@ -66,6 +69,17 @@ export async function runIndexStorm(options: StormOptions): Promise<IndexStormRe
   } finally {
     endAll();
     await folder.remove();
+  }
+}
+
+async function hasDoneEnough(path: string): Promise<boolean> {
+  const db = await openPeople(path, AT_FIRST);
+  try {
+    const { commits, recoveries } = db.stats().counters;
+    const refusals = db.get(Total, 0)?.refusals ?? 0;
+    return commits > ENOUGH.commits && refusals > ENOUGH.refusals && recoveries > ENOUGH.recoveries;
+  } finally {
+    await db.close();
   }
 }
 
