@@ -14,12 +14,13 @@
  * holds for a block that changes its class.
  */
 
-import { MAX_FREE_CELLS } from "../runtime/limits.ts";
+import { CELLS_PER_SEARCH, MAX_FREE_CELLS } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { NO_ADDRESS, regionIdOf } from "./address.ts";
 import { BLOCK_CELLS, BlockTable } from "./blocks.ts";
 import { ALLOCATED, ARRAY, INCARNATION, LOCK, VERSION_HIGH, VERSION_LOW } from "./object.ts";
 import { loadAcquire } from "./ordering.ts";
+import { type OwnedBlock, OwnedBlocks } from "./owned-blocks.ts";
 import type { StoreMemory } from "./region.ts";
 import { CELL_BYTES } from "./size-classes.ts";
 
@@ -35,14 +36,6 @@ export interface SlabHost {
   waitForCreator(regionId: number): void;
 }
 
-interface OwnedBlock {
-  readonly block: number;
-  /** Next cell to look at. */
-  cursor: number;
-  /** The block's count of frees by others when the sweep began. */
-  freesSeen: number;
-}
-
 interface RestingCell {
   readonly cell: Address;
   readonly since: number;
@@ -52,7 +45,7 @@ interface RestingCell {
 }
 
 interface Slab {
-  readonly blocks: OwnedBlock[];
+  readonly owned: OwnedBlocks;
   readonly freeCells: Address[];
   readonly resting: RestingCell[];
 }
@@ -165,58 +158,71 @@ export class Slabs {
   #anywhere(slab: Slab, sizeClass: number): Address {
     const listed = slab.freeCells.pop();
     if (listed !== undefined) return listed;
-    for (let index = slab.blocks.length - 1; index >= 0; index--) {
-      const cell = this.#sweep(slab, slab.blocks[index], sizeClass);
+    const { owned } = slab;
+    for (let looks = owned.looks; looks > 0; looks--) {
+      const cell = this.#sweep(slab, owned.current, sizeClass);
       if (cell !== NO_ADDRESS) return cell;
+      owned.next();
     }
     const rested = this.#rested(slab);
     if (rested !== NO_ADDRESS) return rested;
     return this.#fromNewBlock(slab, sizeClass);
   }
 
-  #near(slab: Slab, sizeClass: number, near: Address): Address {
-    const block = this.blocks.blockOf(near);
-    const regionId = regionIdOf(near);
-    const sameBlock = slab.blocks.find((owned) => owned.block === block);
-    if (sameBlock !== undefined) {
-      const cell = this.#listedOrSwept(
-        slab,
-        sameBlock,
-        sizeClass,
-        (at) => this.blocks.blockOf(at) === block,
-      );
+  /** Looks at every block of the slab. */
+  #inAnyBlock(slab: Slab, sizeClass: number): Address {
+    const { owned } = slab;
+    for (let looks = owned.all.length; looks > 0; looks--) {
+      const cell = this.#sweep(slab, owned.current, sizeClass);
       if (cell !== NO_ADDRESS) return cell;
+      owned.next();
     }
-    for (const owned of slab.blocks) {
-      if (this.blocks.regionIdOf(owned.block) !== regionId) continue;
-      const cell = this.#listedOrSwept(slab, owned, sizeClass, (at) => regionIdOf(at) === regionId);
-      if (cell !== NO_ADDRESS) return cell;
-    }
-    for (;;) {
-      const block = this.blocks.takeIn(regionId, sizeClass, this.#slot);
-      if (block < 0) return this.#anywhere(slab, sizeClass);
-      // An orphan may turn out to be full; it is ours now and will be swept again after frees.
-      const cell = this.#sweep(slab, this.#own(sizeClass, block), sizeClass);
-      if (cell !== NO_ADDRESS) return cell;
-    }
+    owned.lookedInVain();
+    return NO_ADDRESS;
   }
 
-  #listedOrSwept(
-    slab: Slab,
-    owned: OwnedBlock,
-    sizeClass: number,
-    fits: (at: Address) => boolean,
-  ): Address {
-    // The newest free cells are the likeliest to be close; a longer search costs more than it gains.
-    for (let back = 1; back <= 8 && back <= slab.freeCells.length; back++) {
-      const index = slab.freeCells.length - back;
-      const cell = slab.freeCells[index];
-      if (fits(cell)) {
-        slab.freeCells.splice(index, 1);
-        return cell;
-      }
+  #near(slab: Slab, sizeClass: number, near: Address): Address {
+    const block = this.blocks.blockOf(near);
+    const inBlock = this.#listed(slab, (at) => this.blocks.blockOf(at) === block);
+    if (inBlock !== NO_ADDRESS) return inBlock;
+    const sameBlock = slab.owned.find(block);
+    if (sameBlock !== undefined) {
+      const cell = this.#sweep(slab, sameBlock, sizeClass);
+      if (cell !== NO_ADDRESS) return cell;
     }
-    return this.#sweep(slab, owned, sizeClass);
+    const regionId = regionIdOf(near);
+    const inRegion = this.#listed(slab, (at) => regionIdOf(at) === regionId);
+    if (inRegion !== NO_ADDRESS) return inRegion;
+    const region = slab.owned.inRegion(regionId);
+    for (let looks = region.looks; looks > 0; looks--) {
+      const cell = this.#sweep(slab, region.current, sizeClass);
+      if (cell !== NO_ADDRESS) return cell;
+      region.next();
+    }
+    while (region.mayTake()) {
+      const taken = this.blocks.takeIn(regionId, sizeClass, this.#slot);
+      if (taken < 0) {
+        region.foundFull();
+        break;
+      }
+      // An orphan may turn out to be full; it is ours now and will be swept again after frees.
+      const cell = this.#sweep(slab, this.#own(sizeClass, taken), sizeClass);
+      if (cell !== NO_ADDRESS) return cell;
+    }
+    return this.#anywhere(slab, sizeClass);
+  }
+
+  /** The newest free cells are the likeliest to be close; a longer search costs more than it gains. */
+  #listed(slab: Slab, fits: (at: Address) => boolean): Address {
+    const { freeCells } = slab;
+    const last = Math.max(0, freeCells.length - CELLS_PER_SEARCH);
+    for (let index = freeCells.length - 1; index >= last; index--) {
+      const cell = freeCells[index];
+      if (!fits(cell)) continue;
+      freeCells.splice(index, 1);
+      return cell;
+    }
+    return NO_ADDRESS;
   }
 
   /** The next free cell of one block; a second pass over it only if others have freed in it. */
@@ -263,6 +269,11 @@ export class Slabs {
   }
 
   #fromNewBlock(slab: Slab, sizeClass: number): Address {
+    let hasLooked = slab.owned.isLookDue();
+    if (hasLooked) {
+      const cell = this.#inAnyBlock(slab, sizeClass);
+      if (cell !== NO_ADDRESS) return cell;
+    }
     for (;;) {
       const block = this.blocks.take(sizeClass, this.#slot);
       if (block >= 0) {
@@ -271,6 +282,12 @@ export class Slabs {
         // An orphan may turn out to be full; it is ours now and will be swept again after frees.
         if (cell !== NO_ADDRESS) return cell;
         continue;
+      }
+      // Before the store grows by a region, or is full.
+      if (!hasLooked) {
+        hasLooked = true;
+        const cell = this.#inAnyBlock(slab, sizeClass);
+        if (cell !== NO_ADDRESS) return cell;
       }
       const regionId = this.blocks.nextRegion();
       if (regionId < 0) return NO_ADDRESS;
@@ -282,10 +299,10 @@ export class Slabs {
 
   #own(sizeClass: number, block: number): OwnedBlock {
     const slab = this.#slab(sizeClass);
-    const known = slab.blocks.find((owned) => owned.block === block);
+    const known = slab.owned.find(block);
     if (known !== undefined) return known;
     const owned = { block, cursor: 0, freesSeen: this.blocks.frees(block) };
-    slab.blocks.push(owned);
+    slab.owned.add(owned, this.blocks.regionIdOf(block));
     return owned;
   }
 
@@ -298,7 +315,7 @@ export class Slabs {
       list.length = 0;
       list.push(...kept);
     };
-    keep(slab.blocks, (owned) => owned.block === block);
+    slab.owned.remove(block, this.blocks.regionIdOf(block));
     keep(slab.freeCells, inBlock);
     keep(slab.resting, (resting) => inBlock(resting.cell));
     for (const cell of this.#known) if (inBlock(cell)) this.#known.delete(cell);
@@ -319,7 +336,7 @@ export class Slabs {
   #slab(sizeClass: number): Slab {
     let slab = this.#slabs[sizeClass];
     if (slab === undefined) {
-      slab = { blocks: [], freeCells: [], resting: [] };
+      slab = { owned: new OwnedBlocks(), freeCells: [], resting: [] };
       while (this.#slabs.length <= sizeClass) this.#slabs.push(undefined);
       this.#slabs[sizeClass] = slab;
     }

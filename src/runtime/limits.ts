@@ -186,6 +186,12 @@ export const SUSPECT_MS = 5;
 export const SWEEP_MS = 500;
 /** Freed cells that an executor remembers for quick reuse; the rest is found by sweeping. */
 export const MAX_FREE_CELLS = 4_096;
+/** Remembered cells that are compared with where a new one should be near to. */
+export const CELLS_PER_SEARCH = 8;
+/** Blocks that are swept before another one is taken. */
+export const BLOCKS_PER_SEARCH = 4;
+/** Allocations near something in a full region before that region is asked for a block again. */
+export const FULL_REGION_PAUSE = 1_024;
 /** Epochs that an announced one may lag behind; the 30 bits of a status word bound it. */
 export const MAX_EPOCH_LAG = 2 ** 28;
 /** Epochs lie below this: 44 bits of a TID (engine/tid.ts). */

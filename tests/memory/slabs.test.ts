@@ -214,6 +214,30 @@ describe("slabs", () => {
       });
     });
 
+    test("what others free is used again before the store has grown much", () => {
+      const room = { ...SMALL, regionBytes: 8 * MIB, regions: 4 };
+      withStore((store) => {
+        const [one, two] = [store.open(), store.open()];
+        const cells: Address[] = [];
+        const take = (near: Address): Address => {
+          const cell = one.slabs.allocate(LARGE_CELLS, near);
+          expect(cell).not.toBe(NO_ADDRESS);
+          commitAllocation(one, cell);
+          return cell;
+        };
+        while (cells.length < 120) cells.push(take(cells[0] ?? NO_ADDRESS));
+        const used = one.slabs.blocks.count;
+        // As a queue does: one fills it, another one empties it, for much longer than there is room.
+        for (let round = 0; round < 2_000; round++) {
+          commitFree(two, cells[round % cells.length]);
+          const near = round % 2 === 0 ? NO_ADDRESS : cells[(round * 7) % cells.length];
+          cells[round % cells.length] = take(near);
+        }
+        expect(one.slabs.blocks.count).toBeLessThanOrEqual(2 * used);
+        expect(new Set(cells).size).toBe(cells.length);
+      }, room);
+    });
+
     test("hints: the same block, else the same region, else anywhere", () => {
       withStore((store) => {
         const executor = store.open();
