@@ -53,7 +53,7 @@ export const LOCKED = 128;
 const FIRST_CAPACITY = 64;
 const FIRST_ARENA_BYTES = 64 * 1024;
 /** The arena starts here, so that a window's object begins at a positive place, see `window`. */
-const MAX_WINDOW_START = 2048;
+export const MAX_WINDOW_START = 2048;
 
 export class AccessSet {
   /** The entries. Replaced when the set grows: read it anew after an `add`. */

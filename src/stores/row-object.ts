@@ -8,6 +8,7 @@
  * Only a row larger than the largest object is cut into chunks.
  */
 
+import { MAX_WINDOW_START } from "../engine/access-set.ts";
 import { dataCapacity } from "../engine/cells.ts";
 import { copyWords } from "../engine/journal.ts";
 import type { Transaction } from "../engine/transaction.ts";
@@ -15,6 +16,7 @@ import type { Address } from "../memory/address.ts";
 import { HEADER_BYTES, HEADER_WORDS } from "../memory/object.ts";
 import { Views } from "../memory/views.ts";
 import { MAX_CELL_BYTES, MAX_ROW_BYTES } from "../runtime/limits.ts";
+import type { RowCodec } from "./store.ts";
 
 export const ROW_WORDS = 0;
 export const ROW_CHUNKS = 1;
@@ -107,6 +109,32 @@ export function replaceRow(
   return true;
 }
 
+/** Whether rows of this size, 0 if they differ, lie in one piece whose fields keep their places. */
+export function isPatchable(fixedWords: number): boolean {
+  return fixedWords > 0 && fixedWords <= MAX_SINGLE_WORDS;
+}
+
+/** Changes fields of such a row in its object: only the words that they lie in are copied. */
+export function patchRow<Row>(
+  tx: Transaction,
+  entry: number,
+  codec: RowCodec<Row, never>,
+  changes: Partial<Row>,
+): void {
+  const range = codec.checkChanges(changes);
+  const from = ROW_DATA + (range >>> 16);
+  const to = ROW_DATA + ((range >>> 1) & 0x7fff);
+  const capacity = dataCapacity(objectWords(codec.fixedWords) * 4) / 4;
+  let at: number;
+  if (from <= MAX_WINDOW_START) {
+    at = tx.writableWindow(entry, from, to, capacity);
+  } else {
+    at = tx.writable(entry, capacity);
+    tx.set.markDirty(entry, from, to);
+  }
+  codec.patch(tx.set.arena, at + ROW_DATA, changes);
+}
+
 /** Frees the row object and the chunks it has. */
 export function freeRow(tx: Transaction, entry: number): void {
   const { chunks, pointers } = headOf(tx, entry);
@@ -169,6 +197,23 @@ export function placeRow(tx: Transaction, entry: number, place: RowPlace): boole
     to += part;
   }
   return true;
+}
+
+/** Words of a cache line. */
+const LINE = 16;
+/** More lines than this are not under way at the same time anyway. */
+const MAX_TOUCHED_WORDS = 32 * LINE;
+
+/**
+ * Asks for all lines of a row before the first one is needed, so that they come from memory at the
+ * same time and not one after the other. The caller keeps what is returned, for else the loads would
+ * be dropped.
+ */
+export function touchRow(i32: Int32Array, word: number, words: number): number {
+  const end = word + (words < MAX_TOUCHED_WORDS ? words : MAX_TOUCHED_WORDS);
+  let touched = 0;
+  for (let at = word; at < end; at += LINE) touched ^= i32[at];
+  return touched;
 }
 
 /** Lock-free variant for rows in one piece; -1 if the row is cut or makes no sense. */

@@ -46,15 +46,21 @@ export function checkLength(bytes: number, max: number, where: string): void {
   if (bytes > max) tooLong(where, bytes, max);
 }
 
+/** Buffer's own functions, without the checks of `toString` and `write` before them. */
+interface NativeText {
+  utf8Slice(start: number, end: number): string;
+  utf8Write(text: string, at: number, bytes: number): number;
+}
+
 /** A short text or byte value in its fixed place; bounded, whatever lies there. */
 export function readInlineString(views: Views, at: number, max: number): string {
   const length = Math.min(views.u8[at], max);
-  if (length > ASCII_LOOP_BYTES) return views.bytes.toString("utf8", at + 1, at + 1 + length);
+  if (length > ASCII_LOOP_BYTES) return utf8(views, at + 1, at + 1 + length);
   const { u8 } = views;
   let text = "";
   for (let i = 1; i <= length; i++) {
     const code = u8[at + i];
-    if (code >= 0x80) return views.bytes.toString("utf8", at + 1, at + 1 + length);
+    if (code >= 0x80) return utf8(views, at + 1, at + 1 + length);
     text += String.fromCharCode(code);
   }
   return text;
@@ -62,6 +68,24 @@ export function readInlineString(views: Views, at: number, max: number): string 
 
 /** Up to here, building a string by characters beats the call into native code. */
 const ASCII_LOOP_BYTES = 10;
+/** Up to here, writing characters one by one does. */
+const ASCII_STAGE_BYTES = 32;
+
+/** Torn offsets may lead beyond the memory: whoever reads then looks again. */
+function utf8(views: Views, start: number, end: number): string {
+  if (end > views.bytes.length) return "";
+  return (views.bytes as unknown as NativeText).utf8Slice(start, end);
+}
+
+/**
+ * All texts of a row that lie side by side, with the bytes between them, in one call: the texts are
+ * then cut out of it by their offsets, which V8 does without copying. That is right if it has as many
+ * characters as bytes, for then all of it is ASCII: characters of several bytes make it shorter, and a
+ * byte of length above 127 becomes one other character.
+ */
+export function readTexts(views: Views, at: number, bytes: number): string {
+  return utf8(views, at, at + bytes);
+}
 
 export function readInlineBytes(views: Views, at: number, max: number): Uint8Array {
   const length = Math.min(views.u8[at], max);
@@ -76,11 +100,15 @@ export function writeInlineString(
   max: number,
   where: string,
 ): void {
-  const length = textBytes(value, where);
-  checkLength(length, max, where);
-  views.u8.fill(0, at, at + 1 + max);
+  checkLength(textBytes(value, where), max, where);
+  patchInlineString(views, at, value, max);
+}
+
+/** The same for a value that was checked before. */
+export function patchInlineString(views: Views, at: number, value: string, max: number): void {
+  const length = (views.bytes as unknown as NativeText).utf8Write(value, at + 1, max);
   views.u8[at] = length;
-  views.bytes.write(value, at + 1, "utf8");
+  if (length < max) views.u8.fill(0, at + 1 + length, at + 1 + max);
 }
 
 export function writeInlineBytes(
@@ -106,7 +134,7 @@ function range(views: Views, row: number, at: number, words: number): [number, n
 
 export function readString(views: Views, row: number, at: number, words: number): string {
   const [start, end] = range(views, row, at, words);
-  return views.bytes.toString("utf8", start, end);
+  return utf8(views, start, end);
 }
 
 export function readBytes(views: Views, row: number, at: number, words: number): Uint8Array {
@@ -190,12 +218,34 @@ export function stageText(
   max: number,
   where: string,
 ): number {
+  if (value.length <= ASCII_STAGE_BYTES && value.length <= max) {
+    const next = stageAscii(stage, at, value);
+    if (next > 0) return next;
+  }
   const length = textBytes(value, where);
   if (length > max) tooLong(where, length, max);
   const words = Math.ceil(length / 4);
   if (words > 0) stage.i32[at + words] = 0;
   stage.i32[at] = length;
   stage.bytes.write(value, at * 4 + 4, "utf8");
+  return at + 1 + words;
+}
+
+/** 0 if the text is not ASCII. */
+function stageAscii(stage: Views, at: number, value: string): number {
+  const { u8 } = stage;
+  const { length } = value;
+  const first = at * 4 + 4;
+  const words = (length + 3) >> 2;
+  if (words > 0) stage.i32[at + words] = 0;
+  let all = 0;
+  for (let i = 0; i < length; i++) {
+    const code = value.charCodeAt(i);
+    all |= code;
+    u8[first + i] = code;
+  }
+  if (all >= 0x80) return 0;
+  stage.i32[at] = length;
   return at + 1 + words;
 }
 

@@ -7,7 +7,7 @@
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
-import { createRow, freeRow, replaceRow } from "../row-object.ts";
+import { createRow, freeRow, isPatchable, patchRow, replaceRow } from "../row-object.ts";
 import type { Cursor, KeyRange, OrderedCodec, Store } from "../store.ts";
 import { TreeCursor } from "./cursor.ts";
 import { Geometry, type TreeSizes } from "./geometry.ts";
@@ -92,7 +92,8 @@ export class BTree<Row, Key> implements Store<Row, Key> {
   update(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
     const { inline, leaf: nodes } = this.#geometry;
     const search = this.#search;
-    if (!search.find(tx, this.#codec.stageOrdered(key), !inline)) return false;
+    const isMerged = !inline && !isPatchable(this.#codec.fixedWords);
+    if (!search.find(tx, this.#codec.stageOrdered(key), isMerged)) return false;
     if (inline) {
       const range = this.#codec.checkChanges(changes);
       const first = range >>> 16;
@@ -106,6 +107,10 @@ export class BTree<Row, Key> implements Store<Row, Key> {
         const source = this.#codec.scratch.i32;
         for (let i = first; i < end; i++) tx.set.arena.i32[at + i] = source[i];
       }
+      return true;
+    }
+    if (!isMerged) {
+      patchRow(tx, search.rowEntry, this.#codec, changes);
       return true;
     }
     const words = this.#codec.encode(this.#codec.merge(search.row!, changes));

@@ -11,7 +11,7 @@ import { addressOf, regionIdOf, wordOf } from "../../memory/address.ts";
 import { assert } from "../../runtime/assert.ts";
 import { BUCKETS_SPLIT_CHAIN_BLOCKS, BUCKETS_SPLIT_OCCUPANCY } from "../../runtime/limits.ts";
 import { Directory } from "../hopscotch/directory.ts";
-import { createRow, freeRow, replaceRow } from "../row-object.ts";
+import { createRow, freeRow, isPatchable, patchRow, replaceRow } from "../row-object.ts";
 import type { KeyRange, PlacedCursor, RowCodec, RowPlace, Store } from "../store.ts";
 import { Chains } from "./chains.ts";
 import { Geometry, POINTER_ROW_WORDS } from "./layout.ts";
@@ -100,7 +100,12 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
       this.#patch(tx, changes);
       return true;
     }
-    const { row } = this.#search;
+    const { main, row, rowEntry } = this.#search;
+    if (isPatchable(this.#codec.fixedWords)) {
+      patchRow(tx, rowEntry, this.#codec, changes);
+      this.#chains.bump(tx, main);
+      return true;
+    }
     const before = this.#codec.decode(row.views, row.at, row.words);
     this.#search.settle(tx);
     const words = this.#codec.encode(this.#codec.merge(before, changes));

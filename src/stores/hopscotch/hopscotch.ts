@@ -10,7 +10,7 @@ import type { Address } from "../../memory/address.ts";
 import { addressOf, regionIdOf, wordOf } from "../../memory/address.ts";
 import { assert } from "../../runtime/assert.ts";
 import { OVERFLOW_SLOTS, SPLIT_CHAIN_BLOCKS, SPLIT_OCCUPANCY } from "../../runtime/limits.ts";
-import { createRow, freeRow, replaceRow } from "../row-object.ts";
+import { createRow, freeRow, isPatchable, patchRow, replaceRow } from "../row-object.ts";
 import type { Cursor, KeyRange, RowCodec, RowPlace, Store } from "../store.ts";
 import { Directory } from "./directory.ts";
 import { BLOCK_ROWS, BLOCK_TAGS, Geometry, NEXT, OVERFLOW } from "./layout.ts";
@@ -117,6 +117,10 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
       return true;
     }
     const { row, rowEntry } = this.#search;
+    if (isPatchable(this.#codec.fixedWords)) {
+      patchRow(tx, rowEntry, this.#codec, changes);
+      return true;
+    }
     const before = this.#codec.decode(row.views, row.at, row.words);
     if (!tx.settle(rowEntry)) tx.conflict(rowEntry);
     const words = this.#codec.encode(this.#codec.merge(before, changes));

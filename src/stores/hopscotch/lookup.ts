@@ -21,7 +21,7 @@ import {
 import { loadAcquire } from "../../memory/ordering.ts";
 import type { Region, StoreMemory } from "../../memory/region.ts";
 import { BUCKET_SLOTS } from "../../runtime/limits.ts";
-import { ROW_DATA, wordsOfSingleRow } from "../row-object.ts";
+import { ROW_DATA, touchRow, wordsOfSingleRow } from "../row-object.ts";
 import type { RowCodec } from "../store.ts";
 import { type Directory, depthIn, regionIdIn } from "./directory.ts";
 import {
@@ -52,9 +52,11 @@ export class Lookup<Row, Key> {
   readonly #inline: boolean;
   readonly #stride: number;
   readonly #slotWords: number;
+  /** Of every row, or 0 if they differ. */
+  readonly #rowWords: number;
   readonly #read: Read<Row>;
   readonly #reader: Transaction;
-  /** What `touchBucket` read: kept, so that the compiler keeps the loads. */
+  /** What `touchBucket` and `touchRow` read: kept, so that the compiler keeps the loads. */
   touched = 0;
 
   constructor(
@@ -71,6 +73,7 @@ export class Lookup<Row, Key> {
     this.#inline = geometry.inline;
     this.#stride = geometry.stride;
     this.#slotWords = geometry.slotWords;
+    this.#rowWords = codec.fixedWords;
     this.#read = read;
     this.#reader = new Transaction(executor);
   }
@@ -84,7 +87,8 @@ export class Lookup<Row, Key> {
     const directory = this.#directory;
     const place = 2 * (hash & directory.mask);
     const shard = directory.places[place];
-    if (shard === 0 || !this.#inline) return this.#getAnywhere(hash);
+    if (shard === 0) return this.#getAnywhere(hash);
+    if (!this.#inline) return this.#getBehind(hash, shard, directory.places[place + 1]);
     const region = this.#memory.region(regionIdIn(shard));
     const { i32 } = region;
     const home = directory.places[place + 1] + homeOf(hash) * this.#stride;
@@ -116,6 +120,25 @@ export class Lookup<Row, Key> {
     }
     const row = this.#codec.decode(region, at, this.#slotWords);
     return unchanged(i32, next, high, low) ? row : this.#getAnywhere(hash);
+  }
+
+  /** The common case of a row that does not fit a slot: a pointer in the home bucket leads to it. */
+  #getBehind(hash: number, shard: number, base: number): Row | undefined {
+    const region = this.#memory.region(regionIdIn(shard));
+    const { i32 } = region;
+    const home = base + homeOf(hash) * this.#stride;
+    loadAcquire(i32, home + LOCK);
+    const high = i32[home + VERSION_HIGH];
+    const low = i32[home + VERSION_LOW];
+    const tags = home + HEADER_WORDS + BUCKET_TAGS;
+    const slot = slotWithTag(i32, tags, hash);
+    if (i32[home + HEADER_WORDS + DEPTH] !== depthIn(shard) || i32[tags + slot] !== hash) {
+      return this.#getAnywhere(hash);
+    }
+    const at = home + HEADER_WORDS + BUCKET_ROWS + slot * this.#slotWords;
+    const row = this.#lookBehind(region, home, at, high, low);
+    if (row === CHANGED || row === ASK_TRANSACTION) return this.#getAnywhere(hash);
+    return row as Row;
   }
 
   #getAnywhere(hash: number): Row | undefined {
@@ -183,6 +206,7 @@ export class Lookup<Row, Key> {
     if (!unchanged(bucket.i32, word, high, low)) return CHANGED;
     const region = this.#executor.memory.region(regionId);
     const { i32 } = region;
+    if (this.#rowWords > 0) this.touched = touchRow(i32, rowWord, this.#rowWords);
     if (lockMode(loadAcquire(i32, rowWord)) === INSTALLING) {
       this.#executor.awaitReadable(region, rowWord);
     }
@@ -191,6 +215,7 @@ export class Lookup<Row, Key> {
     if (i32[rowWord + INCARNATION] !== incarnation) return CHANGED;
     const words = wordsOfSingleRow(i32, rowWord);
     if (words < 0) return ASK_TRANSACTION;
+    if (this.#rowWords === 0) this.touched = touchRow(i32, rowWord, words);
     const rowAt = rowWord + HEADER_WORDS + ROW_DATA;
     // Another key with the same hash may be in another slot: too rare for a loop here.
     if (!this.#codec.matches(region, rowAt)) return ASK_TRANSACTION;
