@@ -6,7 +6,7 @@
 import { bool, type InferRow, str, table, u8, u32 } from "situ";
 import type { Result } from "../workload.ts";
 
-const subscriber = {
+export const subscriberFields = {
   s_id: u32(),
   /** s_id with leading zeros, 15 digits. */
   sub_nbr: str(15),
@@ -44,7 +44,7 @@ const subscriber = {
   vlr_location: u32(),
 };
 
-export const Subscriber = table("subscriber", subscriber, {
+export const Subscriber = table("subscriber", subscriberFields, {
   key: "s_id",
   indexes: { bySubNbr: { on: ["sub_nbr"], unique: true, kind: "hash" } },
 });
