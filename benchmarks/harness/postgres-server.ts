@@ -1,7 +1,7 @@
 // PostgreSQL of our own: a cluster in a temporary folder, reached by a unix socket in that folder
 // and nowhere else. A server that runs on the machine already is never used or touched.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { chownSync, copyFileSync, existsSync, readFileSync } from "node:fs";
+import { chownSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { firstLine, missingPeer, type Peer, peersFolder } from "./peers.ts";
@@ -30,7 +30,7 @@ export interface PgbenchRun {
 
 /** The version of the issue's bar. */
 const major = 15;
-const superuser = "postgres";
+export const superuser = "postgres";
 const port = 5432;
 const startDeadlineMs = 300_000;
 const settingsFolder = join(peersFolder, "postgresql");
@@ -47,16 +47,20 @@ export function findPostgres(): Peer<PostgresPrograms> {
   return missingPeer(`PostgreSQL ${major} with pgbench is not installed`);
 }
 
-/** A new, empty cluster below `parent`, not started. Removed with everything else. */
+/**
+ * A new, empty cluster below `parent`, not started. Removed with everything else. `settings` are
+ * files in benchmarks/peers/postgresql; what a later one says counts.
+ */
 export async function createCluster(
   programs: PostgresPrograms,
   parent: string,
+  settings: readonly string[] = ["postgresql.conf"],
 ): Promise<PostgresCluster> {
   const folder = temporaryFolder(parent);
   const { owner } = programs;
   if (owner !== undefined) chownSync(folder, owner.uid, owner.gid);
   const cluster = new PostgresCluster(programs, folder);
-  await cluster.initialize();
+  await cluster.initialize(settings);
   return cluster;
 }
 
@@ -74,11 +78,11 @@ export class PostgresCluster {
     this.dataFolder = join(folder, "data");
   }
 
-  async initialize(): Promise<void> {
+  async initialize(settings: readonly string[]): Promise<void> {
     const args = ["-D", this.dataFolder, "-U", superuser, "--auth=trust", "--locale=C"];
     await this.#run("initdb", [...args, "--encoding=UTF8", "--no-sync", "--no-instructions"]);
-    const settings = join(settingsFolder, "postgresql.conf");
-    copyFileSync(settings, join(this.dataFolder, "postgresql.conf"));
+    const text = settings.map((name) => readFileSync(join(settingsFolder, name), "utf8")).join("");
+    writeFileSync(join(this.dataFolder, "postgresql.conf"), text);
   }
 
   /** Resolves as soon as a query would be answered; recovers first, if the server had crashed. */
@@ -100,6 +104,11 @@ export class PostgresCluster {
     return PostgresClient.connect(join(this.#folder, `.s.PGSQL.${port}`), superuser);
   }
 
+  /** Where the socket is; what clients take for the name of a host. */
+  get socketFolder(): string {
+    return this.#folder;
+  }
+
   /** What the server said since its start. */
   log(): string {
     return this.#server?.log() ?? "";
@@ -108,6 +117,12 @@ export class PostgresCluster {
   /** In good order: the next start has nothing to recover. */
   async stop(): Promise<void> {
     await this.#server?.end("SIGINT");
+  }
+
+  /** Ends it at once, and leaves nothing. */
+  async remove(): Promise<void> {
+    await this.crash();
+    rmSync(this.#folder, { recursive: true, force: true });
   }
 
   /** As after a power cut, except that what the system has in its cache stays: no checkpoint. */

@@ -69,14 +69,21 @@ export class MeasuringProcess<To, From> {
   }
 
   async stop(): Promise<void> {
+    if (this.#ended !== undefined) throw new Error(this.#ended);
     const ended = new Promise<number | null>((resolve) => this.#child.once("exit", resolve));
     this.#send({ stop: true });
     const code = await ended;
     if (code !== 0) throw new Error(`${this.#name} ended with exit code ${code}`);
   }
 
+  /** For one that failed, or may not listen any more. */
+  kill(): void {
+    if (this.#ended === undefined) this.#child.kill("SIGKILL");
+  }
+
   #send(message: ToProcess<To>): void {
-    this.#child.send(message);
+    // Whoever waits for an answer hears of its end; without this, the parent would end with it.
+    this.#child.send(message, () => {});
   }
 
   #next(): Promise<FromProcess<From>> {

@@ -1,5 +1,6 @@
-// A Redis server of our own: free loopback port, temporary folder, no persistence.
+// A Redis server of our own: free loopback port, unix socket and files in a temporary folder.
 import { spawnSync } from "node:child_process";
+import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { firstLine, missingPeer, type Peer, peersFolder } from "./peers.ts";
@@ -9,20 +10,30 @@ import { accepts, freePorts, loopback, ServerProcess } from "./server-process.ts
 export interface RedisServer {
   readonly host: string;
   readonly port: number;
-  /** Resolves when the process has ended. */
+  readonly socketFile: string;
+  /** Resolves when the process has ended, and its folder is gone. */
   stop(): Promise<void>;
+}
+
+export interface RedisServerOptions {
+  /** redis-none.conf, redis-lazy.conf or redis-sync.conf. */
+  readonly durability: "none" | "lazy" | "sync";
+  /** Where its folder is made. */
+  readonly parent: string;
 }
 
 /** Another process may take the free port before Redis binds it. */
 const attempts = 3;
 
-export async function startRedisServer(): Promise<Peer<RedisServer>> {
+export async function startRedisServer(
+  options: RedisServerOptions = { durability: "none", parent: tmpdir() },
+): Promise<Peer<RedisServer>> {
   const version = redisVersion();
   if (version === undefined) return missingPeer("redis-server is not installed");
   let reason = "";
   for (let attempt = 0; attempt < attempts; attempt++) {
     try {
-      return { available: true, version, value: await startOnFreePort() };
+      return { available: true, version, value: await startOnFreePort(options) };
     } catch (error) {
       reason = firstLine(error);
     }
@@ -30,14 +41,21 @@ export async function startRedisServer(): Promise<Peer<RedisServer>> {
   return missingPeer(`redis-server did not start: ${reason}`);
 }
 
-async function startOnFreePort(): Promise<RedisServer> {
+async function startOnFreePort({ durability, parent }: RedisServerOptions): Promise<RedisServer> {
   const [port] = await freePorts(1);
-  const folder = temporaryFolder(tmpdir());
-  const conf = join(peersFolder, "redis.conf");
-  const args = [conf, "--port", String(port), "--dir", folder];
-  const server = new ServerProcess("redis-server", args);
+  const folder = temporaryFolder(parent);
+  const socketFile = join(folder, "redis.sock");
+  const server = new ServerProcess("redis-server", [
+    join(peersFolder, "redis.conf"),
+    ...["--include", join(peersFolder, `redis-${durability}.conf`)],
+    ...["--port", String(port), "--unixsocket", socketFile, "--dir", folder],
+  ]);
   await server.ready(() => accepts(port));
-  return { host: loopback, port, stop: () => server.stop() };
+  const stop = async (): Promise<void> => {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { host: loopback, port, socketFile, stop };
 }
 
 function redisVersion(): string | undefined {

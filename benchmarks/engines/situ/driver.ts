@@ -1,0 +1,126 @@
+// Situ on one machine: every worker process opens the same store. One transaction at a time in a
+// process is `transactSync`, several are `transact`.
+import { rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { type Database, open, type Table } from "situ";
+import { situObjects, situObjectsAsync } from "../../../workloads/objects/situ.ts";
+import type { ObjectStore, ObjectTable } from "../../../workloads/objects/store.ts";
+import { situSmallBank } from "../../../workloads/smallbank/situ.ts";
+import { situSmallBankAsync } from "../../../workloads/smallbank/situ-async.ts";
+import type { SmallBankStore } from "../../../workloads/smallbank/store.ts";
+import { situTatp } from "../../../workloads/tatp/situ.ts";
+import { situTatpAsync } from "../../../workloads/tatp/situ-async.ts";
+import type { TatpStore } from "../../../workloads/tatp/store.ts";
+import type { ReadRows } from "../../../workloads/workload.ts";
+import { situYcsb, situYcsbAsync } from "../../../workloads/ycsb/situ.ts";
+import type { YcsbStore, YcsbTable } from "../../../workloads/ycsb/store.ts";
+import { diskFolder } from "../../durable/disk.ts";
+import { temporaryFolder } from "../../harness/resources.ts";
+import type {
+  Durability,
+  Engine,
+  EngineDriver,
+  EngineHost,
+  OpenOptions,
+  Place,
+  StartOptions,
+} from "../engine.ts";
+import { loadRows } from "./load.ts";
+import { memoryBytesFor, situVersion } from "./version.ts";
+
+const memoryFolder = process.env.SITU_MEMORY_DIR ?? "/dev/shm";
+
+interface SituPlace {
+  readonly path: string;
+  readonly memoryDir: string;
+}
+
+export const situDriver: EngineDriver = {
+  name: "situ",
+  async start(options) {
+    return { available: true, version: situVersion(), value: startSitu(options) };
+  },
+  async open(place, options) {
+    const { path, memoryDir } = place as unknown as SituPlace;
+    const at = { path, memoryDir };
+    const db = await openStore(at, options, options.durability);
+    return new SituEngine(db, at, options);
+  },
+};
+
+function startSitu({ durability, inFlight }: StartOptions): EngineHost {
+  const path = temporaryFolder(durability === "none" ? tmpdir() : diskFolder());
+  // A folder of its own: what is left of the store's memory goes with it, whatever happened.
+  const memoryDir = temporaryFolder(memoryFolder);
+  const place: SituPlace & Place = { path, memoryDir };
+  const calls = inFlight === 1 ? "transactSync" : "transact";
+  return {
+    settings: `durability "${durability}", ${calls}, memory shared by all processes`,
+    place,
+    async stop() {
+      rmSync(path, { recursive: true, force: true });
+      rmSync(memoryDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function openStore(
+  { path, memoryDir }: SituPlace,
+  { tables, bytes }: OpenOptions,
+  durability: Durability,
+): Promise<Database> {
+  const memoryBytes = memoryBytesFor(bytes);
+  return open({ path, memoryDir, tables, memoryBytes, durability });
+}
+
+class SituEngine implements Engine {
+  readonly #db: Database;
+  readonly #place: SituPlace;
+  readonly #options: OpenOptions;
+  readonly #isSync: boolean;
+
+  constructor(db: Database, place: SituPlace, options: OpenOptions) {
+    this.#db = db;
+    this.#place = place;
+    this.#options = options;
+    this.#isSync = options.inFlight === 1;
+  }
+
+  /** Where each batch would wait for the disk: by a second opening that waits only at the end. */
+  async load(rows: Parameters<Engine["load"]>[0]): Promise<void> {
+    const { durability } = this.#options;
+    if (durability === "sync") {
+      const db = await openStore(this.#place, this.#options, "lazy");
+      loadRows(db, rows);
+      await db.close();
+    } else loadRows(this.#db, rows);
+    if (durability !== "none") await this.#db.durable();
+  }
+
+  readonly rows: ReadRows = (table: Table) => this.#db.scan(table) as ReturnType<ReadRows>;
+
+  ycsb(table: YcsbTable): YcsbStore {
+    return this.#isSync ? situYcsb(this.#db, table) : situYcsbAsync(this.#db, table);
+  }
+
+  smallbank(): SmallBankStore {
+    return this.#isSync ? situSmallBank(this.#db) : situSmallBankAsync(this.#db);
+  }
+
+  tatp(): TatpStore {
+    return this.#isSync ? situTatp(this.#db) : situTatpAsync(this.#db);
+  }
+
+  objects(table: ObjectTable): ObjectStore {
+    return this.#isSync ? situObjects(this.#db, table) : situObjectsAsync(this.#db, table);
+  }
+
+  /** The store counts for all processes together: the share of one, so that their sum is right. */
+  retries(): number {
+    return this.#db.stats().counters.conflicts / this.#options.processes;
+  }
+
+  close(): Promise<void> {
+    return this.#db.close();
+  }
+}

@@ -1,0 +1,214 @@
+/**
+ * What every engine of the suite is held to, whatever it is made of: workloads run and check,
+ * each transaction answers as the plain model does, processes share it, and nothing is left behind.
+ * A peer that is not installed fails these tests; it is never skipped.
+ */
+
+import { existsSync } from "node:fs";
+import { afterAll, describe, expect, test } from "vitest";
+import type { Durability, Engine, EngineDriver } from "../../benchmarks/engines/engine.ts";
+import { MeasuringProcess } from "../../benchmarks/harness/processes.ts";
+import { releaseAll } from "../../benchmarks/harness/resources.ts";
+import { type WorkloadName, workloadNames } from "../../benchmarks/suite/workloads.ts";
+import { Objects, RetwisObjects } from "../../workloads/objects/store.ts";
+import { Stream } from "../../workloads/random/stream.ts";
+import { addTallies, type Tally } from "../../workloads/workload.ts";
+import { OrderedUserTable, UserTable } from "../../workloads/ycsb/store.ts";
+import type { EngineOrder, EngineTask } from "./engine-child.ts";
+import { type ModelTables, rowsByKey } from "./model-tables.ts";
+import { ObjectModel } from "./objects-model.ts";
+import { type Opened, type RunOptions, runSessions, withEngine } from "./situ-run.ts";
+import { SmallBankModel } from "./smallbank-model.ts";
+import { TatpModel } from "./tatp-model.ts";
+import { YcsbModel } from "./ycsb-model.ts";
+
+const SEED = 20_264;
+const child = new URL("../../dist/tests/workloads/engine-child.js", import.meta.url);
+const small = { size: 200, processes: 1, durability: "none" } as const;
+const timeout = 60_000;
+/** Between them they call all methods of all stores. */
+const everyMethod = ["ycsb-a", "ycsb-e", "ycsb-f", "smallbank", "tatp", "retwis"] as const;
+
+export interface EngineUnderTest {
+  readonly driver: EngineDriver;
+  /** How many transactions it may be given at a time; each number has its own way to run them. */
+  readonly inFlight: readonly number[];
+  readonly transactions: number;
+  /** What can be left of a commit with it, beside "none". */
+  readonly onDisk?: readonly Durability[];
+  /** Its place has a `path`, which is gone when it was stopped. */
+  readonly hasPath?: boolean;
+}
+
+export function holdsForEngine(under: EngineUnderTest): void {
+  const { driver, inFlight, transactions, onDisk = ["lazy", "sync"], hasPath = true } = under;
+  const [firstWay] = inFlight;
+  afterAll(releaseAll);
+
+  describe.each(inFlight)("all workloads, %i in flight", (inFlight) => {
+    test.each(inFlight === firstWay ? workloadNames : everyMethod)(
+      "%s",
+      { timeout },
+      async (workload) => {
+        const options: RunOptions = { ...small, workload, inFlight };
+        await withEngine(driver, options, (opened) => runAndCheck(opened, transactions, inFlight));
+      },
+    );
+  });
+
+  describe.each(inFlight)("answers as the model does, %i in flight", (inFlight) => {
+    test.each(everyMethod)("%s", { timeout }, async (workload) => {
+      const options: RunOptions = { ...small, workload, inFlight };
+      await withEngine(driver, options, (opened) =>
+        compareWithModel(opened, workload, Math.min(transactions, 1_000)),
+      );
+    });
+  });
+
+  test.each(inFlight)(
+    "objects: any reads and writes, %i in flight",
+    { timeout },
+    async (inFlight) => {
+      const options: RunOptions = { ...small, workload: "objects-4-2", inFlight };
+      await withEngine(driver, options, ({ engine, workload }) =>
+        compareObjects(engine, workload.rows()),
+      );
+    },
+  );
+
+  test.each(onDisk.flatMap((durability) => inFlight.map((inFlight) => ({ durability, inFlight }))))(
+    "on disk: $durability, $inFlight in flight",
+    { timeout },
+    async (how) => {
+      const options: RunOptions = { ...small, workload: "smallbank", ...how };
+      await withEngine(driver, options, (opened) => runAndCheck(opened, 200, how.inFlight));
+    },
+  );
+
+  test.each(
+    (["ycsb-a", "smallbank", "tatp", "retwis"] as const).flatMap((workload) =>
+      inFlight.map((inFlight) => ({ workload, inFlight })),
+    ),
+  )("two processes: $workload, $inFlight in flight", { timeout }, (how) =>
+    twoProcesses(driver, how.workload, how.inFlight, transactions),
+  );
+
+  for (const durability of hasPath ? (["none", ...onDisk] as const) : []) {
+    test(`${durability}: stop removes its files`, { timeout }, async () => {
+      const path = await filesOf(driver, durability);
+      expect(existsSync(path)).toBe(false);
+    });
+  }
+}
+
+async function runAndCheck(
+  { engine, workload }: Opened,
+  transactions: number,
+  inFlight: number,
+): Promise<void> {
+  const sessions = [0, 1].map((lane) => workload.session(engine, { seed: SEED, lane, lanes: 2 }));
+  await runSessions(sessions, transactions, inFlight);
+  const tally = addTallies(sessions.map((session) => session.tally()));
+  expect(await workload.check(engine.rows, tally), `seed ${SEED}`).toEqual([]);
+  expect(engine.retries()).toBeGreaterThanOrEqual(0);
+}
+
+/** One transaction after the other, each on both; then all rows. */
+async function compareWithModel(
+  { engine, workload }: Opened,
+  name: WorkloadName,
+  transactions: number,
+): Promise<void> {
+  const [model, store] = modelOf(name, engine);
+  model.load(workload.rows());
+  const both = comparing(store, model);
+  const asEngine = {
+    ...engine,
+    ycsb: () => both,
+    smallbank: () => both,
+    tatp: () => both,
+    objects: () => both,
+  } as never;
+  const session = workload.session(asEngine, { seed: SEED, lane: 0, lanes: 1 });
+  await runSessions([session], transactions, 1);
+  for (const table of workload.tables) {
+    expect(await rowsByKey(engine.rows, table), `seed ${SEED}`).toEqual(model.all(table));
+  }
+}
+
+function modelOf(name: WorkloadName, engine: Engine): [ModelTables & object, object] {
+  if (name === "smallbank") return [new SmallBankModel(), engine.smallbank()];
+  if (name === "tatp") return [new TatpModel(), engine.tatp()];
+  if (name === "retwis") return [new ObjectModel(RetwisObjects), engine.objects(RetwisObjects)];
+  const table = name === "ycsb-e" ? OrderedUserTable : UserTable;
+  return [new YcsbModel(table), engine.ycsb(table)];
+}
+
+type Method = (...parameters: unknown[]) => unknown;
+
+function comparing(store: object, model: object): object {
+  return new Proxy(store, {
+    get: (_, name) => {
+      const ours = Reflect.get(store, name) as Method;
+      const theirs = Reflect.get(model, name) as Method;
+      return async (...parameters: unknown[]): Promise<unknown> => {
+        const call = `${String(name)}(${JSON.stringify(parameters)}), seed ${SEED}`;
+        const answer = await ours.apply(store, parameters);
+        expect(answer, call).toEqual(theirs.apply(model, parameters));
+        return answer;
+      };
+    },
+  });
+}
+
+/** Also what no workload draws: more writes than reads, writes alone. */
+async function compareObjects(engine: Engine, rows: Parameters<ModelTables["load"]>[0]) {
+  const model = new ObjectModel(Objects);
+  model.load(rows);
+  const store = engine.objects(Objects);
+  const keys = [...model.all(Objects).values()].map((row) => row.key as number);
+  const stream = new Stream(SEED, 0);
+  for (let i = 0; i < 500; i++) {
+    const reads = stream.below(6);
+    const writes = reads === 0 ? 1 + stream.below(5) : stream.below(6);
+    const chosen = new Set<number>();
+    while (chosen.size < Math.max(reads, writes)) chosen.add(keys[stream.below(keys.length)]);
+    const list = [...chosen];
+    const text = String(i).padStart(31, "-");
+    const sum = await store.access(list, reads, writes, i, text);
+    expect(sum, `${i}, seed ${SEED}`).toBe(model.access(list, reads, writes, i, text));
+  }
+  expect(await rowsByKey(engine.rows, Objects)).toEqual(model.all(Objects));
+}
+
+async function twoProcesses(
+  driver: EngineDriver,
+  name: WorkloadName,
+  inFlight: number,
+  transactions: number,
+): Promise<void> {
+  const options: RunOptions = { ...small, workload: name, inFlight, processes: 2 };
+  await withEngine(driver, options, async ({ engine, place, workload }) => {
+    const children = await Promise.all(
+      [0, 1].map((lane) => {
+        const task: EngineTask = { engine: driver.name, place, options, seed: SEED, lane };
+        return MeasuringProcess.start<EngineOrder, Tally>(child, task);
+      }),
+    );
+    const tallies = await Promise.all(children.map((each) => each.ask({ transactions })));
+    await Promise.all(children.map((each) => each.stop()));
+    const problems = await workload.check(engine.rows, addTallies(tallies));
+    expect(problems, `seed ${SEED}`).toEqual([]);
+  });
+}
+
+/** Two processes: with one alone an engine may need no file. */
+async function filesOf(driver: EngineDriver, durability: Durability): Promise<string> {
+  let path = "";
+  const options = { ...small, workload: "smallbank", inFlight: 1, durability } as const;
+  await withEngine(driver, { ...options, processes: 2 }, async ({ place }) => {
+    path = String(place.path);
+    expect(existsSync(path)).toBe(true);
+  });
+  return path;
+}

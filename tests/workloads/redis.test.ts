@@ -1,0 +1,19 @@
+import { dirname } from "node:path";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { redisDriver } from "../../benchmarks/engines/redis/driver.ts";
+import { testServer } from "./peers-suite.ts";
+
+describe("redis", () => {
+  testServer(redisDriver, ({ socketFile }) => dirname(String(socketFile)));
+});
+
+describe("redis that is not installed", () => {
+  afterEach(() => vi.unstubAllEnvs());
+
+  test("is missing, with the reason", async () => {
+    vi.stubEnv("PATH", "/nowhere");
+    const options = { durability: "none", processes: 1, inFlight: 1, bytes: 0 } as const;
+    const started = await redisDriver.start(options);
+    expect(started).toEqual({ available: false, missing: "redis-server is not installed" });
+  });
+});
