@@ -1,4 +1,5 @@
 // What a run of the suite found: all that the pages show is computed from this. results.json is it.
+import type { Share } from "../../workloads/workload.ts";
 import type { Durability, EngineName } from "../engines/engine.ts";
 import type { Summary } from "../harness/statistics.ts";
 
@@ -38,6 +39,7 @@ export interface Cell {
   readonly title: string;
   readonly scale: string;
   readonly source: string;
+  readonly mix: readonly Share[];
   readonly durability: Durability;
   readonly processes: number;
   readonly load: Load;
@@ -48,9 +50,12 @@ export interface Cell {
   readonly notes: readonly string[];
 }
 
-/** Closed: so many in flight, the next one when one has ended. Open: begun at a rate, come what may. */
+/**
+ * Closed: so many in flight in each process, the next one when one has ended; without a number,
+ * every engine as many as it is quickest with. Open: begun at a rate, come what may.
+ */
 export type Load =
-  | { readonly kind: "closed"; readonly inFlight: number }
+  | { readonly kind: "closed"; readonly inFlight?: number }
   | { readonly kind: "open"; readonly perSecond: number };
 
 export interface Entry {
