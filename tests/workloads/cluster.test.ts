@@ -13,7 +13,7 @@ holdsForEngine({
   inFlight: [16],
   transactions: 300,
   onDisk: [],
-  hasPath: false,
+  folderOf: undefined,
 });
 
 describe("tables with a unique index, which a cluster has not", () => {

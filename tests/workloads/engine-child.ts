@@ -5,7 +5,7 @@ import type { EngineName, Place } from "../../benchmarks/engines/engine.ts";
 import { serve, taskOf } from "../../benchmarks/harness/process-side.ts";
 import { makeWorkload } from "../../benchmarks/suite/workloads.ts";
 import type { Tally } from "../../workloads/workload.ts";
-import { openOptions, type RunOptions, runSessions } from "./situ-run.ts";
+import { openOptions, type RunOptions, runSessions } from "./engine-run.ts";
 
 export interface EngineTask {
   readonly engine: EngineName;

@@ -6,7 +6,14 @@
 
 import { existsSync } from "node:fs";
 import { afterAll, describe, expect, test } from "vitest";
-import type { Durability, Engine, EngineDriver } from "../../benchmarks/engines/engine.ts";
+import type {
+  Durability,
+  Engine,
+  EngineDriver,
+  EngineHost,
+  EngineName,
+  Place,
+} from "../../benchmarks/engines/engine.ts";
 import { MeasuringProcess } from "../../benchmarks/harness/processes.ts";
 import { releaseAll } from "../../benchmarks/harness/resources.ts";
 import { type WorkloadName, workloadNames } from "../../benchmarks/suite/workloads.ts";
@@ -15,9 +22,9 @@ import { Stream } from "../../workloads/random/stream.ts";
 import { addTallies, type Tally } from "../../workloads/workload.ts";
 import { OrderedUserTable, UserTable } from "../../workloads/ycsb/store.ts";
 import type { EngineOrder, EngineTask } from "./engine-child.ts";
+import { type Opened, type RunOptions, runSessions, withEngine, withRows } from "./engine-run.ts";
 import { type ModelTables, rowsByKey } from "./model-tables.ts";
 import { ObjectModel } from "./objects-model.ts";
-import { type Opened, type RunOptions, runSessions, withEngine } from "./situ-run.ts";
 import { SmallBankModel } from "./smallbank-model.ts";
 import { TatpModel } from "./tatp-model.ts";
 import { YcsbModel } from "./ycsb-model.ts";
@@ -36,14 +43,38 @@ export interface EngineUnderTest {
   readonly transactions: number;
   /** What can be left of a commit with it, beside "none". */
   readonly onDisk?: readonly Durability[];
-  /** Its place has a `path`, which is gone when it was stopped. */
-  readonly hasPath?: boolean;
+  /** Where its files are, which are gone when it was stopped; the cluster's driver does not tell. */
+  readonly folderOf?: ((place: Place) => string) | undefined;
+  /** A server that takes a while to start: one for all tests, which begin with it empty. */
+  readonly isServer?: boolean;
 }
 
+const pathOf = ({ path }: Place): string => String(path);
+
 export function holdsForEngine(under: EngineUnderTest): void {
-  const { driver, inFlight, transactions, onDisk = ["lazy", "sync"], hasPath = true } = under;
+  const { driver, inFlight, transactions, onDisk = ["lazy", "sync"], isServer = false } = under;
+  const folderOf = "folderOf" in under ? under.folderOf : pathOf;
   const [firstWay] = inFlight;
-  afterAll(releaseAll);
+  let server: EngineHost | undefined;
+
+  afterAll(async () => {
+    await server?.stop();
+    releaseAll();
+  });
+
+  async function startServer(): Promise<EngineHost> {
+    // As many connections as any test here wants.
+    const most = Math.max(...inFlight);
+    const started = await driver.start({ ...small, processes: 2, inFlight: most, bytes: 2 ** 20 });
+    if (!started.available) throw new Error(started.missing);
+    return started.value;
+  }
+
+  const withIt: WithEngine = async (options, use) => {
+    if (!isServer || options.durability !== "none") return withEngine(driver, options, use);
+    server ??= await startServer();
+    return withRows(driver, server.place, options, use);
+  };
 
   describe.each(inFlight)("all workloads, %i in flight", (inFlight) => {
     test.each(inFlight === firstWay ? workloadNames : everyMethod)(
@@ -51,7 +82,7 @@ export function holdsForEngine(under: EngineUnderTest): void {
       { timeout },
       async (workload) => {
         const options: RunOptions = { ...small, workload, inFlight };
-        await withEngine(driver, options, (opened) => runAndCheck(opened, transactions, inFlight));
+        await withIt(options, (opened) => runAndCheck(opened, transactions, inFlight));
       },
     );
   });
@@ -59,7 +90,7 @@ export function holdsForEngine(under: EngineUnderTest): void {
   describe.each(inFlight)("answers as the model does, %i in flight", (inFlight) => {
     test.each(everyMethod)("%s", { timeout }, async (workload) => {
       const options: RunOptions = { ...small, workload, inFlight };
-      await withEngine(driver, options, (opened) =>
+      await withIt(options, (opened) =>
         compareWithModel(opened, workload, Math.min(transactions, 1_000)),
       );
     });
@@ -70,9 +101,7 @@ export function holdsForEngine(under: EngineUnderTest): void {
     { timeout },
     async (inFlight) => {
       const options: RunOptions = { ...small, workload: "objects-4-2", inFlight };
-      await withEngine(driver, options, ({ engine, workload }) =>
-        compareObjects(engine, workload.rows()),
-      );
+      await withIt(options, ({ engine, workload }) => compareObjects(engine, workload.rows()));
     },
   );
 
@@ -81,7 +110,7 @@ export function holdsForEngine(under: EngineUnderTest): void {
     { timeout },
     async (how) => {
       const options: RunOptions = { ...small, workload: "smallbank", ...how };
-      await withEngine(driver, options, (opened) => runAndCheck(opened, 200, how.inFlight));
+      await withIt(options, (opened) => runAndCheck(opened, 200, how.inFlight));
     },
   );
 
@@ -90,16 +119,21 @@ export function holdsForEngine(under: EngineUnderTest): void {
       inFlight.map((inFlight) => ({ workload, inFlight })),
     ),
   )("two processes: $workload, $inFlight in flight", { timeout }, (how) =>
-    twoProcesses(driver, how.workload, how.inFlight, transactions),
+    twoProcesses(driver.name, withIt, how.workload, how.inFlight, transactions),
   );
 
-  for (const durability of hasPath ? (["none", ...onDisk] as const) : []) {
-    test(`${durability}: stop removes its files`, { timeout }, async () => {
-      const path = await filesOf(driver, durability);
-      expect(existsSync(path)).toBe(false);
-    });
-  }
+  if (folderOf === undefined) return;
+  test.each(["none", ...onDisk] as const)(
+    "%s: stop removes its files",
+    { timeout },
+    async (durability) => {
+      const folder = await filesOf(driver, durability, folderOf);
+      expect(existsSync(folder)).toBe(false);
+    },
+  );
 }
+
+type WithEngine = (options: RunOptions, use: (opened: Opened) => Promise<void>) => Promise<void>;
 
 async function runAndCheck(
   { engine, workload }: Opened,
@@ -154,11 +188,17 @@ function comparing(store: object, model: object): object {
       return async (...parameters: unknown[]): Promise<unknown> => {
         const call = `${String(name)}(${JSON.stringify(parameters)}), seed ${SEED}`;
         const answer = await ours.apply(store, parameters);
-        expect(answer, call).toEqual(theirs.apply(model, parameters));
+        expect(sorted(answer), call).toEqual(sorted(theirs.apply(model, parameters)));
         return answer;
       };
     },
   });
+}
+
+/** Destinations come in any order; rows of a scan do not. */
+function sorted(answer: unknown): unknown {
+  const isTexts = Array.isArray(answer) && typeof answer[0] === "string";
+  return isTexts ? [...answer].sort() : answer;
 }
 
 /** Also what no workload draws: more writes than reads, writes alone. */
@@ -182,16 +222,17 @@ async function compareObjects(engine: Engine, rows: Parameters<ModelTables["load
 }
 
 async function twoProcesses(
-  driver: EngineDriver,
+  engineName: EngineName,
+  withIt: WithEngine,
   name: WorkloadName,
   inFlight: number,
   transactions: number,
 ): Promise<void> {
   const options: RunOptions = { ...small, workload: name, inFlight, processes: 2 };
-  await withEngine(driver, options, async ({ engine, place, workload }) => {
+  await withIt(options, async ({ engine, place, workload }) => {
     const children = await Promise.all(
       [0, 1].map((lane) => {
-        const task: EngineTask = { engine: driver.name, place, options, seed: SEED, lane };
+        const task: EngineTask = { engine: engineName, place, options, seed: SEED, lane };
         return MeasuringProcess.start<EngineOrder, Tally>(child, task);
       }),
     );
@@ -203,12 +244,16 @@ async function twoProcesses(
 }
 
 /** Two processes: with one alone an engine may need no file. */
-async function filesOf(driver: EngineDriver, durability: Durability): Promise<string> {
-  let path = "";
+async function filesOf(
+  driver: EngineDriver,
+  durability: Durability,
+  folderOf: (place: Place) => string,
+): Promise<string> {
+  let folder = "";
   const options = { ...small, workload: "smallbank", inFlight: 1, durability } as const;
   await withEngine(driver, { ...options, processes: 2 }, async ({ place }) => {
-    path = String(place.path);
-    expect(existsSync(path)).toBe(true);
+    folder = folderOf(place);
+    expect(existsSync(folder)).toBe(true);
   });
-  return path;
+  return folder;
 }

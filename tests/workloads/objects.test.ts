@@ -6,10 +6,10 @@ import { situObjects, situObjectsAsync } from "../../workloads/objects/situ.ts";
 import { type ObjectRow, type ObjectStore, Objects } from "../../workloads/objects/store.ts";
 import { Stream } from "../../workloads/random/stream.ts";
 import { addTallies, DONE, type Tally, type Workload } from "../../workloads/workload.ts";
+import { runSessions } from "./engine-run.ts";
 import { rowsByKey } from "./model-tables.ts";
 import { ObjectModel } from "./objects-model.ts";
 import { withSitu } from "./objects-situ.ts";
-import { runSessions } from "./situ-run.ts";
 
 const SEED = 20_266;
 const KEYS = 200;

@@ -1,7 +1,12 @@
-import { describe } from "vitest";
-import { postgresDriver } from "../../benchmarks/engines/postgres/driver.ts";
-import { testServer } from "./peers-suite.ts";
+/** All workloads on PostgreSQL, through the contract that the suite uses. */
 
-describe("postgres", () => {
-  testServer(postgresDriver, ({ host }) => String(host));
+import { postgresDriver } from "../../benchmarks/engines/postgres/driver.ts";
+import { holdsForEngine } from "./engine-contract.ts";
+
+holdsForEngine({
+  driver: postgresDriver,
+  inFlight: [16, 1],
+  transactions: 400,
+  folderOf: ({ host }) => String(host),
+  isServer: true,
 });

@@ -1,13 +1,19 @@
+/** All workloads on Redis, through the contract that the suite uses. */
+
 import { dirname } from "node:path";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { redisDriver } from "../../benchmarks/engines/redis/driver.ts";
-import { testServer } from "./peers-suite.ts";
+import { holdsForEngine } from "./engine-contract.ts";
 
-describe("redis", () => {
-  testServer(redisDriver, ({ socketFile }) => dirname(String(socketFile)));
+holdsForEngine({
+  driver: redisDriver,
+  inFlight: [16, 1],
+  transactions: 600,
+  folderOf: ({ socketFile }) => dirname(String(socketFile)),
+  isServer: true,
 });
 
-describe("redis that is not installed", () => {
+describe("not installed", () => {
   afterEach(() => vi.unstubAllEnvs());
 
   test("is missing, with the reason", async () => {

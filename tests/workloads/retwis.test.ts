@@ -7,10 +7,10 @@ import { Stream } from "../../workloads/random/stream.ts";
 import { Scattered, Zipfian, zetaOf } from "../../workloads/random/zipfian.ts";
 import { drawRetwis, RETWIS_THETA, retwis, retwisKinds } from "../../workloads/retwis/retwis.ts";
 import { addTallies, DONE } from "../../workloads/workload.ts";
+import { runSessions } from "./engine-run.ts";
 import { rowsByKey } from "./model-tables.ts";
 import { ObjectModel } from "./objects-model.ts";
 import { withSitu } from "./objects-situ.ts";
-import { runSessions } from "./situ-run.ts";
 
 const SEED = 20_267;
 const KEYS = 200;

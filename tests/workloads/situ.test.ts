@@ -10,7 +10,7 @@ import type { WorkloadName } from "../../benchmarks/suite/workloads.ts";
 import { Checking } from "../../workloads/smallbank/store.ts";
 import { SpecialFacility, Subscriber } from "../../workloads/tatp/store.ts";
 import { holdsForEngine } from "./engine-contract.ts";
-import { type RunOptions, runSessions, withEngine } from "./situ-run.ts";
+import { type RunOptions, runSessions, withEngine } from "./engine-run.ts";
 
 const SEED = 20_263;
 

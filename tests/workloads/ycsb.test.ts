@@ -14,9 +14,9 @@ import { situYcsb, situYcsbAsync } from "../../workloads/ycsb/situ.ts";
 import type { YcsbRow, YcsbStore } from "../../workloads/ycsb/store.ts";
 import { fieldNames, makePool } from "../../workloads/ycsb/values.ts";
 import { ycsb, ycsbTable } from "../../workloads/ycsb/ycsb.ts";
+import { runSessions } from "./engine-run.ts";
 import { rowsByKey } from "./model-tables.ts";
 import { withSitu } from "./objects-situ.ts";
-import { runSessions } from "./situ-run.ts";
 import { YcsbModel } from "./ycsb-model.ts";
 
 const SEED = 20_265;

@@ -38,23 +38,33 @@ export async function withEngine(
   options: RunOptions,
   use: (opened: Opened) => Promise<void>,
 ): Promise<void> {
-  const workload = makeWorkload(options.workload, options.size);
-  const opening = openOptions(options, workload, true);
-  const started = await driver.start(opening);
+  const { bytes } = makeWorkload(options.workload, options.size);
+  const started = await driver.start({ ...options, bytes });
   if (!started.available) throw new Error(started.missing);
   const { place, stop } = started.value;
   try {
-    // As a worker gets it: what does not survive JSON is not there.
-    const travelled = JSON.parse(JSON.stringify(place)) as Place;
-    const engine = await driver.open(travelled, opening);
-    try {
-      await engine.load(workload.rows());
-      await use({ engine, place: travelled, workload });
-    } finally {
-      await engine.close();
-    }
+    await withRows(driver, place, options, use);
   } finally {
     await stop();
+  }
+}
+
+/** The same for one that runs already: whoever opens it first finds it empty. */
+export async function withRows(
+  driver: EngineDriver,
+  place: Place,
+  options: RunOptions,
+  use: (opened: Opened) => Promise<void>,
+): Promise<void> {
+  const workload = makeWorkload(options.workload, options.size);
+  // As a worker gets it: what does not survive JSON is not there.
+  const travelled = JSON.parse(JSON.stringify(place)) as Place;
+  const engine = await driver.open(travelled, openOptions(options, workload, true));
+  try {
+    await engine.load(workload.rows());
+    await use({ engine, place: travelled, workload });
+  } finally {
+    await engine.close();
   }
 }
 
