@@ -115,9 +115,9 @@ class SituEngine implements Engine {
     return this.#isSync ? situObjects(this.#db, table) : situObjectsAsync(this.#db, table);
   }
 
-  /** The store counts for all processes together: the share of one, so that their sum is right. */
+  /** The store counts for all processes together: the first speaks for all, it is in every run. */
   retries(): number {
-    return this.#db.stats().counters.conflicts / this.#options.processes;
+    return this.#options.isFirst ? this.#db.stats().counters.conflicts : 0;
   }
 
   close(): Promise<void> {

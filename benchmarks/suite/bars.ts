@@ -1,0 +1,35 @@
+// The claims: Situ against the best peer of a cell, as one ratio per round, since both sides of it
+// met the same neighbours on the machine.
+import { ratiosPerRound, summarize } from "../harness/statistics.ts";
+import type { BarResult, Cell, Entry } from "../report/result.ts";
+import { type BarPlan, local } from "./plan.ts";
+
+export function barResult(
+  { cell: id, atLeast, against }: BarPlan,
+  cells: readonly Cell[],
+): BarResult {
+  const cell = cells.find((candidate) => candidate.id === id);
+  const base = { cell: id, title: cell?.title ?? id, atLeast };
+  if (cell === undefined) return { ...base, missing: "not part of this run" };
+  const situ = cell.entries.find(({ engine }) => engine === "situ");
+  if (situ?.perSecond === undefined)
+    return { ...base, missing: situ?.missing ?? "Situ did not run" };
+  const rivals: Entry[] = [];
+  for (const peer of against === undefined ? local : [against]) {
+    if (peer === "situ") continue;
+    const entry = cell.entries.find(({ engine }) => engine === peer);
+    // One that was not measured may have been the best.
+    if (entry?.perSecond === undefined) {
+      return { ...base, missing: `${peer}: ${entry?.missing ?? "not part of this run"}` };
+    }
+    rivals.push(entry);
+  }
+  const best = rivals.reduce((left, right) => (median(right) > median(left) ? right : left));
+  const { perSecond = [] } = best;
+  const { median: ratio, min, max } = summarize(ratiosPerRound(situ.perSecond, perSecond));
+  return { ...base, ratio, spread: { min, max }, met: ratio >= atLeast, best: best.engine };
+}
+
+function median({ throughput }: Entry): number {
+  return throughput?.median ?? 0;
+}

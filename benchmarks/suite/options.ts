@@ -1,0 +1,170 @@
+// The command line of the suite: the whole of it, a part of it, or one workload under conditions of
+// your own.
+import { parseArgs } from "node:util";
+import { type Durability, type EngineName, engineNames } from "../engines/engine.ts";
+import { type GroupPlan, group, suite } from "./plan.ts";
+import { type WorkloadName, workloadNames } from "./workloads.ts";
+
+export interface SuiteOptions {
+  readonly groups: readonly GroupPlan[];
+  readonly quick: boolean;
+  readonly json: boolean;
+  readonly rounds: number;
+  readonly roundMs: number;
+  readonly warmUpMs: number;
+  readonly seed: number;
+  readonly folder: string | undefined;
+  /** Whether it is the suite as it is, so that bars which were not measured are worth a word. */
+  readonly isWhole: boolean;
+  /** Whether its cells are the suite's: nobody can claim a bar under conditions of his own. */
+  readonly hasBars: boolean;
+}
+
+export const suiteUsage = `npm run bench                       the suite: all workloads, Situ and its peers, and a report
+npm run bench -- --quick            the same in under three minutes: to see that it runs, not to quote
+npm run bench -- --only <text>      the groups and cells whose id contains the text
+npm run bench -- <workload>         one workload, under conditions of your own:
+                                    ${workloadNames.slice(0, 6).join(", ")},
+                                    ${workloadNames.slice(6).join(", ")}
+npm run bench -- --compare A B      what changed between two results
+
+  --engines <a,b>      of ${engineNames.join(", ")}
+  --rounds <n>         measuring rounds (5, quick 3)
+  --round-ms <n>       how long each is (1000, quick 200)
+  --seed <n>           seed of all chance (42)
+  --out <folder>       where the report goes (benchmarks/results/<date>)
+  --json               print the result as one JSON object on the last line
+
+  with a <workload>:
+  --processes <n>      worker processes (1)
+  --in-flight <n>      closed loop: transactions in flight in each, where the engine can
+                       (as many as each engine is quickest with)
+  --rate <n>           open loop: transactions begun per second, in all
+  --durability <mode>  none, lazy or sync (none)
+  --size <n>           records, accounts, subscribers or keys (100000, quick 10000)`;
+
+const optionTypes = {
+  quick: { type: "boolean", default: false },
+  json: { type: "boolean", default: false },
+  only: { type: "string" },
+  engines: { type: "string" },
+  rounds: { type: "string" },
+  "round-ms": { type: "string" },
+  seed: { type: "string", default: "42" },
+  out: { type: "string" },
+  processes: { type: "string" },
+  "in-flight": { type: "string" },
+  rate: { type: "string" },
+  durability: { type: "string" },
+  size: { type: "string" },
+} as const;
+
+const mostProcesses = 64;
+const mostInFlight = 4_096;
+const mostPerSecond = 10_000_000;
+const durabilities: readonly Durability[] = ["none", "lazy", "sync"];
+const ownConditions = ["processes", "in-flight", "rate", "durability", "size"] as const;
+
+/** Throws a TypeError that says what is wrong with the arguments. */
+export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: optionTypes,
+    allowPositionals: true,
+  });
+  const { quick, json, out: folder } = values;
+  if (folder === "") throw new TypeError("--out wants a folder");
+  const engines = parseEngines(values.engines);
+  const [name, ...surplus] = positionals;
+  if (surplus.length > 0)
+    throw new TypeError(`one workload at a time; "${surplus.join(" ")}" is too much`);
+  let groups: GroupPlan[];
+  if (name === undefined) {
+    for (const option of ownConditions) {
+      if (values[option] !== undefined) throw new TypeError(`--${option} goes with a workload`);
+    }
+    groups = chosen(suite(quick), values.only);
+  } else {
+    if (values.only !== undefined) throw new TypeError("--only chooses from the whole suite");
+    groups = [ownGroup(parseWorkload(name), values, quick)];
+  }
+  if (engines !== undefined) groups = groups.map((plan) => ({ ...plan, engines }));
+  return {
+    groups,
+    quick,
+    json,
+    rounds: whole("rounds", values.rounds ?? (quick ? "3" : "5"), 1_000),
+    roundMs: whole("round-ms", values["round-ms"] ?? (quick ? "200" : "1000"), 600_000),
+    warmUpMs: quick ? 200 : 1_000,
+    seed: whole("seed", values.seed, 2 ** 31),
+    folder,
+    isWhole: name === undefined && values.only === undefined && engines === undefined,
+    hasBars: name === undefined,
+  };
+}
+
+function chosen(groups: readonly GroupPlan[], only: string | undefined): GroupPlan[] {
+  if (only === undefined) return [...groups];
+  if (only === "") throw new TypeError("--only wants a part of an id");
+  const found = groups.flatMap((plan) => {
+    const cells = plan.id.includes(only)
+      ? plan.cells
+      : plan.cells.filter(({ id }) => id.includes(only));
+    const processes = Math.max(...cells.map((cell) => cell.processes));
+    return cells.length === 0 ? [] : [{ ...plan, cells, processes }];
+  });
+  if (found.length > 0) return found;
+  const ids = groups.flatMap(({ cells }) => cells.map(({ id }) => id)).join(", ");
+  throw new TypeError(`--only ${only}: there are ${ids}`);
+}
+
+function ownGroup(
+  workload: WorkloadName,
+  values: Readonly<Partial<Record<(typeof ownConditions)[number], string>>>,
+  quick: boolean,
+): GroupPlan {
+  const durability = (values.durability ?? "none") as Durability;
+  if (!durabilities.includes(durability)) {
+    throw new TypeError(`--durability is ${durabilities.join(", ")}, not "${durability}"`);
+  }
+  if (values.rate !== undefined && values["in-flight"] !== undefined) {
+    throw new TypeError("--rate is an open loop, --in-flight a closed one: choose");
+  }
+  const processes = whole("processes", values.processes ?? "1", mostProcesses);
+  const size = whole("size", values.size ?? (quick ? "10000" : "100000"), 100_000_000);
+  const loop = {
+    ...(values["in-flight"] !== undefined && {
+      inFlight: whole("in-flight", values["in-flight"], mostInFlight),
+    }),
+    ...(values.rate !== undefined && { perSecond: whole("rate", values.rate, mostPerSecond) }),
+  };
+  return group(workload, { durability, size, cells: [{ workload, processes, ...loop }] });
+}
+
+function parseWorkload(name: string): WorkloadName {
+  const found = workloadNames.find((candidate) => candidate === name);
+  if (found !== undefined) return found;
+  throw new TypeError(`there is no benchmark "${name}"`);
+}
+
+function parseEngines(text: string | undefined): EngineName[] | undefined {
+  const engines = text?.split(",").map((name) => {
+    const found = engineNames.find((candidate) => candidate === name.trim());
+    if (found === undefined) {
+      throw new TypeError(`--engines: "${name}" is none of ${engineNames.join(", ")}`);
+    }
+    return found;
+  });
+  if (engines !== undefined && new Set(engines).size < engines.length) {
+    throw new TypeError(`--engines: one of "${text}" is there twice`);
+  }
+  return engines;
+}
+
+function whole(option: string, text: string, most: number): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value) || value < 1 || value > most) {
+    throw new TypeError(`--${option} wants a whole number from 1 to ${most}, not "${text}"`);
+  }
+  return value;
+}
