@@ -14,6 +14,7 @@ import type {
 } from "./indexes/options.ts";
 import { Operation } from "./operation.ts";
 import { AsyncScan, queuedRows } from "./scan.ts";
+import { soon } from "./soon.ts";
 import type { Table } from "./table.ts";
 import { listOf, type Transaction } from "./transaction.ts";
 
@@ -135,13 +136,12 @@ export class AsyncTransaction {
       resolve = onResolve;
       reject = onReject;
     });
-    // Not through `then` of the class: this does not count as looking at it.
-    Promise.prototype.then.call(operation, undefined, () => {});
     const fail = (error: unknown): void => {
       this.#failed.push({ operation, error });
+      operation.silence();
       reject(error);
     };
-    if (this.#queue.length === 0) queueMicrotask(() => this.flush());
+    if (this.#queue.length === 0) soon(() => this.flush());
     this.#queue.push({
       run: () => {
         try {

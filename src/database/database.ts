@@ -76,6 +76,7 @@ export class Database implements Stores {
   readonly #maxSnapshotMs: number;
   /** By a table's ordinal. */
   readonly #stores: (Store<unknown, unknown> | undefined)[] = [];
+  readonly #byOrdinal: (TableStore | undefined)[] = [];
   readonly #tables: TableStore[] = [];
   /** The index lists of the tables are those of this schema generation, or later ones. */
   #generation: number;
@@ -337,7 +338,7 @@ export class Database implements Stores {
 
   /** For transactions and snapshots: the table with its indexes. */
   tableOf(table: Table): TableStore {
-    const found = this.#tables.find(({ table: { ordinal } }) => ordinal === table?.ordinal);
+    const found = this.#byOrdinal[table?.ordinal];
     if (found === undefined) throw unknownTable(table);
     return found;
   }
@@ -369,9 +370,14 @@ export class Database implements Stores {
   }
 
   #placeStores(): void {
-    for (const { table, store } of this.#tables) {
-      while (this.#stores.length <= table.ordinal) this.#stores.push(undefined);
-      this.#stores[table.ordinal] = store;
+    for (const each of this.#tables) {
+      const { ordinal } = each.table;
+      while (this.#stores.length <= ordinal) {
+        this.#stores.push(undefined);
+        this.#byOrdinal.push(undefined);
+      }
+      this.#stores[ordinal] = each.store;
+      this.#byOrdinal[ordinal] = each;
     }
   }
 

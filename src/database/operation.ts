@@ -17,4 +17,10 @@ export class Operation<T> extends Promise<T> {
     this.observed = true;
     return super.then(onFulfilled, onRejected);
   }
+
+  /** Before it fails: that nobody awaits it is the transaction's affair, and does not end the process. */
+  silence(): void {
+    // Not through `then` of the class: this does not count as looking at it.
+    super.then(undefined, () => {});
+  }
 }

@@ -120,7 +120,7 @@ export class AsyncRunner {
     const inside = runInside(this.#stores);
     let why = ENDED;
     try {
-      const result = await expiry.race(inside.run(async () => body(handle)));
+      const result = await expiry.race(inside.run(() => Promise.resolve(body(handle))));
       handle.flush();
       const unseen = handle.unseenFailure();
       if (unseen !== undefined) throw unseen.error;

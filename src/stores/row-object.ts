@@ -210,7 +210,7 @@ const MAX_TOUCHED_WORDS = 32 * LINE;
  * be dropped.
  */
 export function touchRow(i32: Int32Array, word: number, words: number): number {
-  const end = word + (words < MAX_TOUCHED_WORDS ? words : MAX_TOUCHED_WORDS);
+  const end = word + Math.min(words, MAX_TOUCHED_WORDS);
   let touched = 0;
   for (let at = word; at < end; at += LINE) touched ^= i32[at];
   return touched;

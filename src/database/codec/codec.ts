@@ -95,17 +95,25 @@ const SHORT_TEXT_BYTES = 10;
 /** More than this is not read for the few texts that it may hold. */
 const MAX_TEXT_RUN_BYTES = 4_096;
 
-/** All fixed texts of a row, if there is something to gain. They are the last of its fixed part. */
-function textRunOf({ fields }: RowLayout): TextRun | undefined {
+/**
+ * The fixed texts of the fields that are read, if there is something to gain. Such fields lie side by
+ * side behind the others, sorted by name, bytes among them.
+ */
+function textRunOf({ fields }: RowLayout, names: ReadonlySet<string>): TextRun | undefined {
   const inline = fields.filter(
     ({ field, variable }) => !variable && (field.kind === "str" || field.kind === "bytes"),
   );
-  const long = inline.filter(({ field }) => field.max! > SHORT_TEXT_BYTES);
-  if (long.length < 2 || inline.some(({ field }) => field.kind === "bytes")) return undefined;
-  const last = inline[inline.length - 1];
-  const { offset } = inline[0];
+  const wanted = inline.filter(({ name }) => names.has(name));
+  const long = wanted.filter(({ field }) => field.max! > SHORT_TEXT_BYTES);
+  if (long.length < 2) return undefined;
+  const { offset } = wanted[0];
+  const last = wanted[wanted.length - 1];
   const bytes = last.offset + widthOf(last.field) - offset;
-  return bytes <= MAX_TEXT_RUN_BYTES ? { offset, bytes } : undefined;
+  const between = inline.filter((each) => each.offset >= offset && each.offset <= last.offset);
+  if (bytes > MAX_TEXT_RUN_BYTES || between.some(({ field }) => field.kind === "bytes")) {
+    return undefined;
+  }
+  return { offset, bytes };
 }
 
 /** An expression that cuts a text out of the run that was read. */
@@ -258,7 +266,7 @@ export function codecSource(table: Table, layout: RowLayout): string {
   const keyParts = table.key.map((name) => byName.get(name)!);
   const label = JSON.stringify(`table ${table.name}`);
 
-  const run = textRunOf(layout);
+  const run = textRunOf(layout, new Set(names));
   const readerOf = (place: FieldLayout): string => {
     const { field, variable } = place;
     const inRun = run !== undefined && field.kind === "str" && !variable;

@@ -20,6 +20,8 @@ export class EntryIndex implements Index {
   readonly #table: Table;
   readonly #structure: Structure<Values, unknown>;
   readonly #store: Store<Values, unknown>;
+  /** The same entries, of which only the key of the row is read: no text is made in vain. */
+  readonly #keys: Store<Values, unknown>;
   readonly #names: readonly string[];
 
   constructor(executor: Executor, table: Table, stored: StoredIndex) {
@@ -28,6 +30,10 @@ export class EntryIndex implements Index {
     this.#table = table;
     [this.#structure] = structuresOf(table, stored);
     this.#store = this.#structure.open(executor, stored.roots[0]);
+    this.#keys =
+      this.#structure.ordered === undefined
+        ? this.#structure.openPart(executor, stored.roots[0], table.key)
+        : this.#store;
     this.#names = Object.keys(this.#structure.table.fields);
   }
 
@@ -36,9 +42,7 @@ export class EntryIndex implements Index {
   }
 
   holderOf(tx: Transaction, row: Values): unknown {
-    if (!this.definition.unique) return undefined;
-    const entry = this.#store.read(tx, this.#entryKey(row));
-    return entry && this.#keyOf(entry);
+    return this.definition.unique ? this.find(tx, this.#entryKey(row)) : undefined;
   }
 
   add(tx: Transaction, row: Values): void {
@@ -48,13 +52,13 @@ export class EntryIndex implements Index {
 
   remove(tx: Transaction, row: Values): void {
     const key = this.#entryKey(row);
-    const isOwn = !this.definition.unique || this.#isOwn(this.#store.read(tx, key), row);
+    const isOwn = !this.definition.unique || this.#isOwn(this.#keys.read(tx, key), row);
     const removed = isOwn && this.#store.remove(tx, key);
     if (!removed && this.state === "ready") tx.conflict(-1);
   }
 
   find(tx: Transaction, values: unknown): unknown {
-    const entry = this.#store.read(tx, values);
+    const entry = this.#keys.read(tx, values);
     return entry && this.#keyOf(entry);
   }
 

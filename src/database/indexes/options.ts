@@ -142,6 +142,13 @@ export function checkedScan(
 
 /** The index that a `get` names; undefined for the key. */
 export function checkedGet(table: string, options: unknown): string | undefined {
-  checkNames(`get(${table}, …)`, options, GET);
+  if (!isPlainGet(options)) checkNames(`get(${table}, …)`, options, GET);
   return (options as Partial<GetOptions<string>>).index;
+}
+
+/** Options that are right, found out without making anything: a `get` takes less than a list. */
+function isPlainGet(options: unknown): boolean {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) return false;
+  for (const name in options) if (name !== "index") return false;
+  return true;
 }

@@ -10,6 +10,7 @@ import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
 import { describeRemote, type RemoteTable } from "../../stores/remote/remote.ts";
 import type { OrderedCodec, RowCodec, Store } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
+import { layoutOf } from "../codec/layout.ts";
 import { orderedCodecOf } from "../codec/ordered.ts";
 import type { Fields, Table } from "../table.ts";
 import type { IndexDefinition } from "./definition.ts";
@@ -55,6 +56,13 @@ export class Structure<Row, Key> {
     return this.isBuckets
       ? new Buckets(executor, codec, root)
       : new Hopscotch(executor, codec, root);
+  }
+
+  /** The same for one who reads only some fields of rows that have no order. */
+  openPart(executor: Executor, root: Address, names: readonly string[]): Store<Row, Key> {
+    const { table } = this;
+    const part = { ...table, fields: pick(table.fields, names) };
+    return this.openWith(executor, root, codecOf(part, layoutOf(table)));
   }
 
   /** What others need to look keys up by verbs; undefined if this structure is ordered. */

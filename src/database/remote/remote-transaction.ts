@@ -24,6 +24,7 @@ import type {
 import type { Values } from "../indexes/structure.ts";
 import { Operation } from "../operation.ts";
 import { AsyncScan } from "../scan.ts";
+import { soon } from "../soon.ts";
 import type { Table } from "../table.ts";
 import { exists, listOf, missing } from "../transaction.ts";
 import { copyOf, type Entry, type HeldRows, type Written, write, writtenBy } from "./entries.ts";
@@ -301,13 +302,13 @@ export class RemoteTransaction implements Operations {
       resolve = onResolve;
       reject = onReject;
     });
-    Promise.prototype.then.call(operation, undefined, () => {});
     const fail = (error: unknown): void => {
       this.#failed.push({ operation, error });
+      operation.silence();
       reject(error);
     };
     if (this.#queue.length === 0 && this.#fetching === undefined) {
-      queueMicrotask(() => {
+      soon(() => {
         if (this.#fetching === undefined) this.#flush();
       });
     }

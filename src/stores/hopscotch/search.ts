@@ -34,6 +34,8 @@ const ABSENT = 0;
 const MOVED = -1;
 /** The bucket changed while it was searched. */
 const BEGIN_AGAIN = -2;
+/** The quick look at two buckets does not tell. */
+const UNSURE = -3;
 
 export class Search<Row, Key> {
   readonly #directory: Directory;
@@ -73,29 +75,44 @@ export class Search<Row, Key> {
    */
   find(tx: Transaction, hash: number): boolean {
     if (this.chain.length > 0) this.chain.length = 0;
-    if (this.#inline && this.#findNearHome(tx, hash)) return true;
-    return this.#findAnywhere(tx, hash);
+    if (!this.#inline) return this.#findAnywhere(tx, hash);
+    const verdict = this.#findNearHome(tx, hash);
+    return verdict === UNSURE ? this.#findAnywhere(tx, hash) : verdict === FOUND;
   }
 
   /**
-   * The common case, without detours: an inline row in its home bucket or the next, in the shard
-   * that the cache names. Anything else, be it a change in between, is left to the search below.
+   * The common cases, without detours: an inline row in its home bucket or the next, in the shard
+   * that the cache names, or none in either. Anything else, be it a change in between, is left to
+   * the search below.
    */
-  #findNearHome(tx: Transaction, hash: number): boolean {
+  #findNearHome(tx: Transaction, hash: number): number {
     const directory = this.#directory;
     const place = 2 * (hash & directory.mask);
     const shard = directory.places[place];
-    if (shard === 0) return false;
+    if (shard === 0) return UNSURE;
     const region = tx.executor.memory.region(regionIdIn(shard));
     const word = directory.places[place + 1] + homeOf(hash) * this.#stride;
-    if (!tx.seesCurrent(region, word)) return false;
+    if (!tx.seesCurrent(region, word)) return UNSURE;
     this.touched = touchBucket(region.i32, word, this.#stride);
     const home = tx.open(region, word);
-    if (tx.views.i32[tx.at + DEPTH] !== depthIn(shard)) return false;
+    if (tx.views.i32[tx.at + DEPTH] !== depthIn(shard)) return UNSURE;
     this.home = home;
-    if (this.#isHere(tx, home, hash)) return true;
+    if (this.#isHere(tx, home, hash)) return FOUND;
+    const mayBeMore = mayHold(tx, hash) || tx.views.i32[tx.at + OVERFLOW] !== 0;
     // The bucket that holds a row proves it there; its home need not be part of the read set.
-    return this.#isHere(tx, tx.open(region, word + this.#stride), hash);
+    const next = tx.open(region, word + this.#stride);
+    if (this.#isHere(tx, next, hash)) return FOUND;
+    return mayBeMore || mayHold(tx, hash) ? UNSURE : this.#isNowhere(tx, hash, next);
+  }
+
+  /** Neither bucket has the tag, and there is no chain: absent, if both were read in one version. */
+  #isNowhere(tx: Transaction, hash: number, next: number): number {
+    if (!tx.settle(this.home) || !tx.settle(next)) return UNSURE;
+    tx.depend(this.home);
+    tx.depend(next);
+    // Who inserts the key goes on from the shard.
+    this.#directory.recall(hash);
+    return ABSENT;
   }
 
   /** Whether the bucket that was opened last holds the staged key, as far as a first look tells. */
@@ -295,4 +312,12 @@ export class Search<Row, Key> {
     }
     return same() ? -1 : BEGIN_AGAIN;
   }
+}
+
+/** Whether the bucket that was opened last has the tag in any slot. */
+function mayHold({ views: { i32 }, at }: Transaction, hash: number): boolean {
+  const tags = at + BUCKET_TAGS;
+  return (
+    i32[tags] === hash || i32[tags + 1] === hash || i32[tags + 2] === hash || i32[tags + 3] === hash
+  );
 }
