@@ -13,6 +13,8 @@ export interface ClientOrder {
   readonly keys: number;
   readonly accounts: number;
   readonly timeoutMs: number;
+  /** Does at least so many of each before it stops, however slow the machine is. */
+  readonly least: { readonly transactions: number; readonly transfers: number };
 }
 
 export interface ClientReport {
@@ -76,8 +78,14 @@ async function transfer(random: Random): Promise<void> {
   }
 }
 
+function hasDoneEnough(): boolean {
+  const { least } = order;
+  return history.length >= least.transactions && transfers >= least.transfers;
+}
+
 async function work(random: Random): Promise<void> {
-  while (!isStopped()) await (random.below(3) === 0 ? transfer(random) : append(random));
+  while (!isStopped() || !hasDoneEnough())
+    await (random.below(3) === 0 ? transfer(random) : append(random));
 }
 
 process.stdout.write("ready\n");

@@ -14,17 +14,24 @@ const KEYS = 12;
 const ACCOUNTS = 40;
 const BALANCE = 100n;
 
+export type CrewOptions = Partial<Pick<ClientOrder, "timeoutMs" | "least">>;
+
 export class ClientCrew {
   readonly members: Talker[];
   readonly #cluster: RealCluster;
   readonly #seed: number;
 
-  private constructor(cluster: RealCluster, size: number, seed: number, timeoutMs: number) {
+  private constructor(
+    cluster: RealCluster,
+    size: number,
+    seed: number,
+    { timeoutMs = 20_000, least = { transactions: 0, transfers: 0 } }: CrewOptions,
+  ) {
     this.#cluster = cluster;
     this.#seed = seed;
     this.members = Array.from({ length: size }, (_, process) => {
       const { connect } = cluster;
-      const keys = { keys: KEYS, accounts: ACCOUNTS, timeoutMs };
+      const keys = { keys: KEYS, accounts: ACCOUNTS, timeoutMs, least };
       const order: ClientOrder = { connect, process, seed: seed * 100 + process, ...keys };
       return new Talker("../cluster/history-child", order);
     });
@@ -34,13 +41,13 @@ export class ClientCrew {
     cluster: RealCluster,
     size: number,
     seed: number,
-    timeoutMs = 20_000,
+    options: CrewOptions = {},
   ): Promise<ClientCrew> {
     const db = await cluster.client(WORK_TABLES);
     await db.transact(async (tx) => {
       for (let id = 0; id < ACCOUNTS; id++) await tx.put(Account, { id, balance: BALANCE });
     });
-    const crew = new ClientCrew(cluster, size, seed, timeoutMs);
+    const crew = new ClientCrew(cluster, size, seed, options);
     await Promise.all(crew.members.map((member) => member.hear("ready")));
     return crew;
   }

@@ -34,7 +34,9 @@ const child = new URL("../../dist/tests/workloads/engine-child.js", import.meta.
 const small = { size: 200, processes: 1, durability: "none" } as const;
 const timeout = 60_000;
 /** Between them they call all methods of all stores. */
-const everyMethod = ["ycsb-a", "ycsb-e", "ycsb-f", "smallbank", "tatp", "retwis"] as const;
+export const everyMethod = ["ycsb-a", "ycsb-e", "ycsb-f", "smallbank", "tatp", "retwis"] as const;
+
+const sharedByTwo = ["ycsb-a", "smallbank", "tatp", "retwis"] as const;
 
 export interface EngineUnderTest {
   readonly driver: EngineDriver;
@@ -45,6 +47,8 @@ export interface EngineUnderTest {
   readonly onDisk?: readonly Durability[];
   /** Where its files are, which are gone when it was stopped; the cluster's driver does not tell. */
   readonly folderOf?: ((place: Place) => string) | undefined;
+  /** Those that are run; all of them, unless it is slow and has only one way to run them. */
+  readonly workloads?: readonly WorkloadName[];
   /** A server that takes a while to start: one for all tests, which begin with it empty. */
   readonly isServer?: boolean;
 }
@@ -53,6 +57,7 @@ const pathOf = ({ path }: Place): string => String(path);
 
 export function holdsForEngine(under: EngineUnderTest): void {
   const { driver, inFlight, transactions, onDisk = ["lazy", "sync"], isServer = false } = under;
+  const { workloads = workloadNames } = under;
   const folderOf = "folderOf" in under ? under.folderOf : pathOf;
   const [firstWay] = inFlight;
   let server: EngineHost | undefined;
@@ -77,7 +82,7 @@ export function holdsForEngine(under: EngineUnderTest): void {
   };
 
   describe.each(inFlight)("all workloads, %i in flight", (inFlight) => {
-    test.each(inFlight === firstWay ? workloadNames : everyMethod)(
+    test.each(inFlight === firstWay ? workloads : everyMethod)(
       "%s",
       { timeout },
       async (workload) => {
@@ -115,9 +120,9 @@ export function holdsForEngine(under: EngineUnderTest): void {
   );
 
   test.each(
-    (["ycsb-a", "smallbank", "tatp", "retwis"] as const).flatMap((workload) =>
-      inFlight.map((inFlight) => ({ workload, inFlight })),
-    ),
+    sharedByTwo
+      .filter((workload) => workloads.includes(workload))
+      .flatMap((workload) => inFlight.map((inFlight) => ({ workload, inFlight }))),
   )("two processes: $workload, $inFlight in flight", { timeout }, (how) =>
     twoProcesses(driver.name, withIt, how.workload, how.inFlight, transactions),
   );
