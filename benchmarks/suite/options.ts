@@ -30,7 +30,7 @@ npm run bench -- --compare A B      what changed between two results
 
   --engines <a,b>      of ${engineNames.join(", ")}
   --rounds <n>         measuring rounds (5, quick 3)
-  --round-ms <n>       how long each is (1000, quick 200)
+  --round-ms <n>       how long each is (1000, quick 120)
   --seed <n>           seed of all chance (42)
   --out <folder>       where the report goes (benchmarks/results/<date>)
   --json               print the result as one JSON object on the last line
@@ -94,8 +94,8 @@ export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
     quick,
     json,
     rounds: whole("rounds", values.rounds ?? (quick ? "3" : "5"), 1_000),
-    roundMs: whole("round-ms", values["round-ms"] ?? (quick ? "200" : "1000"), 600_000),
-    warmUpMs: quick ? 200 : 1_000,
+    roundMs: whole("round-ms", values["round-ms"] ?? (quick ? "120" : "1000"), 600_000),
+    warmUpMs: quick ? 120 : 1_000,
     seed: whole("seed", values.seed, 2 ** 31),
     folder,
     isWhole: name === undefined && values.only === undefined && engines === undefined,

@@ -94,7 +94,8 @@ class SituEngine implements Engine {
       loadRows(db, rows);
       await db.close();
     } else loadRows(this.#db, rows);
-    if (durability !== "none") await this.#db.durable();
+    // The log of the load would be due for a checkpoint at any moment of the run.
+    if (durability !== "none") await this.#db.checkpoint();
   }
 
   readonly rows: ReadRows = (table: Table) => this.#db.scan(table) as ReturnType<ReadRows>;
