@@ -175,7 +175,7 @@ export function group(
 
 /** Sizes are the papers' and specifications', as far as two cores with 24 GiB allow. */
 export function suite(quick: boolean): GroupPlan[] {
-  const size = (full: number): number => (quick ? Math.max(1_000, Math.round(full / 50)) : full);
+  const size = (full: number): number => (quick ? Math.max(1_000, Math.round(full / 100)) : full);
   const ratePerSecond = 5_000;
   return [
     group("ycsb-1", {
