@@ -18,17 +18,10 @@ export interface OwnedBlock {
   freesSeen: number;
 }
 
-/** Those of one region. */
-export class RegionBlocks {
+/** Blocks in the order in which they are looked at, and where the next search goes on. */
+export class Rotation {
   readonly blocks: OwnedBlock[] = [];
   #turn = 0;
-  /** Searches to come before the region is asked for another block. */
-  #pause = 0;
-
-  /** How many to look at in one search. */
-  get looks(): number {
-    return Math.min(BLOCKS_PER_SEARCH, this.blocks.length);
-  }
 
   get current(): OwnedBlock {
     if (this.#turn >= this.blocks.length) this.#turn = 0;
@@ -45,6 +38,16 @@ export class RegionBlocks {
     this.blocks.push(owned);
   }
 
+  remove(owned: OwnedBlock): void {
+    this.blocks.splice(this.blocks.indexOf(owned), 1);
+  }
+}
+
+/** Those of one region. */
+export class RegionBlocks extends Rotation {
+  /** Searches to come before the region is asked for another block. */
+  #pause = 0;
+
   mayTake(): boolean {
     if (this.#pause === 0) return true;
     this.#pause--;
@@ -57,16 +60,11 @@ export class RegionBlocks {
 }
 
 export class OwnedBlocks {
-  readonly #all: OwnedBlock[] = [];
+  readonly everywhere = new Rotation();
   readonly #byBlock = new Map<number, OwnedBlock>();
   readonly #byRegion = new Map<number, RegionBlocks>();
-  #turn = 0;
   /** Blocks to be taken before all are looked at again. */
   #patience = 0;
-
-  get all(): readonly OwnedBlock[] {
-    return this.#all;
-  }
 
   find(block: number): OwnedBlock | undefined {
     return this.#byBlock.get(block);
@@ -82,9 +80,8 @@ export class OwnedBlocks {
   }
 
   add(owned: OwnedBlock, regionId: number): void {
-    this.#turn = this.#all.length;
-    this.#all.push(owned);
     this.#byBlock.set(owned.block, owned);
+    this.everywhere.add(owned);
     this.inRegion(regionId).add(owned);
   }
 
@@ -92,22 +89,8 @@ export class OwnedBlocks {
     const owned = this.#byBlock.get(block);
     if (owned === undefined) return;
     this.#byBlock.delete(block);
-    for (const list of [this.#all, this.inRegion(regionId).blocks]) {
-      list.splice(list.indexOf(owned), 1);
-    }
-  }
-
-  get looks(): number {
-    return Math.min(BLOCKS_PER_SEARCH, this.#all.length);
-  }
-
-  get current(): OwnedBlock {
-    if (this.#turn >= this.#all.length) this.#turn = 0;
-    return this.#all[this.#turn];
-  }
-
-  next(): void {
-    this.#turn++;
+    this.everywhere.remove(owned);
+    this.inRegion(regionId).remove(owned);
   }
 
   /** Whether all should be looked at before another block is taken. */
@@ -118,6 +101,6 @@ export class OwnedBlocks {
   }
 
   lookedInVain(): void {
-    this.#patience = Math.max(BLOCKS_PER_SEARCH, this.#all.length >> 3);
+    this.#patience = Math.max(BLOCKS_PER_SEARCH, this.everywhere.blocks.length >> 3);
   }
 }

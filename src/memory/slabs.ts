@@ -14,13 +14,13 @@
  * holds for a block that changes its class.
  */
 
-import { CELLS_PER_SEARCH, MAX_FREE_CELLS } from "../runtime/limits.ts";
+import { BLOCKS_PER_SEARCH, CELLS_PER_SEARCH, MAX_FREE_CELLS } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { NO_ADDRESS, regionIdOf } from "./address.ts";
 import { BLOCK_CELLS, BlockTable } from "./blocks.ts";
 import { ALLOCATED, ARRAY, INCARNATION, LOCK, VERSION_HIGH, VERSION_LOW } from "./object.ts";
 import { loadAcquire } from "./ordering.ts";
-import { type OwnedBlock, OwnedBlocks } from "./owned-blocks.ts";
+import { type OwnedBlock, OwnedBlocks, type Rotation } from "./owned-blocks.ts";
 import type { StoreMemory } from "./region.ts";
 import { CELL_BYTES } from "./size-classes.ts";
 
@@ -158,12 +158,8 @@ export class Slabs {
   #anywhere(slab: Slab, sizeClass: number): Address {
     const listed = slab.freeCells.pop();
     if (listed !== undefined) return listed;
-    const { owned } = slab;
-    for (let looks = owned.looks; looks > 0; looks--) {
-      const cell = this.#sweep(slab, owned.current, sizeClass);
-      if (cell !== NO_ADDRESS) return cell;
-      owned.next();
-    }
+    const cell = this.#inSome(slab, slab.owned.everywhere, BLOCKS_PER_SEARCH, sizeClass);
+    if (cell !== NO_ADDRESS) return cell;
     const rested = this.#rested(slab);
     if (rested !== NO_ADDRESS) return rested;
     return this.#fromNewBlock(slab, sizeClass);
@@ -171,13 +167,19 @@ export class Slabs {
 
   /** Looks at every block of the slab. */
   #inAnyBlock(slab: Slab, sizeClass: number): Address {
-    const { owned } = slab;
-    for (let looks = owned.all.length; looks > 0; looks--) {
-      const cell = this.#sweep(slab, owned.current, sizeClass);
+    const { everywhere } = slab.owned;
+    const cell = this.#inSome(slab, everywhere, everywhere.blocks.length, sizeClass);
+    if (cell === NO_ADDRESS) slab.owned.lookedInVain();
+    return cell;
+  }
+
+  /** Looks at up to `most` blocks, from where the last search ended. */
+  #inSome(slab: Slab, rotation: Rotation, most: number, sizeClass: number): Address {
+    for (let looks = Math.min(most, rotation.blocks.length); looks > 0; looks--) {
+      const cell = this.#sweep(slab, rotation.current, sizeClass);
       if (cell !== NO_ADDRESS) return cell;
-      owned.next();
+      rotation.next();
     }
-    owned.lookedInVain();
     return NO_ADDRESS;
   }
 
@@ -194,11 +196,8 @@ export class Slabs {
     const inRegion = this.#listed(slab, (at) => regionIdOf(at) === regionId);
     if (inRegion !== NO_ADDRESS) return inRegion;
     const region = slab.owned.inRegion(regionId);
-    for (let looks = region.looks; looks > 0; looks--) {
-      const cell = this.#sweep(slab, region.current, sizeClass);
-      if (cell !== NO_ADDRESS) return cell;
-      region.next();
-    }
+    const cell = this.#inSome(slab, region, BLOCKS_PER_SEARCH, sizeClass);
+    if (cell !== NO_ADDRESS) return cell;
     while (region.mayTake()) {
       const taken = this.blocks.takeIn(regionId, sizeClass, this.#slot);
       if (taken < 0) {
