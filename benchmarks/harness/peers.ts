@@ -23,6 +23,13 @@ export function loadPeer<T>(name: string): Peer<T> {
   }
 }
 
+/** The same for one who was told that it is there: a worker of an engine that was started. */
+export function needPeer<T>(name: string): T {
+  const peer = loadPeer<T>(name);
+  if (!peer.available) throw new Error(peer.missing);
+  return peer.value;
+}
+
 export function missingPeer<T>(missing: string): Peer<T> {
   return { available: false, missing };
 }

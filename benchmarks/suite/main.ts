@@ -25,7 +25,7 @@ import { parseSuiteArguments, type SuiteOptions, suiteUsage } from "./options.ts
 import { bars } from "./plan.ts";
 import { Steps } from "./steps.ts";
 
-const resultsFolder = join(dirname(peersFolder), "results");
+const benchmarksFolder = dirname(peersFolder);
 
 function parse(): SuiteOptions {
   try {
@@ -91,13 +91,14 @@ const result: SuiteResult = {
   quick,
   seed,
   machine,
-  commit: commitOf(resultsFolder.replace(/results$/, "")),
+  commit: commitOf(benchmarksFolder),
   engines: versionsOf(results, new Set(groups.flatMap(({ engines }) => engines))),
   cells,
   bars: measured.map((bar) => barResult(bar, cells)),
 };
 const folder =
-  options.folder ?? join(resultsFolder, begin.toISOString().slice(0, 19).replaceAll(":", "-"));
+  options.folder ??
+  join(benchmarksFolder, "results", begin.toISOString().slice(0, 19).replaceAll(":", "-"));
 mkdirSync(folder, { recursive: true });
 await writeReport(result, folder);
 console.log(renderMarkdown(result));

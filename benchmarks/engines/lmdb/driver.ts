@@ -1,7 +1,7 @@
 // lmdb, through lmdb-js: one environment, which all processes open.
 import type { Table } from "situ";
 import type { InitialRow } from "../../../workloads/workload.ts";
-import { loadPeer, type Peer } from "../../harness/peers.ts";
+import { loadPeer, needPeer, type Peer } from "../../harness/peers.ts";
 import type {
   Durability,
   Engine,
@@ -43,9 +43,8 @@ export const lmdbDriver: EngineDriver = {
   },
 
   async open(place: Place, options: OpenOptions): Promise<Engine> {
-    const peer = loadPeer<LmdbModule>("lmdb");
-    if (!peer.available) throw new Error(peer.missing);
-    const env = peer.value.open(environmentOptions(String(place.path), options));
+    const lmdb = needPeer<LmdbModule>("lmdb");
+    const env = lmdb.open(environmentOptions(String(place.path), options));
     const inTransaction = options.inFlight === 1 ? oneAfterTheOther(env) : manyInFlight(env);
     return new LmdbEngine(new LmdbTables(env, options.tables), inTransaction);
   },

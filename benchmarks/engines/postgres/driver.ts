@@ -3,7 +3,7 @@
 import type { Table } from "situ";
 import type { InitialRow } from "../../../workloads/workload.ts";
 import { diskFolder } from "../../durable/disk.ts";
-import { firstLine, loadPeer, missingPeer, type Peer } from "../../harness/peers.ts";
+import { firstLine, loadPeer, missingPeer, needPeer, type Peer } from "../../harness/peers.ts";
 import {
   createCluster,
   findPostgres,
@@ -53,13 +53,12 @@ export const postgresDriver: EngineDriver = {
   },
 
   async open(place: Place, options: OpenOptions): Promise<Engine> {
-    const client = loadPeer<PgModule>("pg");
-    if (!client.available) throw new Error(client.missing);
+    const pg = needPeer<PgModule>("pg");
     const host = String(place.host);
     const { durability, inFlight, isFirst, tables } = options;
-    const newClient = (): PgClient => plainClient(client.value, host);
+    const newClient = (): PgClient => plainClient(pg, host);
     if (isFirst) await withClient(newClient, (each) => createTables(each, tables, durability));
-    const database = await Database.open(client.value, host, durability, inFlight);
+    const database = await Database.open(pg, host, durability, inFlight);
     return new PostgresEngine(database, newClient);
   },
 };

@@ -4,7 +4,7 @@ import type { Table } from "situ";
 import { CallForwarding } from "../../../workloads/tatp/store.ts";
 import type { InitialRow } from "../../../workloads/workload.ts";
 import { diskFolder } from "../../durable/disk.ts";
-import { loadPeer, type Peer } from "../../harness/peers.ts";
+import { loadPeer, needPeer, type Peer } from "../../harness/peers.ts";
 import { startRedisServer } from "../../harness/redis-server.ts";
 import type {
   Durability,
@@ -47,10 +47,9 @@ export const redisDriver: EngineDriver = {
   },
 
   async open(place: Place, { inFlight, isFirst }: OpenOptions): Promise<Engine> {
-    const client = loadPeer<IoredisModule>("ioredis");
-    if (!client.available) throw new Error(client.missing);
+    const ioredis = needPeer<IoredisModule>("ioredis");
     const socketFile = String(place.socketFile);
-    const redis = await RedisConnection.open(client.value, socketFile, inFlight, scripts);
+    const redis = await RedisConnection.open(ioredis, socketFile, inFlight, scripts);
     // Nothing is to be created, but there must be nothing.
     if (isFirst) await redis.client.flushall();
     return new RedisEngine(redis, socketFile);

@@ -2,7 +2,7 @@
 // other, however many are asked for.
 import type { Table } from "situ";
 import type { InitialRow } from "../../../workloads/workload.ts";
-import { loadPeer, type Peer } from "../../harness/peers.ts";
+import { loadPeer, needPeer, type Peer } from "../../harness/peers.ts";
 import type { Engine, EngineDriver, EngineHost, OpenOptions, Place } from "../engine.ts";
 import { columnsOf } from "../tables.ts";
 import { Connection } from "./connection.ts";
@@ -33,9 +33,8 @@ export const sqliteDriver: EngineDriver = {
   },
 
   async open(place: Place, options: OpenOptions): Promise<Engine> {
-    const peer = loadPeer<SqliteModule>("better-sqlite3");
-    if (!peer.available) throw new Error(peer.missing);
-    const db = new peer.value(String(place.path), { timeout: BUSY_TIMEOUT_MS });
+    const Sqlite = needPeer<SqliteModule>("better-sqlite3");
+    const db = new Sqlite(String(place.path), { timeout: BUSY_TIMEOUT_MS });
     // Before there is anything in the file.
     if (options.isFirst) db.pragma(`page_size = ${pageBytes(options.tables)}`);
     for (const pragma of pragmasFor(options)) db.pragma(pragma);
