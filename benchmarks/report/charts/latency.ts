@@ -4,7 +4,7 @@ import { engineTitle, formatNanoseconds, trimZeros } from "../format.ts";
 import { inOrder, percentile } from "../measures.ts";
 import type { Cell, Entry, Latency, SuiteResult } from "../result.ts";
 import { draw, type Frame } from "./draw.ts";
-import { axisLook, engineLine, type Pair } from "./lines.ts";
+import { axisLook, engineLine, logAxisLook, type Pair } from "./lines.ts";
 import { logAxis } from "./log-axis.ts";
 
 /** What the axis names, and where curves have marks. */
@@ -57,19 +57,7 @@ export function latencyChart(result: SuiteResult, cell: Cell, frame: Frame): str
       },
       splitLine: { show: false },
     },
-    yAxis: {
-      ...look,
-      type: "log",
-      min: scale.min,
-      max: scale.max,
-      axisTick: { show: false, customValues: scale.ticks },
-      axisLabel: {
-        customValues: scale.ticks,
-        color: palette.muted,
-        fontSize: 12,
-        formatter: (value: number) => trimZeros(formatNanoseconds(value)),
-      },
-    },
+    yAxis: logAxisLook(scale, palette, (value) => trimZeros(formatNanoseconds(value))),
     series: entries.flatMap(({ engine, latency }) => {
       const points = curve(latency);
       const end = points[points.length - 1][0] as number;

@@ -1,5 +1,6 @@
 // What the charts with lines share: the look of a line, its marks, and the name at its end.
 import type { EngineName } from "../../engines/engine.ts";
+import type { LogAxis } from "./log-axis.ts";
 import { engineSymbols, type Palette } from "./palette.ts";
 
 export type Pair = readonly [number | string, number];
@@ -65,5 +66,21 @@ export function axisLook(palette: Palette): object {
     nameTextStyle: { color: palette.muted, fontSize: 12 },
     splitLine: { show: true, lineStyle: { color: palette.grid } },
     minorTick: { show: false },
+  };
+}
+
+/** An upright axis with the lines and labels of `scale`. */
+export function logAxisLook(
+  { min, max, ticks }: LogAxis,
+  palette: Palette,
+  format: (value: number) => string,
+): object {
+  return {
+    ...axisLook(palette),
+    type: "log",
+    min,
+    max,
+    axisTick: { show: false, customValues: ticks },
+    axisLabel: { customValues: ticks, color: palette.muted, fontSize: 12, formatter: format },
   };
 }

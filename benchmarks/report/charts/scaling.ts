@@ -6,7 +6,7 @@ import type { ScalingGroup } from "../groups.ts";
 import { inOrder, isMeasured, type MeasuredEntry } from "../measures.ts";
 import type { SuiteResult } from "../result.ts";
 import { draw, type Frame } from "./draw.ts";
-import { axisLook, engineLine, type Pair } from "./lines.ts";
+import { axisLook, engineLine, logAxisLook, type Pair } from "./lines.ts";
 import { logAxis } from "./log-axis.ts";
 import { whisker } from "./whisker.ts";
 
@@ -66,20 +66,8 @@ export function scalingChart(result: SuiteResult, group: ScalingGroup, frame: Fr
       nameGap: 26,
       splitLine: { show: false },
     },
-    yAxis: {
-      ...look,
-      // Who doubles climbs equally steep, whether from ten or from a million.
-      type: "log",
-      min: scale.min,
-      max: scale.max,
-      axisTick: { show: false, customValues: scale.ticks },
-      axisLabel: {
-        customValues: scale.ticks,
-        color: palette.muted,
-        fontSize: 12,
-        formatter: (value: number) => trimZeros(formatRate(value)),
-      },
-    },
+    // Who doubles climbs equally steep, whether from ten or from a million.
+    yAxis: logAxisLook(scale, palette, (value) => trimZeros(formatRate(value))),
     series: [
       ...lines.flatMap(({ engine, entries }) => {
         const points = entries.flatMap((entry, index): Pair[] =>
