@@ -83,6 +83,9 @@ import { VERSIONING } from "./versioning.ts";
 
 /** Beyond this, sorting by insertion costs more than the generic sort. */
 const INSERTION_SORT_LIMIT = 32;
+/** Up to so many, an address and a place in the list are one exact number: 14 + 30 + 9 bits. */
+const KEYED_SORT_LIMIT = 512;
+const WORDS_OF_ADDRESS = 2 ** 30;
 
 export class Committer {
   readonly #executor: Executor;
@@ -93,6 +96,8 @@ export class Committer {
   readonly #prepared: number;
   readonly #installing: number;
   #order = new Int32Array(64);
+  readonly #sortKeys = new Float64Array(KEYED_SORT_LIMIT);
+  readonly #unsorted = new Int32Array(KEYED_SORT_LIMIT);
   /** The last TID of this slot, so that its next one is later. */
   #lastHigh = 0;
   #lastLow = 0;
@@ -187,12 +192,15 @@ export class Committer {
       ) {
         tx.metLock = lock;
         tx.metEntry = entry;
-        this.release(tx);
-        return false;
+        return this.#refuse(tx);
       }
     }
-    if (this.#validate(tx, READ | WRITE)) return true;
+    return this.#validate(tx, READ | WRITE) || this.#refuse(tx);
+  }
+
+  #refuse(tx: Transaction): false {
     this.release(tx);
+    this.#executor.countConflict(tx);
     return false;
   }
 
@@ -271,6 +279,21 @@ export class Committer {
     return true;
   }
 
+  /** Address and place of an entry as one number: numbers are sorted without a call for each pair. */
+  #sortByKeys(words: Int32Array, writes: number): void {
+    const order = this.#order;
+    const keys = this.#sortKeys;
+    for (let i = 0; i < writes; i++) {
+      const entry = order[i];
+      const address = words[entry + REGION_ID] * WORDS_OF_ADDRESS + words[entry + WORD];
+      keys[i] = address * KEYED_SORT_LIMIT + i;
+    }
+    const sorted = keys.subarray(0, writes).sort();
+    const unsorted = this.#unsorted;
+    for (let i = 0; i < writes; i++) unsorted[i] = order[i];
+    for (let i = 0; i < writes; i++) order[i] = unsorted[sorted[i] % KEYED_SORT_LIMIT];
+  }
+
   /** The entries that are written, in address order. */
   #sortWrites(set: AccessSet): number {
     const { words, end } = set;
@@ -281,6 +304,10 @@ export class Committer {
       if ((words[entry + KIND] & WRITE) !== 0) order[writes++] = entry;
     }
     assert(writes === set.writes, "the writes of a set are counted");
+    if (writes > INSERTION_SORT_LIMIT && writes <= KEYED_SORT_LIMIT) {
+      this.#sortByKeys(words, writes);
+      return writes;
+    }
     if (writes > INSERTION_SORT_LIMIT) {
       order.subarray(0, writes).sort((a, b) => (isBelow(words, a, b) ? -1 : 1));
       return writes;

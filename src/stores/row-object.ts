@@ -97,14 +97,17 @@ export function replaceRow(
   source: Int32Array,
   words: number,
 ): boolean {
-  const before = headOf(tx, entry);
-  const fits =
-    before.chunks === 0 &&
-    words <= MAX_SINGLE_WORDS &&
-    dataCapacity(objectWords(words) * 4) === dataCapacity(objectWords(before.words) * 4);
+  const { set } = tx;
+  tx.open(set.regionOf(entry), set.wordOf(entry));
+  const { i32 } = tx.views;
+  const wordsBefore = i32[tx.at + ROW_WORDS];
+  const chunksBefore = i32[tx.at + ROW_CHUNKS];
+  if (!tx.settle(entry)) tx.conflict(entry);
+  if (chunksBefore !== 0 || words > MAX_SINGLE_WORDS) return false;
+  const capacity = dataCapacity(objectWords(words) * 4);
+  const fits = words === wordsBefore || capacity === dataCapacity(objectWords(wordsBefore) * 4);
   if (!fits) return false;
-  const capacity = dataCapacity(objectWords(words) * 4) / 4;
-  tx.writable(entry, capacity);
+  tx.writable(entry, capacity / 4);
   fillRow(tx, entry, source, words, tx.addressOf(entry));
   return true;
 }

@@ -18,7 +18,7 @@ import { Lookup } from "./lookup.ts";
 import { Placement } from "./placement.ts";
 import { Search } from "./search.ts";
 import { createShard, Splitter } from "./split.ts";
-import { Walk } from "./walk.ts";
+import { END, Walk } from "./walk.ts";
 
 export class Hopscotch<Row, Key> implements Store<Row, Key> {
   readonly #executor: Executor;
@@ -67,6 +67,18 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
 
   touch(tx: Transaction, key: Key): void {
     this.#search.touch(tx, this.#codec.stageKey(key));
+  }
+
+  /** For one who will touch many: first the buckets of all, and then what is behind them. */
+  touchBucket(tx: Transaction, key: Key): number {
+    const hash = this.#codec.stageKey(key);
+    this.#search.touch(tx, hash);
+    return hash;
+  }
+
+  /** With what `touchBucket` returned. */
+  touchRow(tx: Transaction, hash: number): void {
+    this.#search.touchBehind(tx, hash);
   }
 
   has(tx: Transaction, key: Key): boolean {
@@ -155,6 +167,28 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     const { holder, slotAt } = this.#search;
     tx.writableWindow(holder, slotAt, slotAt + this.#slotWords, this.#holderWords());
     return { entry: holder, at: slotAt };
+  }
+
+  /** The entry of the row object that a lookup inside a transaction found last. */
+  get foundEntry(): number {
+    return this.#search.rowEntry;
+  }
+
+  /** Places of `step`: from 0 up to, not including, this one. */
+  get places(): number {
+    return END;
+  }
+
+  /**
+   * Replaces `rows` by some of the table's, those at a place, and returns the place after them, 0 at
+   * the end. Steps in different transactions make a walk that meets every row that stays, though the
+   * table grows meanwhile.
+   */
+  step(tx: Transaction, place: number, rows: Row[]): number {
+    const walk = new Walk(this.#directory, this.#geometry, this.#codec, this.#placement);
+    walk.place = place;
+    walk.step(tx, rows);
+    return walk.place < END ? walk.place : 0;
   }
 
   /** All rows, in no order: a hash table has no ranges. */

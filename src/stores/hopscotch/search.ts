@@ -10,6 +10,7 @@
 
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Transaction } from "../../engine/transaction.ts";
+import { HEADER_WORDS } from "../../memory/object.ts";
 import { BUCKET_SLOTS, LOOKUP_ATTEMPTS, OVERFLOW_SLOTS } from "../../runtime/limits.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
 import type { RowCodec } from "../store.ts";
@@ -75,8 +76,7 @@ export class Search<Row, Key> {
    */
   find(tx: Transaction, hash: number): boolean {
     if (this.chain.length > 0) this.chain.length = 0;
-    if (!this.#inline) return this.#findAnywhere(tx, hash);
-    const verdict = this.#findNearHome(tx, hash);
+    const verdict = this.#inline ? this.#findNearHome(tx, hash) : this.#findBehindHome(tx, hash);
     return verdict === UNSURE ? this.#findAnywhere(tx, hash) : verdict === FOUND;
   }
 
@@ -103,6 +103,40 @@ export class Search<Row, Key> {
     const next = tx.open(region, word + this.#stride);
     if (this.#isHere(tx, next, hash)) return FOUND;
     return mayBeMore || mayHold(tx, hash) ? UNSURE : this.#isNowhere(tx, hash, next);
+  }
+
+  /** The same for rows that are objects: a pointer in the home bucket leads to the row. */
+  #findBehindHome(tx: Transaction, hash: number): number {
+    const directory = this.#directory;
+    const place = 2 * (hash & directory.mask);
+    const shard = directory.places[place];
+    if (shard === 0) return UNSURE;
+    const { memory } = tx.executor;
+    const region = memory.region(regionIdIn(shard));
+    const word = directory.places[place + 1] + homeOf(hash) * this.#stride;
+    if (!tx.seesCurrent(region, word)) return UNSURE;
+    const home = tx.open(region, word);
+    const { i32 } = tx.views;
+    const { at } = tx;
+    const slot = slotWithTag(i32, at + BUCKET_TAGS, hash);
+    if (i32[at + DEPTH] !== depthIn(shard) || i32[at + BUCKET_TAGS + slot] !== hash) return UNSURE;
+    const slotAt = BUCKET_ROWS + slot * this.#slotWords;
+    const regionId = i32[at + slotAt] - 1;
+    const rowWord = i32[at + slotAt + 1];
+    const incarnation = i32[at + slotAt + 2];
+    const { words } = tx.set;
+    const high = words[home + VERSION_HIGH];
+    const low = words[home + VERSION_LOW];
+    if (!tx.settle(home)) return UNSURE;
+    const row = tx.open(memory.region(regionId), rowWord);
+    const matched = placeRow(tx, row, this.row) && this.#codec.matches(this.row.views, this.row.at);
+    if (!tx.settle(row) || !isSame(tx, home, high, low) || !matched) return UNSURE;
+    if (tx.incarnationOf(row) !== incarnation) return UNSURE;
+    this.home = home;
+    this.rowEntry = row;
+    this.tagAt = BUCKET_TAGS + slot;
+    this.slotAt = slotAt;
+    return this.#found(tx, home);
   }
 
   /** Neither bucket has the tag, and there is no chain: absent, if both were read in one version. */
@@ -143,6 +177,23 @@ export class Search<Row, Key> {
     this.touched ^= i32[word] ^ touchBucket(i32, word, this.#stride);
   }
 
+  /** The same for the row behind the pointer that the bucket has for it, which has arrived by now. */
+  touchBehind(tx: Transaction, hash: number): void {
+    const place = 2 * (hash & this.#directory.mask);
+    const shard = this.#directory.places[place];
+    if (shard === 0) return;
+    const { memory } = tx.executor;
+    const { i32 } = memory.region(regionIdIn(shard));
+    const data = this.#directory.places[place + 1] + homeOf(hash) * this.#stride + HEADER_WORDS;
+    const slot = slotWithTag(i32, data + BUCKET_TAGS, hash);
+    const pointer = data + BUCKET_ROWS + slot * this.#slotWords;
+    // Nobody has said that this is a pointer: it may lead anywhere.
+    const row = memory.regions[i32[pointer] - 1];
+    const word = i32[pointer + 1];
+    if (row === undefined || word < 0 || word + 16 >= row.i32.length) return;
+    this.touched ^= row.i32[word] ^ row.i32[word + 16];
+  }
+
   #findAnywhere(tx: Transaction, hash: number): boolean {
     let known = this.#recall(tx, hash);
     for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
@@ -164,7 +215,7 @@ export class Search<Row, Key> {
   #findInShard(tx: Transaction, hash: number, isRecalled: boolean): number {
     const { region, base, depth } = this.#directory;
     const homeWord = base + homeOf(hash) * this.#stride;
-    this.chain.length = 0;
+    if (this.chain.length > 0) this.chain.length = 0;
 
     this.home = tx.open(region!, homeWord);
     const inHome = this.#scan(
@@ -287,22 +338,18 @@ export class Search<Row, Key> {
     const at = tx.at;
     const high = set.words[entry + VERSION_HIGH];
     const low = set.words[entry + VERSION_LOW];
-    const same = (): boolean =>
-      tx.settle(entry) &&
-      set.words[entry + VERSION_LOW] === low &&
-      set.words[entry + VERSION_HIGH] === high;
     for (let slot = 0; slot < slots; slot++) {
       if (i32[at + tagsAt + slot] !== hash) continue;
       const pointer = at + rowsAt + slot * this.#slotWords;
       const regionId = i32[pointer] - 1;
       const word = i32[pointer + 1];
       const incarnation = i32[pointer + 2];
-      if (!same()) return BEGIN_AGAIN;
+      if (!isSame(tx, entry, high, low)) return BEGIN_AGAIN;
       const row = tx.open(tx.executor.memory.region(regionId), word);
       const placed = placeRow(tx, row, this.row);
       const matched = placed && this.#codec.matches(this.row.views, this.row.at);
       // The bucket must still point to it: then it was this row's object all along.
-      const settled = tx.settle(row) && same();
+      const settled = tx.settle(row) && isSame(tx, entry, high, low);
       if (!settled) return BEGIN_AGAIN;
       if (!placed || tx.incarnationOf(row) !== incarnation) tx.conflict(entry);
       if (matched) {
@@ -310,8 +357,15 @@ export class Search<Row, Key> {
         return slot;
       }
     }
-    return same() ? -1 : BEGIN_AGAIN;
+    return isSame(tx, entry, high, low) ? -1 : BEGIN_AGAIN;
   }
+}
+
+/** Whether an object is settled in the version in which it was opened. */
+function isSame(tx: Transaction, entry: number, high: number, low: number): boolean {
+  const { words } = tx.set;
+  if (!tx.settle(entry)) return false;
+  return words[entry + VERSION_LOW] === low && words[entry + VERSION_HIGH] === high;
 }
 
 /** Whether the bucket that was opened last has the tag in any slot. */

@@ -28,7 +28,7 @@ import {
 import type { Placement } from "./placement.ts";
 
 /** Where the places end: all values of the bits that choose a shard. */
-const END = 2 ** MAX_SHARD_DEPTH;
+export const END = 2 ** MAX_SHARD_DEPTH;
 
 export class Walk<Row, Key> implements PlacedCursor<Row> {
   readonly #directory: Directory;
@@ -68,6 +68,12 @@ export class Walk<Row, Key> implements PlacedCursor<Row> {
     const end = Math.min(this.#rows.length, this.#given + most);
     while (this.#given < end) rows.push(this.#rows[this.#given++]);
     return rows.length > 0;
+  }
+
+  /** Replaces `rows` by all of the next shard's, be there none. */
+  step(tx: Transaction, rows: Row[]): void {
+    rows.length = 0;
+    this.#readShard(tx, rows);
   }
 
   skip(tx: Transaction): number {
