@@ -5,6 +5,7 @@
  */
 
 import type { Executor } from "../engine/executor.ts";
+import { MEMORY_ABORT } from "../engine/metrics.ts";
 import {
   gaveUp,
   isCallersOwn,
@@ -15,11 +16,12 @@ import {
 } from "../engine/run.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { lockOwner } from "../memory/object.ts";
-import { sleep } from "../runtime/clock.ts";
+import { nowMs, sleep } from "../runtime/clock.ts";
 import type { SituError } from "../runtime/errors.ts";
 import { MAX_ATTEMPTS } from "../runtime/limits.ts";
 import { AsyncTransaction } from "./async-transaction.ts";
 import { type AsyncLimits, Expiry, runInside } from "./expiry.ts";
+import type { TransactionMetrics } from "./metrics.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
 
@@ -31,11 +33,13 @@ const MAX_POOLED = 64;
 export class AsyncRunner {
   readonly #executor: Executor;
   readonly #stores: Stores;
+  readonly #metrics: TransactionMetrics;
   readonly #pool: EngineTransaction[] = [];
 
-  constructor(executor: Executor, stores: Stores) {
+  constructor(executor: Executor, stores: Stores, metrics: TransactionMetrics) {
     this.#executor = executor;
     this.#stores = stores;
+    this.#metrics = metrics;
   }
 
   async run<T>(
@@ -44,12 +48,17 @@ export class AsyncRunner {
   ): Promise<T> {
     const executor = this.#executor;
     const expiry = new Expiry(limits);
+    const startMs = nowMs();
+    const isSnapshot = limits.snapshotMs > 0;
+    let attempts = 0;
     const tx = this.#pool.pop() ?? new EngineTransaction(executor);
     tx.timeoutMs = limits.timeoutMs;
     let entered = executor.enter();
     let committed: { readonly result: T; readonly epoch: number };
     try {
       for (let attempt = 1; ; attempt++) {
+        attempts = attempt;
+        if (attempt > 1) executor.metrics.countRetry();
         const outcome = await this.#attempt(body, tx, limits, expiry);
         if (outcome.done) {
           committed = outcome;
@@ -59,6 +68,7 @@ export class AsyncRunner {
         expiry.attempts = attempt;
         expiry.met = tx.conflictKeys();
         if (tx.exhausted) {
+          executor.metrics.countAbort(MEMORY_ABORT);
           tx.clear();
           // Of no use any more, and perhaps what keeps the memory that is missing.
           releaseSnapshot(tx);
@@ -90,6 +100,9 @@ export class AsyncRunner {
         await sleep(executor.random.below(Math.min(2 ** attempt / 2, MAX_PAUSE_MS)));
         if (expiry.isOver()) throw gaveUp(executor, tx, limits.timeoutMs);
       }
+    } catch (error) {
+      this.#metrics.failAsync(startMs, isSnapshot, attempts, error);
+      throw error;
     } finally {
       expiry.stop();
       tx.clear();
@@ -99,7 +112,13 @@ export class AsyncRunner {
       executor.leave(entered);
     }
     // Nothing is held any more: others may go on with what it has done.
-    if (limits.waits) await executor.durability.await(committed.epoch, limits.timeoutMs);
+    try {
+      if (limits.waits) await executor.durability.await(committed.epoch, limits.timeoutMs);
+    } catch (error) {
+      this.#metrics.failAsync(startMs, isSnapshot, attempts, error);
+      throw error;
+    }
+    this.#metrics.endAsync(startMs, isSnapshot, attempts);
     return committed.result;
   }
 
@@ -131,9 +150,10 @@ export class AsyncRunner {
     } catch (error) {
       if (expiry.isCause(error)) {
         why = error as SituError;
+        this.#executor.metrics.countAbortBy(error);
         throw expiry.explained(error);
       }
-      if (isCallersOwn(this.#executor, tx)) throw error;
+      if (isCallersOwn(this.#executor, tx, error)) throw error;
     } finally {
       // Parts of the body may still run: they must not touch what the next attempt does.
       surface.end(why);

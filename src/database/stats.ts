@@ -1,6 +1,14 @@
 /** What `db.stats()` tells about a store. */
 
 import type { Executor } from "../engine/executor.ts";
+import {
+  type AbortReason,
+  ASYNC_TRANSACTIONS,
+  type FailureReason,
+  type Histogram,
+  MetricSums,
+  SYNC_TRANSACTIONS,
+} from "../engine/metrics.ts";
 import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
 import type { Holder } from "../runtime/errors.ts";
 import { UNIT_BYTES } from "../runtime/limits.ts";
@@ -32,7 +40,13 @@ export interface Stats {
   readonly durability: DurabilityStats;
   readonly tables: readonly TableStats[];
   /** Summed over all executors that the store ever had. */
-  readonly counters: Readonly<Record<Counter, number>>;
+  readonly counters: Readonly<Record<Counter | "retries", number>>;
+  /** Attempts that did not commit, by reason. */
+  readonly aborts: Readonly<Record<AbortReason, number>>;
+  /** Transactions that ended with an error, by reason. */
+  readonly failures: Readonly<Record<FailureReason, number>>;
+  /** How long transactions took; of synchronous ones, a sample that stands for all. */
+  readonly latency: { readonly sync: Histogram; readonly async: Histogram };
 }
 
 /** Of now: the dead are recovered first, and versions that nobody needs given up. */
@@ -41,7 +55,9 @@ export function statsOf(executor: Executor, durability: DatabaseDurability): Sta
   const { blocks } = executor.slabs;
   executor.sweep();
   versions.keeper.tick();
-  const counters = COUNTERS.map((name) => [name, counterSum(memory.control, name)]);
+  const counted = COUNTERS.map((name) => [name, counterSum(memory.control, name)]);
+  const counters = Object.fromEntries(counted) as Record<Counter, number>;
+  const sums = new MetricSums(memory.control);
   return {
     executors: executor.holders(),
     epoch: executor.epochs.current(),
@@ -57,6 +73,12 @@ export function statsOf(executor: Executor, durability: DatabaseDurability): Sta
     },
     durability: durability.stats(),
     tables: readCatalogue(executor),
-    counters: Object.fromEntries(counters) as Record<Counter, number>,
+    counters: { ...counters, retries: sums.retries },
+    aborts: sums.aborts,
+    failures: sums.failures,
+    latency: {
+      sync: sums.histogram(SYNC_TRANSACTIONS),
+      async: sums.histogram(ASYNC_TRANSACTIONS),
+    },
   };
 }

@@ -1,7 +1,9 @@
 /** What transactions take, and the errors of those who call them wrongly. */
 
 import { SituError } from "../runtime/errors.ts";
+import { show } from "../runtime/show.ts";
 import type { DurabilityMode } from "./options.ts";
+import type { Table } from "./table.ts";
 
 /** What a transaction may see of others: see docs/ISOLATION.md. */
 export type Isolation = "strict-serializable" | "snapshot";
@@ -55,5 +57,13 @@ export function nested(): SituError {
   return new SituError(
     "SITU_NESTED",
     "a transaction is running here already: use its tx, transactions do not nest",
+  );
+}
+
+export function unknownTable(table: Table): SituError {
+  const name = table?.name === undefined ? show(table) : table.name;
+  return new SituError(
+    "SITU_UNKNOWN_TABLE",
+    `table ${name} is not open here: pass it to open({ tables: [...] })`,
   );
 }

@@ -5,15 +5,20 @@
  */
 
 import { crc32 } from "node:zlib";
-import { LAYOUT_VERSION } from "../memory/control.ts";
 import { HEAD_BYTES } from "../runtime/limits.ts";
 import type { Damage } from "./files.ts";
 
 const TEXT_AT = 16;
 
+/**
+ * Changes with any change to what lies in regions: headers of objects, buckets, rows. What lies in
+ * the control segment is not on disk, and has a version of its own (memory/control.ts).
+ */
+const DISK_LAYOUT_VERSION = 3;
+
 /** `magic` is eight characters of ASCII. */
 export function encodeHead(magic: string, content: object): Buffer {
-  const text = Buffer.from(JSON.stringify({ layout: LAYOUT_VERSION, ...content }));
+  const text = Buffer.from(JSON.stringify({ layout: DISK_LAYOUT_VERSION, ...content }));
   if (magic.length !== 8 || TEXT_AT + text.length > HEAD_BYTES) {
     throw new RangeError(`the head of a file has ${HEAD_BYTES} bytes`);
   }
@@ -36,8 +41,9 @@ export function decodeHead(magic: string, head: Buffer, file: string): object | 
   const text = head.subarray(TEXT_AT, TEXT_AT + length);
   if (crc32(text) !== head.readUInt32LE(12)) return wrong(12, "the checksum of its head is wrong");
   const { layout, ...content } = JSON.parse(text.toString("utf8")) as { layout?: number };
-  if (layout === LAYOUT_VERSION) return content;
-  const has = `it holds memory of layout version ${layout}, and this Situ reads ${LAYOUT_VERSION}`;
+  if (layout === DISK_LAYOUT_VERSION) return content;
+  const has =
+    `it holds memory of layout version ${layout}, ` + `and this Situ reads ${DISK_LAYOUT_VERSION}`;
   return wrong(TEXT_AT, `${has}: open the store with the Situ that wrote it`);
 }
 

@@ -19,6 +19,7 @@ import { Durability } from "./durability.ts";
 import { Epochs } from "./epoch.ts";
 import { Journal } from "./journal.ts";
 import type { Leases } from "./leases/leases.ts";
+import { clearGauges, JOURNAL_ABORT, SlotMetrics } from "./metrics.ts";
 import { releaseSlot, type Settled, settleSlot } from "./recovery.ts";
 import { CONFLICT } from "./signals.ts";
 import {
@@ -61,6 +62,7 @@ export class Executor implements SlabHost {
   /** The counters of this slot: `counters[counterBase + COMMITS]++`. */
   readonly counters: Float64Array;
   readonly counterBase: number;
+  readonly metrics: SlotMetrics;
   readonly #leases: Leases;
   readonly #activeAt: number;
   readonly #journals = new Map<number, Journal>();
@@ -75,6 +77,7 @@ export class Executor implements SlabHost {
     this.epochs = new Epochs(memory.control);
     this.counters = memory.control.f64;
     this.counterBase = memory.control.slotAt(slot) / 2;
+    this.metrics = new SlotMetrics(memory.control, slot);
     this.#activeAt = memory.control.slotAt(slot) + ACTIVE;
     this.durability = new Durability(memory);
     this.journal = this.#journal(slot);
@@ -175,8 +178,15 @@ export class Executor implements SlabHost {
       this.committer.settleCells(tx);
       return true;
     }
-    if (!tx.journalFull) this.counters[this.counterBase + CONFLICTS]++;
+    if (tx.journalFull) this.metrics.countAbort(JOURNAL_ABORT);
+    else this.countConflict(tx);
     return false;
+  }
+
+  /** An attempt met another: see `tx.metLock`. */
+  countConflict(tx: Transaction): void {
+    this.counters[this.counterBase + CONFLICTS]++;
+    this.metrics.countConflict(tx.metLock);
   }
 
   #settle(): Settled {
@@ -231,6 +241,7 @@ export class Executor implements SlabHost {
       if (!isClaimed(this.memory.control, slot)) return false;
       settleSlot(this.memory, slot, () => this.#journal(slot));
       releaseSlot(this.memory, slot);
+      clearGauges(this.memory.control, slot);
       unclaim(this.memory.control, slot);
       this.counters[this.counterBase + RECOVERIES]++;
       return true;
@@ -299,6 +310,7 @@ export class Executor implements SlabHost {
     Atomics.store(this.memory.control.i32, this.#activeAt, 0);
     this.versions.registry.releaseSlot(this.slot);
     this.slabs.close();
+    clearGauges(this.memory.control, this.slot);
     unclaim(this.memory.control, this.slot);
     this.#leases.release(this.slot);
     this.#leases.close();
@@ -318,4 +330,5 @@ export class Executor implements SlabHost {
 function settle(memory: StoreMemory, slot: number): void {
   settleSlot(memory, slot, () => new Journal(memory, slot));
   releaseSlot(memory, slot);
+  clearGauges(memory.control, slot);
 }

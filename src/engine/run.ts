@@ -9,8 +9,8 @@ import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
 import { MAX_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { Backoff } from "./backoff.ts";
 import type { Executor } from "./executor.ts";
+import { MEMORY_ABORT } from "./metrics.ts";
 import { isSignal } from "./signals.ts";
-import { CONFLICTS } from "./slot.ts";
 import { Snapshot } from "./snapshots/snapshot.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -37,6 +37,7 @@ export function runSync<A, T>(
     let reclaims = 0;
     for (let attempt = 1; ; attempt++) {
       // Every run leaves its transaction clear, unless the stack was too short even for that.
+      if (attempt > 1) executor.metrics.countRetry();
       if (attempt > 1 || !tx.isClear) tx.clear();
       if (snapshotMs > 0) limitToSnapshot(executor, tx, snapshotMs);
       try {
@@ -47,11 +48,12 @@ export function runSync<A, T>(
           return result;
         }
       } catch (error) {
-        if (isCallersOwn(executor, tx)) throw error;
+        if (isCallersOwn(executor, tx, error)) throw error;
       }
       throwIfFatal(executor, tx);
       if (attempt === 1) executor.backoff.begin(timeoutMs);
       if (tx.exhausted) {
+        executor.metrics.countAbort(MEMORY_ABORT);
         tx.clear();
         // Of no use any more, and perhaps what keeps the memory that is missing.
         if (snapshotMs > 0) releaseSnapshot(tx);
@@ -101,18 +103,27 @@ export function releaseSnapshot(tx: Transaction): void {
 }
 
 /** Whether an error out of a body is to be believed, and not the dream of a zombie. */
-export function isCallersOwn(executor: Executor, tx: Transaction): boolean {
+export function isCallersOwn(executor: Executor, tx: Transaction, error: unknown): boolean {
   if (tx.doomed) return false;
   // What a released snapshot led to is not to be believed either.
-  if (tx.snapshot !== undefined && !tx.snapshot.isRegistered) throw tx.snapshot.tooOld();
-  if (executor.committer.isValid(tx)) return true;
-  executor.counters[executor.counterBase + CONFLICTS]++;
+  if (tx.snapshot !== undefined && !tx.snapshot.isRegistered) {
+    const tooOld = tx.snapshot.tooOld();
+    executor.metrics.countAbortBy(tooOld);
+    throw tooOld;
+  }
+  if (executor.committer.isValid(tx)) {
+    executor.metrics.countAbortBy(error);
+    return true;
+  }
+  executor.countConflict(tx);
   return false;
 }
 
 /** The error of an operation that failed half-way, if it is to be believed. */
 export function throwIfFatal(executor: Executor, tx: Transaction): void {
-  if (tx.fatal !== undefined && executor.committer.isValid(tx)) throw tx.fatal.error;
+  if (tx.fatal === undefined || !executor.committer.isValid(tx)) return;
+  executor.metrics.countAbortBy(tx.fatal.error);
+  throw tx.fatal.error;
 }
 
 export function storeFull(executor: Executor, tx: Transaction): SituError {
@@ -167,7 +178,7 @@ export function runReadOnly<A, T>(
         const result = body(tx, argument);
         if (executor.commit(tx)) return result;
       } catch (error) {
-        if (isCallersOwn(executor, tx)) throw error;
+        if (isCallersOwn(executor, tx, error)) throw error;
       }
       // A patience of its own: it may run inside a transaction that is counting its attempts.
       patience ??= executor.newPatience(executor.timeoutMs);
@@ -236,8 +247,9 @@ export function tryRun(
         body(tx);
         if (executor.commit(tx)) return true;
       } catch (error) {
-        if (isCallersOwn(executor, tx)) throw error;
+        if (isCallersOwn(executor, tx, error)) throw error;
       }
+      if (tx.exhausted) executor.metrics.countAbort(MEMORY_ABORT);
       if (tx.exhausted || tx.journalFull || tx.fatal !== undefined) return false;
     }
     return false;

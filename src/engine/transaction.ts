@@ -69,7 +69,6 @@ import { classFor, returnCells, unseenCell } from "./cells.ts";
 import type { Executor } from "./executor.ts";
 import { copyWords } from "./journal.ts";
 import { CONFLICT, EXHAUSTED, isSignal } from "./signals.ts";
-import { CONFLICTS } from "./slot.ts";
 import type { Snapshot } from "./snapshots/snapshot.ts";
 import { isLater } from "./tid.ts";
 
@@ -425,9 +424,7 @@ export class Transaction {
       entry < 0 ? 0 : Atomics.load(this.set.regionOf(entry).i32, this.set.wordOf(entry) + LOCK);
     this.doomed = true;
     // A snapshot's reader that looks again is in nobody's way, and nobody is in its.
-    if (this.snapshot === undefined || !this.readsOnly) {
-      this.executor.counters[this.executor.counterBase + CONFLICTS]++;
-    }
+    if (this.snapshot === undefined || !this.readsOnly) this.executor.countConflict(this);
     throw CONFLICT;
   }
 

@@ -19,6 +19,7 @@
  *   then             one state word per slot: whether its version ring exists
  *   then             four words per chunk of the overflow area
  *   then             eight words per snapshot
+ *   then             912 words per slot: what its executor counts (engine/metrics.ts)
  *
  * `READY` is written last, so a store whose creator died is recognised and made anew.
  */
@@ -29,7 +30,7 @@ import { Views } from "./views.ts";
 
 const MAGIC = 0x55544953; // "SITU", read in little-endian order
 /** Changes with any change to a layout in shared memory: headers, slots, journals, buckets. */
-export const LAYOUT_VERSION = 3;
+export const LAYOUT_VERSION = 4;
 const BYTE_ORDER = 0x01020304;
 const READY = 1;
 
@@ -88,6 +89,8 @@ export const SLOT_WORDS = 64;
 export const UNIT_ENTRY_WORDS = 4;
 export const CHUNK_ENTRY_WORDS = 4;
 export const SNAPSHOT_WORDS = 8;
+/** Whole cache lines, apart from the slots: those are read by everyone who looks at all slots. */
+export const METRIC_WORDS = 57 * 16;
 
 export interface Geometry {
   readonly slots: number;
@@ -110,12 +113,16 @@ export function controlBytes(geometry: Geometry): number {
     geometry.regions +
     units * UNIT_ENTRY_WORDS +
     geometry.chunks * CHUNK_ENTRY_WORDS +
-    (MAX_SNAPSHOTS + 1) * SNAPSHOT_WORDS;
+    (MAX_SNAPSHOTS + 1) * SNAPSHOT_WORDS +
+    geometry.slots * METRIC_WORDS +
+    LINE_WORDS;
   return Math.ceil((words * 4) / 4096) * 4096;
 }
 
 /** The first words are enough to know the geometry, and with it the length of the whole. */
 export const CONTROL_PREFIX_BYTES = 4096;
+
+const LINE_WORDS = 16;
 
 const NO_BOOT = new Int32Array(4);
 
@@ -128,6 +135,7 @@ export class Control extends Views {
   readonly #ringsAt: number;
   readonly #chunksAt: number;
   readonly #snapshotsAt: number;
+  readonly #metricsAt: number;
 
   constructor(buffer: ArrayBufferLike, geometry: Geometry) {
     super(buffer);
@@ -140,6 +148,8 @@ export class Control extends Views {
     this.#chunksAt = this.#ringsAt + geometry.slots;
     // At an even word: a snapshot's entry holds 64-bit floats.
     this.#snapshotsAt = (this.#chunksAt + geometry.chunks * CHUNK_ENTRY_WORDS + 1) & ~1;
+    const end = this.#snapshotsAt + MAX_SNAPSHOTS * SNAPSHOT_WORDS;
+    this.#metricsAt = Math.ceil(end / LINE_WORDS) * LINE_WORDS;
   }
 
   slotAt(slot: number): number {
@@ -169,6 +179,10 @@ export class Control extends Views {
 
   snapshotAt(index: number): number {
     return this.#snapshotsAt + index * SNAPSHOT_WORDS;
+  }
+
+  metricsAt(slot: number): number {
+    return this.#metricsAt + slot * METRIC_WORDS;
   }
 
   /** With the words of this run of the machine, see `isOfBoot`. */
