@@ -53,7 +53,21 @@ export type {
 } from "./database/transact-options.ts";
 export type { Transaction } from "./database/transaction.ts";
 export type { RecoveryProgress } from "./device/recovery/progress.ts";
+export {
+  type MetricsEndpoint,
+  type ServeMetricsOptions,
+  serveMetrics,
+} from "./gateways/metrics/endpoint.ts";
+export type { Gateway, GatewayOptions } from "./gateways/options.ts";
+export { type RedisBytes, type RedisKeys, RedisKeyspace } from "./gateways/redis/in-process.ts";
+export { REDIS_TABLES } from "./gateways/redis/tables.ts";
+export { serve } from "./gateways/serve.ts";
 export { Pointer } from "./memory/pointer.ts";
+export type {
+  CommandEvent,
+  TransactionEvent,
+  TransactionOutcome,
+} from "./runtime/diagnostics.ts";
 export {
   ConflictError,
   type ConflictKey,

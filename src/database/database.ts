@@ -30,6 +30,7 @@ import type {
 import type { TableStore } from "./indexes/table-store.ts";
 import { type InspectedTable, inspectTable } from "./inspect.ts";
 import type { Recovered } from "./logged-store.ts";
+import { DatabaseMetrics } from "./metrics.ts";
 import { isDuration, notADuration, type Settings } from "./options.ts";
 import { AsyncRunner } from "./run-async.ts";
 import {
@@ -52,6 +53,7 @@ import {
   notAFunction,
   type TransactOptions,
   type TransactSyncOptions,
+  unknownTable,
 } from "./transact-options.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
 import { Upkeep } from "./upkeep.ts";
@@ -70,6 +72,8 @@ export class Database implements Stores {
   readonly path: string;
   /** What `open` found on disk, if it had to rebuild the store's memory from there. */
   readonly recovered: Recovered | undefined;
+  /** What is counted; for gateways. `stats()` has most of it in a handier form. */
+  readonly metrics: DatabaseMetrics;
   readonly #executor: Executor;
   readonly #control: Control;
   readonly #timeoutMs: number;
@@ -116,7 +120,8 @@ export class Database implements Stores {
     this.#engineTx = new EngineTransaction(executor);
     this.#tx = new Transaction(this, this.#engineTx);
     this.#snapshotTx = new SnapshotTransaction(this, this.#engineTx);
-    this.#async = new AsyncRunner(executor, this);
+    this.metrics = new DatabaseMetrics(executor, path);
+    this.#async = new AsyncRunner(executor, this, this.metrics.transactions);
     this.#snapshotHost = {
       executor,
       reader: this.#reader,
@@ -213,6 +218,25 @@ export class Database implements Stores {
     }
     // Only asynchronous transactions can be under way here: one whose stack overflowed is not.
     if (this.#running.size === 0) this.#executor.forgetRunning();
+    const { transactions } = this.metrics;
+    const startMs = transactions.beginSync(waits);
+    let result: T;
+    try {
+      result = this.#runSync(body, timeoutMs, snapshotMs, waits);
+    } catch (error) {
+      transactions.failSync(startMs, waits, snapshotMs > 0, error);
+      throw error;
+    }
+    if (startMs > 0) transactions.endSync(startMs, waits, snapshotMs > 0);
+    return result;
+  }
+
+  #runSync<T>(
+    body: (tx: Transaction) => T,
+    timeoutMs: number,
+    snapshotMs: number,
+    waits: boolean,
+  ): T {
     const tx = snapshotMs > 0 ? this.#snapshotTx : this.#tx;
     let result: T;
     this.#insideSync = true;
@@ -317,6 +341,12 @@ export class Database implements Stores {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** For gateways, which run transactions of their own. */
+  get executor(): Executor {
+    this.#check();
+    return this.#executor;
   }
 
   /** For transactions: the store behind a table. */
@@ -462,12 +492,4 @@ export class Database implements Stores {
       if (error instanceof AssertionError) throw error;
     }
   }
-}
-
-function unknownTable(table: Table): SituError {
-  const name = table?.name === undefined ? show(table) : table.name;
-  return new SituError(
-    "SITU_UNKNOWN_TABLE",
-    `table ${name} is not open here: pass it to open({ tables: [...] })`,
-  );
 }

@@ -16,6 +16,7 @@ import { LOG_FOLDER } from "../device/log/segments.ts";
 import { NodeFiles } from "../device/node-files.ts";
 import { restoreFiles } from "../device/restore.ts";
 import type { Copied } from "../device/tools/copy.ts";
+import type { FileProgress } from "../device/tools/pauses.ts";
 import { type VerifiedFiles, verifyFiles } from "../device/verify.ts";
 import { SituError } from "../runtime/errors.ts";
 import { show } from "../runtime/show.ts";
@@ -30,10 +31,16 @@ import {
   withOpenLock,
   writeIdentity,
 } from "./store-files.ts";
+import type { Progress } from "./tools/session.ts";
 import type { Verification } from "./verify.ts";
+
+/** How far a tool is: with a file, or with the rows of a table. */
+export type ToolProgress = FileProgress | Progress;
 
 export interface ToolOptions {
   readonly signal?: AbortSignal;
+  /** Called between pieces of work. */
+  readonly onProgress?: (progress: ToolProgress) => void;
 }
 
 export interface VerifiedStore {
@@ -131,7 +138,7 @@ export async function restore(
   path: string,
   options: RestoreOptions = {},
 ): Promise<Copied> {
-  const { to, memoryDir, signal } = options;
+  const { to, memoryDir, signal, onProgress } = options;
   if (to !== undefined && !(to instanceof Date && Number.isFinite(to.getTime()))) {
     throw new SituError("SITU_CONFIG", `to is a Date, not ${show(to)}`);
   }
@@ -147,9 +154,8 @@ export async function restore(
       );
     }
     const point = to === undefined ? {} : { toMs: to.getTime() };
-    const stop = signal === undefined ? {} : { signal };
     const [sourceFiles, files] = [new NodeFiles(source), new NodeFiles(settings.path)];
-    const copied = await restoreFiles(sourceFiles, files, { ...point, ...stop });
+    const copied = await restoreFiles(sourceFiles, files, { ...point, signal, onProgress });
     const identity = newIdentity(settings.memoryDir);
     writeIdentity(settings.path, { ...identity, logId: copied.logId, logStarted: true });
     return copied;

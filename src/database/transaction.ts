@@ -182,6 +182,12 @@ export class Transaction {
     freeInTransaction(this.#tx, pointer);
   }
 
+  /** For gateways, whose stores take it: fails if this one has ended. */
+  get engine(): EngineTransaction {
+    this.#check();
+    return this.#tx;
+  }
+
   /** For the retry loop: a new transaction begins. */
   begin(timeoutMs: number): void {
     this.#timeoutMs = timeoutMs;

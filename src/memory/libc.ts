@@ -43,6 +43,8 @@ export interface Libc {
   reserve(fd: number, bytes: number): "ok" | "no space";
   /** Takes the lock of this open file unless somebody has it. The kernel drops it on death. */
   tryLock(fd: number): boolean;
+  /** Another number for an open file or socket, to be closed on its own; -1 if none is to be had. */
+  duplicate(fd: number): number;
 }
 
 let loaded: Libc | undefined;
@@ -128,6 +130,7 @@ function load(): Libc {
   const library = koffi.load(null);
   const mmap = library.func("void *mmap(void *, size_t, int, int, int, int64_t)");
   const munmap = library.func("int munmap(void *, size_t)");
+  const dup = library.func("int dup(int)");
   const flock = library.func("int flock(int, int)");
   const fallocate =
     process.platform === "linux"
@@ -154,6 +157,7 @@ function load(): Libc {
       if (error === ENOSPC) return "no space";
       throw new SituError("SITU_NO_MEMORY", `reserving ${bytes} bytes failed: errno ${error}`);
     },
+    duplicate: (fd) => dup(fd) as number,
     tryLock: (fd) => flock(fd, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0,
   };
 }

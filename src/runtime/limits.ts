@@ -96,6 +96,24 @@ export const MAX_RECOVERY_THREADS = 16;
 /** How long others wait for the one who is recovering the store. */
 export const RECOVERY_PATIENCE_MS = 30 * 60_000;
 
+/** The gateway: replies of one client that wait, before its requests do so, too. */
+export const MAX_WAITING_REPLY_BYTES = MIB;
+/** What one client may queue with MULTI: more fits no transaction. */
+export const MAX_QUEUED_BYTES = 16 * MIB;
+/** Redis's own: an inline command, or the line of a length. */
+export const MAX_INLINE_REQUEST_BYTES = 64 * KIB;
+/** Defaults of what a gateway is told (gateways/options.ts). */
+export const DEFAULT_MAX_CLIENTS = 10_000;
+export const DEFAULT_MAX_REQUEST_BYTES = 8 * MIB;
+export const DEFAULT_MAX_PIPELINE = 65_536;
+export const DEFAULT_MAX_OUTPUT_BYTES = 64 * MIB;
+export const MAX_GATEWAY_THREADS = 64;
+/** How often keys whose time is over are swept away, and how long that may take at a time. */
+export const EXPIRY_SWEEP_MS = 100;
+export const EXPIRY_SWEEP_BUDGET_MS = 5;
+/** If there is more to do. */
+export const EXPIRY_SWEEP_AGAIN_MS = 15;
+
 /** What one transaction writes is kept in private memory until it commits. */
 export const MAX_ARENA_BYTES = 2 * JOURNAL_BYTES;
 /** A larger arena is given back after its transaction. */
@@ -285,6 +303,26 @@ export const MAX_NODES = 128;
 export const DEFAULT_RINGS = 100;
 export const DEFAULT_PARTITIONS = 256;
 export const MAX_PARTITIONS = 1 << 14;
+
+/** Metrics. Numbers that a gateway's commands may have, in the block of each slot. */
+export const MAX_COMMANDS = 160;
+/**
+ * Of synchronous transactions, one in so many is timed, on the average: two looks at the clock take
+ * 60 to 80 ns, a short transaction about 1.2 µs.
+ */
+export const TIMED_ONE_IN = 64;
+/** The endpoint for metrics: who scrapes it needs one connection, and a short request. */
+export const METRICS_CONNECTIONS = 32;
+export const METRICS_HEADER_BYTES = 8 * KIB;
+export const METRICS_REQUEST_MS = 10_000;
+export const METRICS_KEEP_ALIVE_MS = 30_000;
+/** How long it waits, when it is closed, for those who read an answer. */
+export const METRICS_CLOSE_MS = 500;
+/** How often the delay of the event loop is looked at. */
+export const LOOP_DELAY_MS = 20;
+
+/** Redis commands. The table of LCS, so that no client makes the others wait for long. */
+export const MAX_LCS_BYTES = 64 * MIB;
 
 function relation(holds: boolean, what: string): void {
   if (!holds) throw new Error(`limits: ${what}`);

@@ -28,3 +28,8 @@ export class Random {
 export function uniqueId(): string {
   return randomBytes(12).toString("hex");
 }
+
+/** 64 bits, for names that are compared as numbers; two are the same once in 2^32 names or so. */
+export function uniqueNumber(): bigint {
+  return randomBytes(8).readBigUInt64LE();
+}

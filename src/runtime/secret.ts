@@ -3,7 +3,7 @@
  * a nonce of each, so that a proof is worth nothing on another connection.
  */
 
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 export const NONCE_BYTES = 32;
 export const PROOF_BYTES = 32;
@@ -20,4 +20,10 @@ export function prove(secret: string, role: string, said: Uint8Array): Uint8Arra
 /** Takes the same time wherever they differ. */
 export function isProof(given: Uint8Array, wanted: Uint8Array): boolean {
   return given.length === wanted.length && timingSafeEqual(given, wanted);
+}
+
+/** Whether what was given is the secret; the time says nothing, not even about its length. */
+export function isSecret(given: Uint8Array, secret: string): boolean {
+  const wanted = createHash("sha256").update(secret).digest();
+  return timingSafeEqual(createHash("sha256").update(given).digest(), wanted);
 }

@@ -1,0 +1,70 @@
+/** Listening on an address or a Unix socket, with errors that say what to do. */
+
+import { chmodSync, lstatSync, unlinkSync } from "node:fs";
+import { connect, isIP, type Server } from "node:net";
+import { SituError } from "../runtime/errors.ts";
+
+/** Connections that wait to be accepted (Redis: tcp-backlog). */
+const BACKLOG = 511;
+
+/** Whether only this machine can reach an address. */
+export function isLoopback(host: string): boolean {
+  if (host === "localhost" || host === "::1") return true;
+  return isIP(host) === 4 && host.startsWith("127.");
+}
+
+/** Listens, and returns the port. */
+export function listen(server: Server, host: string, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      reject(cannotListen(`${host}:${port}`, error));
+    });
+    server.listen({ host, port, backlog: BACKLOG }, () => {
+      resolve((server.address() as { port: number }).port);
+    });
+  });
+}
+
+/**
+ * Listens on a Unix socket that only this user can reach. What a gateway that died has left there
+ * is removed; one that answers is not.
+ */
+export async function listenOnSocket(server: Server, path: string): Promise<void> {
+  if (isSocket(path)) {
+    if (await answers(path)) {
+      throw new SituError("SITU_IN_USE", `${path}: somebody listens there already`);
+    }
+    unlinkSync(path);
+  }
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(path, error)));
+    server.listen({ path, backlog: BACKLOG }, () => resolve());
+  });
+  chmodSync(path, 0o700);
+}
+
+function isSocket(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSocket() === true;
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect(path);
+    probe.once("connect", () => {
+      probe.destroy();
+      resolve(true);
+    });
+    probe.once("error", () => resolve(false));
+  });
+}
+
+function cannotListen(where: string, error: NodeJS.ErrnoException): SituError {
+  const why: Record<string, string> = {
+    EADDRINUSE: "somebody listens there already; choose another port",
+    EACCES: "this user may not listen there; choose a port above 1023, or another folder",
+    EADDRNOTAVAIL: "this machine has no such address",
+  };
+  const text = why[error.code ?? ""] ?? error.message;
+  const code = error.code === "EADDRINUSE" ? "SITU_IN_USE" : "SITU_CONFIG";
+  return new SituError(code, `cannot listen on ${where}: ${text}`, { cause: error });
+}

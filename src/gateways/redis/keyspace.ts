@@ -1,0 +1,304 @@
+/**
+ * The keys, as commands see them inside a transaction. A key whose time is over is not there: not
+ * for reading, and not for conditions such as NX. The time is that of the transaction, so no key
+ * expires between two of its steps; the sweeper removes such keys in transactions of its own.
+ *
+ * What belongs together changes together: a key that expires has a row in the sweeper's table, and
+ * a large collection that goes away leaves a note about its members, in the same transaction.
+ */
+
+import type { Database } from "../../database/database.ts";
+import type { Values } from "../../database/indexes/structure.ts";
+import type { TableStore } from "../../database/indexes/table-store.ts";
+import type { CommandMetrics } from "../../database/metrics.ts";
+import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { runSync } from "../../engine/run.ts";
+import { Transaction } from "../../engine/transaction.ts";
+import { wallClockMs } from "../../runtime/clock.ts";
+import { MAX_KEY_BYTES } from "../../runtime/limits.ts";
+import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
+import type { Store } from "../../stores/store.ts";
+import type { Replies } from "../resp/replies.ts";
+import type { Batch } from "./batch.ts";
+import { largeIn } from "./collections/large.ts";
+import {
+  type Entry,
+  EntryCodec,
+  Slice,
+  VALUE_COPIED,
+  VALUE_REPLIED,
+  VALUE_SKIPPED,
+} from "./entry-codec.ts";
+import { ReplyError, WRONG_TYPE } from "./reply-error.ts";
+import { RedisExpiries, RedisGarbage, RedisKeys, RedisMembers, STRING } from "./tables.ts";
+
+/** A key that is there. */
+export interface Found {
+  readonly type: number;
+  /** Milliseconds of the wall clock, or 0. */
+  readonly expires: number;
+  /** A copy. */
+  readonly value: Buffer;
+}
+
+/** Of a key that is not there. */
+export const NO_VERSION = "";
+
+const NO_BODY = (): void => {};
+
+export class Keyspace {
+  readonly executor: Executor;
+  /** The transaction that commands run in. */
+  tx: Transaction;
+  /** Large hashes and sets; see collections/. */
+  readonly members: TableStore;
+  /** The time of the transaction, of the wall clock. */
+  nowMs = 0;
+  /** Whether a transaction is under way. */
+  isInside = false;
+  /** Whether somebody waits for the disk: then `tx.epoch` says for which epoch. */
+  waits = false;
+  #body: (argument: unknown) => void = NO_BODY;
+  readonly #attempt: (argument: unknown) => void;
+  readonly #timeoutMs: number;
+  readonly #metrics: CommandMetrics;
+  readonly #expiries: Store<Values, unknown>;
+  readonly #garbage: Store<Values, unknown>;
+  readonly #codec = new EntryCodec();
+  readonly #store: Hopscotch<Entry, Slice>;
+  readonly #key = new Slice();
+
+  constructor(database: Database) {
+    const { executor } = database;
+    this.executor = executor;
+    this.#timeoutMs = executor.timeoutMs;
+    this.#metrics = database.metrics.commands;
+    this.#attempt = (argument) => {
+      this.nowMs = wallClockMs();
+      this.#body(argument);
+    };
+    this.tx = new Transaction(executor);
+    this.members = database.tableOf(RedisMembers);
+    this.#expiries = database.tableOf(RedisExpiries).store;
+    this.#garbage = database.tableOf(RedisGarbage).store;
+    this.#store = new Hopscotch(executor, this.#codec, database.tableOf(RedisKeys).root);
+  }
+
+  /**
+   * Runs `body` as one strictly serializable transaction, and again if another one got in between:
+   * so it changes nothing but keys, and what it sets right at its beginning.
+   */
+  run<A>(body: (argument: A) => void, argument: A): void {
+    this.#body = body as (argument: unknown) => void;
+    this.isInside = true;
+    try {
+      runSync(this.executor, this.tx, this.#timeoutMs, this.#attempt, argument, 0, this.waits);
+    } finally {
+      this.isInside = false;
+      this.maintain();
+    }
+  }
+
+  /** The type of a key, or 0. */
+  typeOf(key: Uint8Array): number {
+    const entry = this.#read(key, VALUE_SKIPPED);
+    return entry === undefined ? 0 : entry.type;
+  }
+
+  find(key: Uint8Array): Found | undefined {
+    const entry = this.#read(key, VALUE_COPIED);
+    if (entry === undefined) return undefined;
+    const { type, expires, value } = entry;
+    return { type, expires, value: value.bytes as Buffer };
+  }
+
+  /** The same for a key that must be of this type, if it is there. */
+  findOf(key: Uint8Array, type: number): Found | undefined {
+    const found = this.find(key);
+    if (found !== undefined && found.type !== type) throw new ReplyError(WRONG_TYPE);
+    return found;
+  }
+
+  /** The value of a string. */
+  string(key: Uint8Array): Buffer | undefined {
+    return this.findOf(key, STRING)?.value;
+  }
+
+  /** Sets a key, whatever it was before. */
+  put(key: Uint8Array, type: number, value: Uint8Array, expires = 0): void {
+    this.#key.set(key, 0, key.length);
+    this.#codec.entry.value.set(value, 0, value.length);
+    this.putSlice(this.#key, type, expires);
+  }
+
+  /** Sets the value of a key that was found, and leaves the rest of it as it is. */
+  change(key: Uint8Array, found: Found, value: Uint8Array): void {
+    this.#write(key, found.type, value, found.expires);
+  }
+
+  /** Sets when a key that was found expires; 0: it does not. */
+  expire(key: Uint8Array, found: Found, expires: number): void {
+    if (found.expires === expires) return;
+    this.#write(key, found.type, found.value, expires);
+    this.#moveExpiry(key, found.expires, expires);
+  }
+
+  /** Removes a key; says whether it was there. */
+  remove(key: Uint8Array): boolean {
+    const codec = this.#codec;
+    this.#key.set(key, 0, key.length);
+    codec.matchedType = 0;
+    if (!this.#store.remove(this.tx, this.#key)) return false;
+    const { matchedType, matchedExpires } = codec;
+    if (matchedType > STRING) this.#leaveMembers(codec.matchedHead);
+    this.#moveExpiry(key, matchedExpires, 0);
+    return !this.isOver(matchedExpires);
+  }
+
+  /** A key under another name, with all that it has. The caller knows that it is there. */
+  move(from: Uint8Array, to: Uint8Array): void {
+    const { type, expires, value } = this.find(from)!;
+    this.#key.set(from, 0, from.length);
+    this.#store.remove(this.tx, this.#key);
+    this.#moveExpiry(from, expires, 0);
+    this.put(to, type, value, expires);
+  }
+
+  /**
+   * The number of the last transaction that wrote the key, unique among all; NO_VERSION if it is not
+   * there. A key with the same number as before is the same, and was not written in between.
+   */
+  versionOf(key: Uint8Array): string {
+    if (this.#read(key, VALUE_SKIPPED) === undefined) return NO_VERSION;
+    const { set } = this.tx;
+    const entry = this.#store.foundEntry;
+    return `${set.words[entry + VERSION_HIGH]}.${set.words[entry + VERSION_LOW]}`;
+  }
+
+  /** Reads a string into a reply outside of any transaction. The type of the key, or 0. */
+  replyString(key: Slice, replies: Replies, nowMs: number): number {
+    this.#replyTo(replies);
+    return this.#replied(this.#store.get(key), replies, nowMs);
+  }
+
+  /** The same inside the transaction. */
+  replyStringInside(key: Slice, replies: Replies): number {
+    this.#replyTo(replies);
+    const type = this.#replied(this.#store.read(this.tx, key), replies, this.nowMs);
+    if (type === 0) this.#metrics.misses(1);
+    else this.#metrics.hits(1);
+    return type;
+  }
+
+  #replyTo(replies: Replies): void {
+    const codec = this.#codec;
+    codec.reads = VALUE_REPLIED;
+    codec.replies = replies;
+    codec.replyAt = replies.length;
+  }
+
+  #replied(entry: Entry | undefined, replies: Replies, nowMs: number): number {
+    if (entry !== undefined && (entry.expires === 0 || entry.expires > nowMs)) return entry.type;
+    replies.rewind(this.#codec.replyAt);
+    return 0;
+  }
+
+  /**
+   * Asks memory for the keys of a batch, all at once: it is slow, but answers side by side. Only a
+   * hint; what is there is read when the commands run.
+   */
+  touch(batch: Batch): void {
+    const { tx } = this;
+    const { count, commands, requests, hashes } = batch;
+    const key = this.#key;
+    for (let i = 0; i < count; i++) {
+      hashes[i] = 0;
+      if (!commands[i].hasKey) continue;
+      const { bytes, starts, ends } = requests[i];
+      if (ends[1] - starts[1] > MAX_KEY_BYTES) continue;
+      key.set(bytes, starts[1], ends[1]);
+      hashes[i] = this.#store.touchBucket(tx, key);
+    }
+    for (let i = 0; i < count; i++) if (hashes[i] !== 0) this.#store.touchRow(tx, hashes[i]);
+  }
+
+  /** What the next `putSlice` writes. */
+  get value(): Slice {
+    return this.#codec.entry.value;
+  }
+
+  /** `put` for a key in a request, with the value in `value`. */
+  putSlice(key: Slice, type: number, expires: number): void {
+    const codec = this.#codec;
+    const { entry } = codec;
+    entry.key.set(key.bytes, key.start, key.end);
+    entry.type = type;
+    entry.expires = expires;
+    codec.matchedType = 0;
+    this.#store.put(this.tx, entry);
+    const { matchedType, matchedExpires } = codec;
+    if (expires === 0 && matchedExpires === 0 && matchedType <= STRING) return;
+    this.#replaced(matchedType, matchedType === 0 ? 0 : matchedExpires, expires);
+  }
+
+  /** After a key was put: what the one before it had apart from its row goes, too. */
+  #replaced(type: number, expiresBefore: number, expires: number): void {
+    const { key } = this.#codec.entry;
+    const bytes = key.bytes.subarray(key.start, key.end);
+    if (type > STRING) this.#leaveMembers(this.#codec.matchedHead);
+    this.#moveExpiry(bytes, expiresBefore, expires);
+  }
+
+  #leaveMembers(head: Uint8Array): void {
+    const large = largeIn(head);
+    if (large !== undefined) this.#garbage.put(this.tx, { ...large });
+  }
+
+  #moveExpiry(key: Uint8Array, before: number, after: number): void {
+    const from = secondOf(before);
+    const to = secondOf(after);
+    if (from === to) return;
+    if (before !== 0) this.#expiries.remove(this.tx, [from, key]);
+    if (after !== 0) this.#expiries.put(this.tx, { second: to, key });
+  }
+
+  /** The row of a key, also of one whose time is over. */
+  #row(key: Uint8Array, reads: number): Entry | undefined {
+    this.#key.set(key, 0, key.length);
+    this.#codec.reads = reads;
+    return this.#store.read(this.tx, this.#key);
+  }
+
+  #read(key: Uint8Array, reads: number): Entry | undefined {
+    const entry = this.#row(key, reads);
+    return entry === undefined || this.isOver(entry.expires) ? undefined : entry;
+  }
+
+  #write(key: Uint8Array, type: number, value: Uint8Array, expires: number): void {
+    const { entry } = this.#codec;
+    entry.key.set(key, 0, key.length);
+    entry.value.set(value, 0, value.length);
+    entry.type = type;
+    entry.expires = expires;
+    this.#store.put(this.tx, entry);
+  }
+
+  /** Whether a key with this time is gone. */
+  isOver(expires: number): boolean {
+    return expires !== 0 && expires <= this.nowMs;
+  }
+
+  /** Work that transactions left for later, such as growing. */
+  maintain(): void {
+    this.#store.maintain();
+    this.members.store.maintain();
+    this.#expiries.maintain();
+    this.#garbage.maintain();
+  }
+}
+
+/** 0 is for keys that do not expire; later than the year 2106 is then. */
+function secondOf(expires: number): number {
+  return expires === 0 ? 0 : Math.min(Math.max(1, Math.floor(expires / 1_000)), 0xffffffff);
+}

@@ -1,0 +1,215 @@
+/**
+ * A thread that serves clients: the store is open in it, and all of its sessions share one keyspace,
+ * one batch and one buffer of replies, for only one of them runs at a time. What the commands see of
+ * it is `Server`.
+ */
+
+import type { Socket } from "node:net";
+import type { Database } from "../../database/database.ts";
+import type { CommandMetrics } from "../../database/metrics.ts";
+import { open } from "../../database/open.ts";
+import type { DurabilityMode } from "../../database/options.ts";
+import { AssertionError } from "../../runtime/assert.ts";
+import { afterTurn, every, realClock, wallClockMs } from "../../runtime/clock.ts";
+import {
+  EXPIRY_SWEEP_AGAIN_MS,
+  EXPIRY_SWEEP_BUDGET_MS,
+  EXPIRY_SWEEP_MS,
+  MAX_INLINE_REQUEST_BYTES,
+} from "../../runtime/limits.ts";
+import type { DecoderLimits } from "../resp/decoder.ts";
+import { Replies } from "../resp/replies.ts";
+import { Batch } from "./batch.ts";
+import type { Command } from "./command.ts";
+import { COMMANDS } from "./commands/all.ts";
+import { Slice } from "./entry-codec.ts";
+import { isOfStore } from "./errors.ts";
+import { Keyspace } from "./keyspace.ts";
+import { type Registered, Registry } from "./registry.ts";
+import type { Server, ServerFigures } from "./server.ts";
+import { type Peer, Session } from "./session.ts";
+import { LiveSettings, type SettingChanges, type SettingValues } from "./settings.ts";
+import { Sweeper } from "./sweeper.ts";
+import { REDIS_TABLES } from "./tables.ts";
+import { Whole } from "./whole.ts";
+
+/** What a thread is told; plain data, so that it can be sent to it. */
+export interface ThreadOptions {
+  readonly path: string;
+  readonly memoryBytes: number | undefined;
+  readonly durability: DurabilityMode | undefined;
+  readonly settings: SettingValues;
+  readonly maxRequestBytes: number;
+  readonly maxPipeline: number;
+  readonly maxOutputBytes: number;
+  readonly port: number;
+  readonly threads: number;
+  /** One of them sweeps. */
+  readonly sweeps: boolean;
+}
+
+/** What a thread tells those who started it. */
+export interface ThreadListener {
+  /** A client has gone. */
+  left(id: number): void;
+  changed(changes: SettingChanges): void;
+  /** Something that should not happen: the thread is of no use any more. */
+  failed(error: unknown): void;
+}
+
+export const registry = new Registry(COMMANDS);
+const byName: ReadonlyMap<string, Command> = new Map(COMMANDS.map((each) => [each.name, each]));
+
+export class GatewayThread implements Server {
+  readonly database: Database;
+  readonly settings: LiveSettings;
+  readonly commands = byName;
+  readonly startedMs = wallClockMs();
+  readonly port: number;
+  readonly threads: number;
+  readonly sessions = new Map<number, Session>();
+  readonly whole: Whole;
+  readonly registry = registry;
+  readonly keys: Keyspace;
+  readonly batch = new Batch();
+  readonly replies = new Replies();
+  readonly metrics: CommandMetrics;
+  readonly limits: DecoderLimits;
+  readonly maxPipeline: number;
+  readonly maxOutputBytes: number;
+  /** Whether replies wait until what they tell is on disk. */
+  readonly waits: boolean;
+  readonly get = registered("get");
+  readonly set = registered("set");
+  readonly unwatch = registered("unwatch");
+  /** A key in a request, for the quickest commands. */
+  readonly key = new Slice();
+  /** The wall clock, when the session that runs began to. */
+  timeMs = 0;
+  readonly #listener: ThreadListener;
+  readonly #sweeper: Sweeper;
+  #sweeping: { cancel(): void } | undefined;
+  readonly #idleWatch: { cancel(): void };
+  readonly #unsent: Session[] = [];
+
+  static async start(options: ThreadOptions, listener: ThreadListener): Promise<GatewayThread> {
+    const { path, memoryBytes, durability } = options;
+    const database = await open({
+      path,
+      tables: REDIS_TABLES,
+      ...(memoryBytes === undefined ? {} : { memoryBytes }),
+      ...(durability === undefined ? {} : { durability }),
+    });
+    return new GatewayThread(database, options, listener);
+  }
+
+  private constructor(database: Database, options: ThreadOptions, listener: ThreadListener) {
+    this.database = database;
+    this.port = options.port;
+    this.threads = options.threads;
+    this.#listener = listener;
+    this.settings = new LiveSettings(options.settings, (changes) => listener.changed(changes));
+    this.keys = new Keyspace(database);
+    this.whole = new Whole(database, this.keys);
+    this.metrics = database.metrics.commands;
+    this.waits = database.stats().durability.mode === "sync";
+    this.keys.waits = this.waits;
+    this.limits = {
+      maxBulkBytes: options.settings.maxBulkBytes,
+      maxRequestBytes: options.maxRequestBytes,
+      maxInlineBytes: MAX_INLINE_REQUEST_BYTES,
+    };
+    this.maxPipeline = options.maxPipeline;
+    this.maxOutputBytes = options.maxOutputBytes;
+    this.replies.limit = options.maxOutputBytes;
+    this.#sweeper = new Sweeper(this.keys, database);
+    if (options.sweeps) this.#sweepIn(EXPIRY_SWEEP_MS);
+    this.#idleWatch = every(1_000, () => this.#closeIdle());
+  }
+
+  get figures(): ServerFigures {
+    const sums = this.database.metrics.sums();
+    let commandsProcessed = 0;
+    for (const { number } of registry.all) commandsProcessed += sums.callsOf(number);
+    return { ...sums.gateway, clients: sums.clients, commandsProcessed };
+  }
+
+  /** Serves a client from here on. */
+  adopt(socket: Socket, peer: Peer): void {
+    const session = new Session(this, socket, peer);
+    this.sessions.set(peer.id, session);
+    this.metrics.clients(this.sessions.size);
+    this.metrics.connectionReceived();
+    socket.on("data", (chunk: Buffer) => session.receive(chunk));
+    socket.on("drain", () => session.drained());
+    // What a client does to its connection is no news; "close" follows.
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => {
+      this.sessions.delete(peer.id);
+      this.metrics.clients(this.sessions.size);
+      this.#listener.left(peer.id);
+    });
+    socket.resume();
+  }
+
+  /** Sends a session's replies when this turn is over. */
+  sendLater(session: Session): void {
+    if (this.#unsent.push(session) === 1) afterTurn(this.#sendAll);
+  }
+
+  readonly #sendAll = (): void => {
+    const sessions = this.#unsent;
+    for (let i = 0; i < sessions.length; i++) sessions[i].sendNow();
+    sessions.length = 0;
+  };
+
+  /** A fault: only of what one client asked for, or of more than that. */
+  failed(error: unknown): void {
+    if (error instanceof AssertionError) this.#listener.failed(error);
+    else process.emitWarning(error as Error);
+  }
+
+  /** Waits until all commits up to an epoch are on disk. */
+  durable(epoch: number): Promise<void> {
+    const { durability, timeoutMs } = this.database.executor;
+    return durability.await(epoch, timeoutMs);
+  }
+
+  /** Sends what is to be sent, and leaves the store. */
+  async close(): Promise<void> {
+    this.#sweeping?.cancel();
+    this.#idleWatch.cancel();
+    const closed = [...this.sessions.values()].map((session) => session.end());
+    await Promise.all(closed);
+    await this.database.close();
+  }
+
+  #sweepIn(ms: number): void {
+    this.#sweeping = realClock.after(ms, () => this.#sweep());
+  }
+
+  #sweep(): void {
+    let hasMore = false;
+    try {
+      hasMore = this.#sweeper.sweep(EXPIRY_SWEEP_BUDGET_MS);
+    } catch (error) {
+      // A store that is full, or busy, is swept another time.
+      if (!isOfStore(error)) this.failed(error);
+    }
+    // A quarter of the time at most, as Redis's own: clients go first.
+    this.#sweepIn(hasMore ? EXPIRY_SWEEP_AGAIN_MS : EXPIRY_SWEEP_MS);
+  }
+
+  #closeIdle(): void {
+    const { timeoutSeconds } = this.settings;
+    if (timeoutSeconds === 0) return;
+    const sinceMs = wallClockMs() - timeoutSeconds * 1_000;
+    for (const session of this.sessions.values()) {
+      if (session.lastMs < sinceMs) session.destroy();
+    }
+  }
+}
+
+function registered(name: string): Registered {
+  return registry.all.find((each) => each.fullName === name)!;
+}
