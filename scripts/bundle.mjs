@@ -42,7 +42,11 @@ await bundle("index.js", "situ.js");
 await bundle("device/main.js", "situ-device.js");
 // The NIC worker of a node.
 await bundle("node/nic-main.js", "situ-nic.js");
+// The threads of a gateway that serve clients.
+await bundle("gateways/thread-main.js", "situ-gateway.js");
 await bundle("cli/main.js", "situ-cli.js");
+// What the commands do, loaded when one is run: help and version need none of it.
+await bundle("cli/work/all.js", "situ-commands.js");
 // The package with no versions kept, to measure what they cost (`npm run bench -- snapshots`). Not
 // part of the package.
 const withoutVersions = replaceModule(

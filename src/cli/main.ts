@@ -1,39 +1,111 @@
 #!/usr/bin/env node
-/** The command line: one file per command in this folder. */
+/**
+ * The command line. This file and what it imports know the commands by their options and words;
+ * what they do is in a bundle of its own (work/all.ts), which is loaded when one is run: help, a
+ * version and a wrong flag need no engine.
+ */
 
-import { SituError } from "../runtime/errors.ts";
-import { NODE_HELP, runNode } from "./node.ts";
+import { pathToFileURL } from "node:url";
+import { threadScript } from "../runtime/thread-script.ts";
+import { version } from "../runtime/version.ts";
+import { COMMAND_NAMES, type CommandName, SHOWN_NAMES } from "./commands.ts";
+import {
+  EXIT_INTERRUPTED,
+  EXIT_OK,
+  failureOf,
+  Interrupted,
+  tellFailure,
+  UsageError,
+} from "./failures.ts";
+import { commandHelp, generalHelp, helpAsJson } from "./help.ts";
+import { didYouMean } from "./nearest.ts";
+import { TRUE } from "./option-kinds.ts";
+import { readFlags, readOptions } from "./read-options.ts";
+import { Screen } from "./screen.ts";
+import type { Work } from "./work/all.ts";
 
-const COMMANDS: Readonly<Record<string, (values: readonly string[]) => Promise<void>>> = {
-  node: runNode,
-};
+const HELP = ["help", "--help", "-h"];
+const VERSION = ["version", "--version", "-v", "-V"];
 
-const HELP = `Usage: situ <command>
+/** How errors are told, as far as it is known by then. */
+const teller = { who: "situ", isJson: false };
 
-${NODE_HELP}`;
-
-/** A wrong command line, as opposed to something that went wrong. */
-const EXIT_USAGE = 2;
-
-async function main(values: readonly string[]): Promise<void> {
-  const [name, ...rest] = values;
-  if (name === undefined || name === "--help" || name === "help") {
-    console.log(HELP);
-    return;
-  }
-  if (!Object.hasOwn(COMMANDS, name)) {
-    console.error(`situ: there is no command ${name}\n\n${HELP}`);
-    process.exitCode = EXIT_USAGE;
-    return;
-  }
+async function main(args: readonly string[]): Promise<number> {
+  const stopping = listenForSignals();
+  const [name, ...rest] = args;
+  teller.isJson = args.includes("--json") || TRUE.includes(process.env.SITU_JSON ?? "");
+  const screen = new Screen(teller.isJson);
   try {
-    await COMMANDS[name](rest);
+    const words = rest.filter((word) => word !== "--json");
+    if (name === undefined || name === "--json" || HELP.includes(name)) return help(screen, words);
+    if (VERSION.includes(name)) return tellVersion(screen);
+    const command = commandOf(name);
+    teller.who = `situ ${command}`;
+    return await run(command, rest, stopping);
   } catch (error) {
-    const { code, message } = error as { code?: string; message: string };
-    if (!(error instanceof SituError) && !code?.startsWith("ERR_PARSE_ARGS")) throw error;
-    console.error(`situ ${name}: ${message} (${code})`);
-    process.exitCode = error instanceof SituError ? 1 : EXIT_USAGE;
+    const failure = failureOf(error, stopping);
+    tellFailure(teller.who, error, failure, teller.isJson);
+    return failure.exitCode;
   }
 }
 
-await main(process.argv.slice(2));
+function commandOf(name: string): CommandName {
+  const found = COMMAND_NAMES.find((each) => each === name);
+  if (found !== undefined) return found;
+  const what = name.startsWith("-") ? "flag" : "command";
+  const hint = didYouMean(name, [...SHOWN_NAMES, "help", "--version"], "; see situ help");
+  throw new UsageError(`there is no ${what} ${name}${hint}`);
+}
+
+function help(screen: Screen, [name]: readonly string[]): number {
+  const command = name === undefined || name === "help" ? undefined : commandOf(name);
+  screen.line(command === undefined ? generalHelp() : commandHelp(command));
+  screen.json(helpAsJson(command === undefined ? SHOWN_NAMES : [command]));
+  return EXIT_OK;
+}
+
+function tellVersion(screen: Screen): number {
+  screen.line(version());
+  screen.json({ situ: version(), node: process.version });
+  return EXIT_OK;
+}
+
+async function run(
+  name: CommandName,
+  args: readonly string[],
+  signal: AbortSignal,
+): Promise<number> {
+  const flags = readFlags(name, args);
+  if (flags.wantsHelp) return help(new Screen(flags.given.has("json")), [name]);
+  const around = { environment: process.env, folder: process.cwd() };
+  const { values, origins, warnings } = readOptions(name, flags, around);
+  teller.isJson = values.json === true;
+  const screen = new Screen(teller.isJson);
+  for (const warning of warnings) screen.note(`situ ${name}: warning: ${warning}`);
+  // Not for those that are started from here.
+  delete process.env.SITU_PASSWORD;
+  const file = pathToFileURL(threadScript("situ-commands.js")).href;
+  const { WORK } = (await import(file)) as { readonly WORK: Work };
+  const work = WORK[name] as (values: object, context: object) => Promise<number | undefined>;
+  return (await work(values, { screen, signal, origins })) ?? EXIT_OK;
+}
+
+/** From the start: whoever hears that a command runs may tell it to stop at once. */
+function listenForSignals(): AbortSignal {
+  const stopping = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (stopping.signal.aborted) process.exit(EXIT_INTERRUPTED);
+      stopping.abort(new Interrupted(signal));
+    });
+  }
+  return stopping.signal;
+}
+
+// Whoever reads the results may have seen enough, as `head` has.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(EXIT_OK);
+  throw error;
+});
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,31 @@
+/** All commands by their names, in the order of help. */
+
+import type { Command } from "./command.ts";
+import { NODE } from "./commands/node.ts";
+import { SERVE } from "./commands/serve.ts";
+import { SHELL } from "./commands/shell.ts";
+import { BACKUP, INSPECT, RESTORE, VERIFY } from "./commands/tools.ts";
+import { BENCH, DEMO, DEMO_TELLER, DOCTOR } from "./commands/trials.ts";
+
+export const COMMANDS = {
+  serve: SERVE,
+  demo: DEMO,
+  shell: SHELL,
+  inspect: INSPECT,
+  verify: VERIFY,
+  backup: BACKUP,
+  restore: RESTORE,
+  bench: BENCH,
+  doctor: DOCTOR,
+  node: NODE,
+  "demo-teller": DEMO_TELLER,
+} as const satisfies Readonly<Record<string, Command>>;
+
+export type CommandName = keyof typeof COMMANDS;
+
+export const COMMAND_NAMES = Object.keys(COMMANDS) as readonly CommandName[];
+
+/** Those for people. */
+export const SHOWN_NAMES = COMMAND_NAMES.filter(
+  (name) => (COMMANDS[name] as Command).isHidden !== true,
+);

@@ -1,0 +1,29 @@
+/** What the commands do: the entry of the bundle that the command line loads to run one. */
+
+import type { CommandName } from "../commands.ts";
+import { runBench } from "./bench.ts";
+import type { Run } from "./context.ts";
+import { runDemo } from "./demo.ts";
+import { runTeller } from "./demo-teller.ts";
+import { runDoctor } from "./doctor.ts";
+import { runInspect } from "./inspect.ts";
+import { runNode } from "./node.ts";
+import { runServe } from "./serve.ts";
+import { runShell } from "./shell.ts";
+import { runBackup, runRestore, runVerify } from "./tools.ts";
+
+export type Work = { readonly [Name in CommandName]: Run<Name> };
+
+export const WORK: Work = {
+  serve: runServe,
+  demo: runDemo,
+  shell: runShell,
+  inspect: runInspect,
+  verify: runVerify,
+  backup: runBackup,
+  restore: runRestore,
+  bench: runBench,
+  doctor: runDoctor,
+  node: runNode,
+  "demo-teller": runTeller,
+};

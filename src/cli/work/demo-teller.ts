@@ -1,0 +1,34 @@
+/**
+ * A process of the demo: opens the store by its path and moves money until the office closes. It
+ * gets no messages: when to begin and to end, and what it has done, is in the store.
+ */
+
+import { open } from "../../database/open.ts";
+import { sleep, turn } from "../../runtime/clock.ts";
+import { Random } from "../../runtime/random.ts";
+import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
+import type { Run } from "./context.ts";
+import { NAMES, Office, TABLES, Teller, transfer } from "./demo-bank.ts";
+
+const TRANSFERS_PER_TURN = 200;
+const LOOK_MS = 2;
+
+export const runTeller: Run<"demo-teller"> = async ({ path, teller, accounts }) => {
+  // If the demo is gone, nobody is left to close the office.
+  process.once("disconnect", () => process.exit(EXIT_FAILED));
+  const random = new Random();
+  await using db = await open({ path, tables: TABLES, sharing: "processes" });
+  const own = { id: teller, name: NAMES[teller] ?? `teller ${teller}` };
+  db.transactSync((tx) => tx.insert(Teller, { ...own, pid: process.pid, transfers: 0 }));
+  while (!db.get(Office, 0)?.isOpen) await sleep(LOOK_MS);
+  while (!db.get(Office, 0)?.isClosed) {
+    for (let i = 0; i < TRANSFERS_PER_TURN; i++) {
+      const from = random.below(accounts);
+      const to = (from + 1 + random.below(accounts - 1)) % accounts;
+      transfer(db, teller, from, to, BigInt(1 + random.below(100)));
+    }
+    await turn();
+  }
+  process.disconnect?.();
+  return EXIT_OK;
+};

@@ -1,0 +1,32 @@
+/** `situ node`: runs one node of a cluster until it is told to stop. */
+
+import { readNodeConfiguration } from "../../node/configuration.ts";
+import { SituNode } from "../../node/node.ts";
+import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
+import { type Run, untilStopped } from "./context.ts";
+
+export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
+  const configuration = readNodeConfiguration(config);
+  const say = (event: string, text: string, more: object): void => {
+    screen.line(text);
+    screen.json({ event, ...more });
+  };
+  const node = await SituNode.start(configuration, (error) => {
+    screen.note(`situ node: ${error.stack ?? error.message}`);
+    process.exit(EXIT_FAILED);
+  });
+  const { id, host, port } = node;
+  const { cluster, epoch, nodes } = configuration.cluster;
+  const where = `node ${id} of ${nodes.length} in cluster ${cluster}`;
+  say("listening", `situ: ${where} (configuration ${epoch}) listens on ${host}:${port}`, {
+    node: id,
+    host,
+    port,
+    cluster,
+    epoch,
+  });
+  await untilStopped(signal);
+  await node.close();
+  say("closed", `situ: node ${id} has closed`, { node: id });
+  return EXIT_OK;
+};

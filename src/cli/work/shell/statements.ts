@@ -1,0 +1,241 @@
+/** The statements of the shell: what each is called, how it is written, and what it does. */
+
+import type { AnyScanOptions } from "../../../database/indexes/options.ts";
+import type { Table } from "../../../database/table.ts";
+import { SituError } from "../../../runtime/errors.ts";
+import { didYouMean } from "../../nearest.ts";
+import { keyFor, rowFor } from "./fields.ts";
+import type { DataStatement } from "./outcome.ts";
+import type { Session } from "./session.ts";
+import { type Word, wordsOf } from "./words.ts";
+
+/** How statements are written, and what they are for. */
+export const STATEMENTS = {
+  tables: ["tables", "the tables of the store"],
+  describe: ["describe TABLE", "its fields, key and indexes"],
+  get: ["get TABLE [index NAME] KEY", "a row by its key, or by a unique index"],
+  scan: [
+    "scan TABLE [index NAME [KEY]] [from KEY] [to KEY] [reverse] [limit N]",
+    "rows in their order; also after, before (without the bound itself) and prefix",
+  ],
+  count: ["count TABLE [index NAME [KEY]] [from KEY] [to KEY]", "how many rows scan would give"],
+  insert: ["insert TABLE { field: value, … }", "a new row; fails if its key is taken"],
+  put: ["put TABLE { field: value, … }", "a row, new or in the place of another"],
+  update: ["update TABLE KEY { field: value, … }", "some fields of a row that is there"],
+  delete: ["delete TABLE KEY", "a row"],
+  begin: ["begin", "what follows is one transaction, until"],
+  commit: ["commit", "… it is committed, or"],
+  rollback: ["rollback", "… nothing of it has happened"],
+  repeat: ["repeat", "begins again, with the statements of a transaction that met others"],
+  stats: ["stats", "memory, log, snapshots, counters"],
+  inspect: ["inspect TABLE", "the shape of a table and its memory"],
+  verify: ["verify", "checks every structure and index"],
+  help: ["help [STATEMENT]", "this text"],
+  exit: ["exit", "ends the shell (also quit, or Ctrl-D)"],
+} as const satisfies Readonly<Record<string, readonly [usage: string, what: string]>>;
+
+export type StatementName = keyof typeof STATEMENTS;
+export const STATEMENT_NAMES = Object.keys(STATEMENTS) as readonly StatementName[];
+
+export const VALUES_HELP = [
+  'Keys and values: 7, 12345678901234567890, 3n (a bigint), ada, "with blanks", 0x00ff or "a\\x00"',
+  "(bytes), true, null, { json: [1, 2] }. A key of several fields is written one after the other:",
+  "get seat 12 3.",
+];
+
+/** Words of `scan` that begin a part of it. */
+export const SCAN_WORDS = [
+  "index",
+  "from",
+  "after",
+  "to",
+  "before",
+  "prefix",
+  "reverse",
+  "limit",
+] as const;
+type ScanWord = (typeof SCAN_WORDS)[number];
+const BOUNDS = { from: "gte", after: "gt", to: "lte", before: "lt", prefix: "prefix" } as const;
+
+const isScanWord = ({ kind, text }: Word): boolean =>
+  kind === "bare" && (SCAN_WORDS as readonly string[]).includes(text);
+
+/** The name of a statement and the words behind it. */
+export interface Typed {
+  readonly name: StatementName;
+  readonly line: string;
+  readonly words: readonly Word[];
+}
+
+export function typed(line: string): Typed {
+  const [first, ...words] = wordsOf(line);
+  const said = first.text.toLowerCase();
+  const name = said === "quit" || said === "\\q" ? "exit" : said === "?" ? "help" : said;
+  const found = STATEMENT_NAMES.find((each) => each === name);
+  if (found !== undefined) return { name: found, line, words };
+  const hint = didYouMean(name, STATEMENT_NAMES, "; type help");
+  throw new SituError("SITU_TYPE", `there is no statement ${first.text}${hint}`);
+}
+
+/** Refuses words that a statement has no use for. */
+export function expectWords({ name, words }: Typed, most: number): void {
+  if (words.length <= most) return;
+  const extra = words[most].text;
+  throw new SituError("SITU_TYPE", `${extra} is not expected: ${STATEMENTS[name][0]}`);
+}
+
+/** A statement about rows; undefined if it is another one. */
+export async function dataStatement(
+  given: Typed,
+  session: Session,
+): Promise<DataStatement | undefined> {
+  const { name, line, words } = given;
+  const table = async (): Promise<Table> => session.table(words[0]?.text);
+  switch (name) {
+    case "get":
+      return getStatement(await table(), given);
+    case "scan":
+      return scanStatement(await table(), given, session.options.mostRows);
+    case "count": {
+      const found = await table();
+      const options = scanOptions(found, words.slice(1), "count");
+      const carryOut: DataStatement["carryOut"] = async (target) => ({
+        kind: "count",
+        count: await target.count(found, options),
+      });
+      return { line, carryOut };
+    }
+    case "insert":
+    case "put": {
+      expectWords(given, 2);
+      const found = await table();
+      const row = rowFor(found, words[1]);
+      const carryOut: DataStatement["carryOut"] = async (target) => {
+        await target[name](found, row);
+        return { kind: "done", did: name, text: name === "put" ? "put" : "inserted" };
+      };
+      return { line, carryOut };
+    }
+    case "update": {
+      const found = await table();
+      const changes = rowFor(found, words.at(-1));
+      const key = keyFor(found, found.key, words.slice(1, -1), `the key of ${found.name}`);
+      const carryOut: DataStatement["carryOut"] = async (target) => {
+        await target.update(found, key, changes);
+        return { kind: "done", did: name, text: "updated" };
+      };
+      return { line, carryOut };
+    }
+    case "delete": {
+      const found = await table();
+      const key = keyFor(found, found.key, words.slice(1), `the key of ${found.name}`);
+      const carryOut: DataStatement["carryOut"] = async (target) => {
+        const was = await target.delete(found, key);
+        return {
+          kind: "done",
+          did: was ? "delete" : "nothing",
+          text: was ? "deleted" : "no such row",
+        };
+      };
+      return { line, carryOut };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function indexOf(table: Table, name: string | undefined): { name: string; on: readonly string[] } {
+  const found = table.indexes.find((index) => index.name === name);
+  if (found !== undefined) return found;
+  const names = table.indexes.map((index) => index.name);
+  const all = names.length === 0 ? "; it has none" : `; it has ${names.join(", ")}`;
+  const hint = name === undefined ? all : didYouMean(name, names, all);
+  const what = `table ${table.name} has no index ${name ?? "without a name"}${hint}`;
+  throw new SituError("SITU_UNKNOWN_INDEX", what);
+}
+
+function getStatement(table: Table, { line, words }: Typed): DataStatement {
+  const isIndexed = words[1]?.kind === "bare" && words[1].text === "index" && words.length > 3;
+  const index = isIndexed ? indexOf(table, words[2].text) : undefined;
+  const key =
+    index === undefined
+      ? keyFor(table, table.key, words.slice(1), `the key of ${table.name}`)
+      : keyFor(table, index.on, words.slice(3), `the key of index ${index.name}`);
+  return {
+    line,
+    carryOut: async (target) => ({
+      kind: "row",
+      table,
+      row: await target.get(table, key, index?.name),
+    }),
+  };
+}
+
+function scanStatement(table: Table, { line, words }: Typed, mostRows: number): DataStatement {
+  const options = scanOptions(table, words.slice(1), "scan");
+  const isImplied = options.limit === undefined && Number.isFinite(mostRows);
+  const asked = isImplied ? { ...options, limit: mostRows + 1 } : options;
+  const most = isImplied ? mostRows : Number.POSITIVE_INFINITY;
+  return {
+    line,
+    carryOut: async (target) => ({
+      kind: "rows",
+      table,
+      rows: target.scan(table, asked),
+      most,
+    }),
+  };
+}
+
+/** The parts of a scan, each with the words up to the next part. */
+function partsOf(words: readonly Word[], call: string): Map<ScanWord, readonly Word[]> {
+  const parts = new Map<ScanWord, Word[]>();
+  let part: Word[] | undefined;
+  for (const word of words) {
+    if (isScanWord(word)) {
+      part = [];
+      if (parts.has(word.text as ScanWord)) refuse(`${word.text} is there twice`);
+      parts.set(word.text as ScanWord, part);
+    } else if (part === undefined) {
+      const hint = didYouMean(word.text, SCAN_WORDS, `; ${call} has ${SCAN_WORDS.join(", ")}`);
+      refuse(`${word.text} is not expected${hint}`);
+    } else part.push(word);
+  }
+  return parts;
+}
+
+function scanOptions(table: Table, words: readonly Word[], call: "scan" | "count"): AnyScanOptions {
+  const options: Record<string, unknown> = {};
+  const parts = partsOf(words, call);
+  const named = parts.get("index");
+  const index = named === undefined ? undefined : indexOf(table, named[0]?.text);
+  const names = index?.on ?? table.key;
+  const bound = (values: readonly Word[], what: string): unknown =>
+    keyFor(table, names, values, what, false);
+  if (index !== undefined) {
+    options.index = index.name;
+    if (named!.length > 1) options.eq = bound(named!.slice(1), `the key of index ${index.name}`);
+  }
+  for (const [word, option] of Object.entries(BOUNDS)) {
+    const values = parts.get(word as ScanWord);
+    if (values !== undefined) options[option] = bound(values, word);
+  }
+  const extra = parts.get("reverse")?.[0];
+  if (extra !== undefined) refuse(`${extra.text} is not expected behind reverse`);
+  if (call === "count" && (parts.has("reverse") || parts.has("limit"))) {
+    refuse("count has neither reverse nor limit");
+  }
+  if (parts.has("reverse")) options.reverse = true;
+  if (parts.has("limit")) options.limit = limitOf(parts.get("limit")!);
+  return options;
+}
+
+function limitOf(words: readonly Word[]): number {
+  const [word] = words;
+  if (words.length === 1 && /^\d{1,15}$/.test(word.text)) return Number(word.text);
+  return refuse("limit is a whole number");
+}
+
+function refuse(why: string): never {
+  throw new SituError("SITU_TYPE", why);
+}
