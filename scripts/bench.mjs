@@ -21,6 +21,10 @@ const closer = {
     about: "log, commits that wait for the disk and recovery, against PostgreSQL and bare syncs",
     needs: [installPostgres],
   },
+  resp: {
+    about: "Redis clients at the gateway, against redis-server with redis-benchmark",
+    needs: [installRedis],
+  },
   fabric: {
     about:
       "messages and a cluster on loopback against Redis and etcd, round trips, simulated FaSST",
