@@ -16,7 +16,7 @@ import {
   settings,
   transfersBar,
 } from "./figures.ts";
-import { generateTogether } from "./generator.ts";
+import { keys as drawnKeys, generateTogether, loadKeys } from "./generator.ts";
 import { type BytesPerKey, measureMemory } from "./memory.ts";
 import { redisTarget, type SituServer, startSitu, type Target } from "./servers.ts";
 import { checkAccounts, loadAccounts, measureTransfers } from "./transfers.ts";
@@ -41,7 +41,7 @@ async function main(): Promise<void> {
     ...describeMachine(),
     describePeer("Redis", redis, "no persistence, one thread, loopback TCP"),
     "Situ: `situ serve`, durability none, a process of its own, loopback TCP",
-    `redis-benchmark, ${clients} clients in all, values of 32 bytes; ${rounds} rounds, interleaved, ` +
+    `redis-benchmark, ${clients} clients in all, ${drawnKeys.toLocaleString("en")} keys, values of 32 bytes; ${rounds} rounds, interleaved, ` +
       `a ratio per round; transfers: ${clients} clients of ours`,
   ];
   if (!redis.available) {
@@ -78,12 +78,14 @@ async function measureAll(server: RedisServer, plan: Plan, progress: Progress): 
   const redis = redisTarget(server);
   const races: Race[] = [];
   let situ = await startSitu(1);
+  for (const target of [situ, redis]) await loadKeys(target);
   for (const setting of settings.filter(({ threads }) => threads === 1)) {
     races.push(await race(situ, redis, setting, plan, progress));
   }
   const { transfers, refused } = await raceTransfers(situ, redis, plan, progress);
   await situ.stop();
   situ = await startSitu(2);
+  await loadKeys(situ);
   for (const setting of settings.filter(({ threads }) => threads === 2)) {
     races.push(await race(situ, redis, setting, plan, progress));
   }

@@ -40,7 +40,7 @@ async function fill({ port }: Target, keys: number): Promise<void> {
 }
 
 function keyOf(i: number): string {
-  return `key:${String(i).padStart(12, "0")}`;
+  return `row:${String(i).padStart(12, "0")}`;
 }
 
 /** What the store has taken from the system and not got back: all of a block that is used in part. */

@@ -17,17 +17,24 @@ export interface SituServer extends Target {
   stop(): Promise<void>;
 }
 
+const memoryFolder = process.env.SITU_MEMORY_DIR ?? "/dev/shm";
 /** Enough for a million keys. */
 const memory = "1GiB";
 
 export async function startSitu(threads: number): Promise<SituServer> {
   const [port] = await freePorts(1);
   const path = temporaryFolder(tmpdir());
-  const server = new ServerProcess(process.execPath, [
-    cliScript(),
-    ...["serve", "--path", path, "--port", String(port), "--threads", String(threads)],
-    ...["--durability", "none", "--memory", memory],
-  ]);
+  // In a folder that goes with the bench, and not where stores have their memory.
+  const env = { ...process.env, SITU_MEMORY_DIR: temporaryFolder(memoryFolder) };
+  const server = new ServerProcess(
+    process.execPath,
+    [
+      cliScript(),
+      ...["serve", "--path", path, "--port", String(port), "--threads", String(threads)],
+      ...["--durability", "none", "--memory", memory],
+    ],
+    env,
+  );
   await server.ready(() => accepts(port));
   const name = threads === 1 ? "situ serve" : `situ serve, ${threads} threads`;
   return { name, port, path, stop: () => server.stop() };

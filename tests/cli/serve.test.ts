@@ -52,42 +52,26 @@ async function ask(where: number | string, request: string, lines = 1): Promise<
   return reply;
 }
 
-test.each(["SIGTERM", "SIGINT"] as const)(
-  "serves until %s, and keeps what was written",
-  async (signal) => {
-    for (const value of ["$-1\r\n", "$5\r\nhello\r\n"]) {
-      const args = [
-        "serve",
-        "--path",
-        "store",
-        "--port",
-        "0",
-        "--json",
-        "--socket",
-        "s",
-        ...MEMORY,
-      ];
-      const started = place.start(args);
-      const { host, port, socket, threads } = await listening(started);
-      expect({ host, threads, socket }).toEqual({
-        host: "127.0.0.1",
-        threads: 1,
-        socket: place.file("s"),
-      });
-      expect(await ask(port, "GET greeting\r\n")).toBe(
-        value.slice(0, value.indexOf("\r\n") + 2).concat(value.startsWith("$5") ? "hello\r\n" : ""),
-      );
-      expect(await ask(socket!, "SET greeting hello\r\n")).toBe("+OK\r\n");
-      started.child.kill(signal);
-      const { code, stdout, stderr } = await started.ended();
-      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-      expect(jsonLines(stdout).map((line) => (line as Listening).event)).toEqual([
-        "listening",
-        "closed",
-      ]);
-    }
-  },
-);
+test("serves until a signal comes, and keeps what was written", async () => {
+  const rounds = [
+    ["SIGTERM", "$-1\r\n", 1],
+    ["SIGINT", "$5\r\nhello\r\n", 2],
+  ] as const;
+  for (const [signal, value, lines] of rounds) {
+    const args = ["serve", "--path", "store", "--port", "0", "--json", "--socket", "s", ...MEMORY];
+    const started = place.start(args);
+    const { host, port, socket, threads } = await listening(started);
+    const expected = { host: "127.0.0.1", threads: 1, socket: place.file("s") };
+    expect({ host, threads, socket }).toEqual(expected);
+    expect(await ask(port, "GET greeting\r\n", lines)).toBe(value);
+    expect(await ask(socket!, "SET greeting hello\r\n")).toBe("+OK\r\n");
+    started.child.kill(signal);
+    const { code, stdout, stderr } = await started.ended();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    const events = jsonLines(stdout).map((line) => (line as Listening).event);
+    expect(events).toEqual(["listening", "closed"]);
+  }
+});
 
 test("says to people where it listens, and serves metrics and several threads", async () => {
   const args = [

@@ -3,6 +3,9 @@
 import { execFileSync, spawn } from "node:child_process";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Screen } from "../../src/cli/screen.ts";
+import { runLine } from "../../src/cli/work/shell/run.ts";
+import { Session } from "../../src/cli/work/shell/session.ts";
 import { CLI, jsonLines, Place, Started } from "./run.ts";
 import { ACCOUNTS, makeBank, openBank, Word } from "./store.ts";
 
@@ -61,17 +64,17 @@ describe("--execute", () => {
   });
 
   test("ranges, indexes, orders and limits", async () => {
-    const ids = async (scan: string): Promise<unknown[]> =>
-      jsonLines((await shell(scan, ["--json"])).stdout).map((row) => (row as { id: number }).id);
-    expect(await ids("scan account reverse limit 2")).toEqual([149, 148]);
-    expect(await ids('scan account index byOwner "owner 3" limit 3')).toEqual([3, 8, 13]);
-    expect(await ids('scan account index byOwner from "owner 4" limit 1')).toEqual([4]);
-    expect(await ids("scan account index byOwner prefix owner limit 1")).toEqual([0]);
-    expect(await ids("scan account limit 0")).toEqual([]);
-    expect(await ids("scan account")).toHaveLength(ACCOUNTS);
-    expect(
-      jsonLines((await shell("scan account", ["--json", "--limit", "7"])).stdout),
-    ).toHaveLength(7);
+    const scans = [
+      "scan account reverse limit 2",
+      'scan account index byOwner "owner 3" limit 3',
+      'scan account index byOwner from "owner 4" limit 1',
+      "scan account index byOwner prefix owner limit 1",
+      "scan account limit 0",
+    ];
+    const rows = jsonLines((await shell(scans.join(";"), ["--json"])).stdout);
+    expect(rows.map((row) => (row as { id: number }).id)).toEqual([149, 148, 3, 8, 13, 4, 0]);
+    const all = await shell("scan account", ["--json"]);
+    expect(jsonLines(all.stdout)).toHaveLength(ACCOUNTS);
     expect((await shell("scan account", ["--limit", "7"])).stdout).toContain(
       "(the first 7 rows; say limit N for more)",
     );
@@ -118,7 +121,7 @@ describe("--execute", () => {
     expect(stdout.trim().split("\n").at(-1)).toBe(first);
   });
 
-  test.each([
+  const WRONG: readonly [line: string, code: string, why: string][] = [
     ["gett account 1", "SITU_TYPE", "there is no statement gett; did you mean get?"],
     ["get acount 1", "SITU_UNKNOWN_TABLE", "no table acount; did you mean account?"],
     ["get", "SITU_TYPE", "say which table"],
@@ -138,14 +141,37 @@ describe("--execute", () => {
     ["update word hello {text: 'x'}", "SITU_TYPE", "part of the key"],
     ["commit", "SITU_CLOSED", "no transaction to commit"],
     ["repeat", "SITU_CLOSED", "no transaction that met others"],
-    ["begin; begin", "SITU_NESTED", "a transaction is open"],
     ["tables please", "SITU_TYPE", "please is not expected: tables"],
-  ])("%s fails with 1, and nothing behind it is run", async (lines, code, why) => {
-    const ended = await shell(`${lines}; put word {text: "after", n: 9}`, ["--json"]);
-    expect(ended.code).toBe(1);
-    const { error } = JSON.parse(ended.stderr) as { error: { code: string; message: string } };
-    expect(error.code).toBe(code);
-    expect(error.message).toContain(why);
+  ];
+
+  test("a wrong statement says what would be right", async () => {
+    const screen = new Screen(true);
+    const options = { path: place.store(), screen, mostRows: 100, transactionMs: 10_000 };
+    const session = await Session.open(options);
+    try {
+      for (const [line, code, why] of WRONG) {
+        const failure = await runLine(line, session, new AbortController().signal).then(
+          () => undefined,
+          (error: unknown) => error,
+        );
+        expect(failure, line).toMatchObject({ code, message: expect.stringContaining(why) });
+      }
+      session.begin();
+      expect(() => session.begin()).toThrow(expect.objectContaining({ code: "SITU_NESTED" }));
+    } finally {
+      await session.close();
+    }
+  });
+
+  test("the first error ends a script with 1, and nothing behind it is run", async () => {
+    const { code, stdout, stderr } = await shell(
+      'count word; gett x; put word {text: "after", n: 9}',
+    );
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "3\n" });
+    expect(stderr).toBe("situ shell: there is no statement gett; did you mean get? (SITU_TYPE)\n");
+    const asJson = await shell("gett x; count word", ["--json"]);
+    expect({ code: asJson.code, stdout: asJson.stdout }).toEqual({ code: 1, stdout: "" });
+    expect(jsonLines(asJson.stderr)).toMatchObject([{ error: { code: "SITU_TYPE" } }]);
     await using db = await openBank(place.store());
     expect(db.get(Word, "after")).toBeUndefined();
   });

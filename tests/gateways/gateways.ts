@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { destroy } from "../../src/database/open.ts";
 import type { Gateway, GatewayOptions } from "../../src/gateways/options.ts";
 import { serve } from "../../src/gateways/serve.ts";
 import { sleep } from "../../src/runtime/clock.ts";
@@ -13,6 +14,8 @@ export const MIB = 2 ** 20;
 
 const folders: string[] = [];
 const gateways: Gateway[] = [];
+/** Their memory is elsewhere, and does not go with their folder. */
+const stores: string[] = [];
 const clients: RawClient[] = [];
 const sockets: Socket[] = [];
 
@@ -25,6 +28,7 @@ export function newFolder(): string {
 /** On a free port, with a store of its own. */
 export async function startGateway(options: Partial<GatewayOptions> = {}): Promise<Gateway> {
   const path = options.path ?? join(newFolder(), "store");
+  if (!stores.includes(path)) stores.push(path);
   const gateway = await serve({ port: 0, memoryBytes: 64 * MIB, ...options, path });
   gateways.push(gateway);
   return gateway;
@@ -66,10 +70,16 @@ export async function until(holds: () => boolean | Promise<boolean>, what: strin
   throw new Error(`never: ${what}`);
 }
 
-/** For afterEach. */
-export async function endAll(): Promise<void> {
+/** For afterEach, where several tests share a gateway. */
+export function endClients(): void {
   for (const client of clients.splice(0)) client.close();
   for (const socket of sockets.splice(0)) socket.destroy();
+}
+
+/** For afterEach or afterAll. */
+export async function endAll(): Promise<void> {
+  endClients();
   await Promise.all(gateways.splice(0).map((gateway) => gateway.close()));
+  for (const path of stores.splice(0)) await destroy(path);
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }

@@ -49,68 +49,6 @@ describe.each([2, 3])("%d threads", (threads) => {
     }, "a newcomer goes where there is room");
   });
 
-  test("serve one store", async () => {
-    const gateway = await startGateway({ threads });
-    const clients = await Promise.all(Array.from({ length: 2 * threads }, () => enter(gateway)));
-    for (const [i, client] of clients.entries()) {
-      expect(await client.ask("SET", `key:${i}`, `value:${i}`)).toBe("+OK\r\n");
-      for (const other of clients) {
-        expect(await other.ask("GET", `key:${i}`)).toBe(`$7\r\nvalue:${i}\r\n`);
-      }
-    }
-    const rounds = 200;
-    await Promise.all(
-      clients.map((client) =>
-        client.sendAll(Array.from({ length: rounds }, () => ["INCR", "counter"])),
-      ),
-    );
-    const sum = String(rounds * clients.length);
-    for (const client of clients) {
-      expect(await client.ask("GET", "counter")).toBe(`$${sum.length}\r\n${sum}\r\n`);
-      expect(await client.ask("DBSIZE")).toBe(`:${clients.length + 1}\r\n`);
-    }
-  });
-
-  test("see each other's changes of what is watched", async () => {
-    const gateway = await startGateway({ threads });
-    const clients = await Promise.all(Array.from({ length: threads }, () => enter(gateway)));
-    for (const client of clients) {
-      for (const other of clients.filter((each) => each !== client)) {
-        expect(await client.ask("WATCH", "watched")).toBe("+OK\r\n");
-        expect(await other.ask("INCR", "watched")).toMatch(/^:/);
-        expect(await client.ask("MULTI")).toBe("+OK\r\n");
-        expect(await client.ask("SET", "watched", "0")).toBe("+QUEUED\r\n");
-        expect(await client.ask("EXEC")).toBe("*-1\r\n");
-      }
-    }
-  });
-
-  test("reply to GET once, while others write the key", async () => {
-    const gateway = await startGateway({ threads });
-    const clients = await Promise.all(Array.from({ length: 2 * threads }, () => enter(gateway)));
-    const values = clients.map((_, i) => String(i).repeat(50 + 400 * i));
-    await clients[0].ask("SET", "hot", values[0]);
-    const replies = await Promise.all(
-      clients.map(async (client, i) => {
-        const seen: string[] = [];
-        for (let round = 0; round < 20; round++) {
-          const requests = Array.from({ length: 100 }, (_, each) =>
-            each % 4 === 0 && i % 2 === 0 ? ["SET", "hot", values[i]] : ["GET", "hot"],
-          );
-          const answers = await client.sendAll([...requests, ["ECHO", `${i}:${round}`]]);
-          expect(answers.at(-1)?.toString()).toMatch(`${i}:${round}`);
-          for (const [at, request] of requests.entries()) {
-            if (request[0] === "GET") seen.push(answers[at].toString());
-            else expect(answers[at].toString()).toBe("+OK\r\n");
-          }
-        }
-        return seen;
-      }),
-    );
-    const possible = new Set(values.map((value) => `$${value.length}\r\n${value}\r\n`));
-    for (const reply of replies.flat()) expect(possible.has(reply)).toBe(true);
-  });
-
   test("have the same settings, whichever was told", async () => {
     const gateway = await startGateway({ threads });
     const clients = await Promise.all(Array.from({ length: threads }, () => enter(gateway)));
@@ -163,6 +101,72 @@ describe.each([2, 3])("%d threads", (threads) => {
   });
 });
 
+describe("two threads", () => {
+  const THREADS = 2;
+
+  test("serve one store", async () => {
+    const gateway = await startGateway({ threads: THREADS });
+    const clients = await Promise.all(Array.from({ length: 2 * THREADS }, () => enter(gateway)));
+    for (const [i, client] of clients.entries()) {
+      expect(await client.ask("SET", `key:${i}`, `value:${i}`)).toBe("+OK\r\n");
+      for (const other of clients) {
+        expect(await other.ask("GET", `key:${i}`)).toBe(`$7\r\nvalue:${i}\r\n`);
+      }
+    }
+    const rounds = 200;
+    await Promise.all(
+      clients.map((client) =>
+        client.sendAll(Array.from({ length: rounds }, () => ["INCR", "counter"])),
+      ),
+    );
+    const sum = String(rounds * clients.length);
+    for (const client of clients) {
+      expect(await client.ask("GET", "counter")).toBe(`$${sum.length}\r\n${sum}\r\n`);
+      expect(await client.ask("DBSIZE")).toBe(`:${clients.length + 1}\r\n`);
+    }
+  });
+
+  test("see each other's changes of what is watched", async () => {
+    const gateway = await startGateway({ threads: THREADS });
+    const clients = await Promise.all(Array.from({ length: THREADS }, () => enter(gateway)));
+    for (const client of clients) {
+      for (const other of clients.filter((each) => each !== client)) {
+        expect(await client.ask("WATCH", "watched")).toBe("+OK\r\n");
+        expect(await other.ask("INCR", "watched")).toMatch(/^:/);
+        expect(await client.ask("MULTI")).toBe("+OK\r\n");
+        expect(await client.ask("SET", "watched", "0")).toBe("+QUEUED\r\n");
+        expect(await client.ask("EXEC")).toBe("*-1\r\n");
+      }
+    }
+  });
+
+  test("reply to GET once, while others write the key", async () => {
+    const gateway = await startGateway({ threads: THREADS });
+    const clients = await Promise.all(Array.from({ length: 2 * THREADS }, () => enter(gateway)));
+    const values = clients.map((_, i) => String(i).repeat(50 + 400 * i));
+    await clients[0].ask("SET", "hot", values[0]);
+    const replies = await Promise.all(
+      clients.map(async (client, i) => {
+        const seen: string[] = [];
+        for (let round = 0; round < 20; round++) {
+          const requests = Array.from({ length: 100 }, (_, each) =>
+            each % 4 === 0 && i % 2 === 0 ? ["SET", "hot", values[i]] : ["GET", "hot"],
+          );
+          const answers = await client.sendAll([...requests, ["ECHO", `${i}:${round}`]]);
+          expect(answers.at(-1)?.toString()).toMatch(`${i}:${round}`);
+          for (const [at, request] of requests.entries()) {
+            if (request[0] === "GET") seen.push(answers[at].toString());
+            else expect(answers[at].toString()).toBe("+OK\r\n");
+          }
+        }
+        return seen;
+      }),
+    );
+    const possible = new Set(values.map((value) => `$${value.length}\r\n${value}\r\n`));
+    for (const reply of replies.flat()) expect(possible.has(reply)).toBe(true);
+  });
+});
+
 test("a client that comes before the store is open is served when it is", async () => {
   const first = await startGateway({ threads: 2 });
   const { port } = first;
@@ -192,7 +196,9 @@ describe.each([1, 2])("a Unix socket, with %d threads", (threads) => {
     await gateway.close();
     expect(existsSync(socket)).toBe(false);
   });
+});
 
+describe("the path of a Unix socket", () => {
   test("that a dead gateway has left is replaced, one that answers is not", async () => {
     const socket = join(newFolder(), "situ.sock");
     const program = `require("node:net").createServer().listen(${JSON.stringify(socket)}, () => console.log("up"))`;
@@ -201,18 +207,18 @@ describe.each([1, 2])("a Unix socket, with %d threads", (threads) => {
     });
     const ended = once(child, "exit");
     await once(child.stdout, "data");
-    await expect(startGateway({ threads, socket })).rejects.toMatchObject({ code: "SITU_IN_USE" });
+    await expect(startGateway({ socket })).rejects.toMatchObject({ code: "SITU_IN_USE" });
     child.kill("SIGKILL");
     await ended;
     expect(existsSync(socket)).toBe(true);
-    await startGateway({ threads, socket });
+    await startGateway({ socket });
     expect(await (await enter(socket)).ask("PING")).toBe("+PONG\r\n");
   });
 
   test("does not take the place of a file", async () => {
     const socket = join(newFolder(), "precious");
     writeFileSync(socket, "data");
-    await expect(startGateway({ threads, socket })).rejects.toMatchObject({ code: "SITU_IN_USE" });
+    await expect(startGateway({ socket })).rejects.toMatchObject({ code: "SITU_IN_USE" });
     expect(statSync(socket).size).toBe(4);
   });
 });

@@ -13,7 +13,7 @@ import { counted, shownCount, shownSize } from "../units.ts";
 import type { Run } from "./context.ts";
 import { existingStore } from "./stores.ts";
 
-export const runInspect: Run<"inspect"> = async (values, { screen }) => {
+export const runInspect: Run<"inspect"> = async (values, { screen, signal }) => {
   const { path, table, file, records } = values;
   existingStore(path);
   if (table !== undefined && file !== undefined) {
@@ -37,7 +37,11 @@ export const runInspect: Run<"inspect"> = async (values, { screen }) => {
   line.clear();
   const tables: InspectedTable[] = [];
   const stats = db.stats();
-  for (const { name } of stats.tables) tables.push(await db.inspect(name));
+  for (const { name } of stats.tables) {
+    signal.throwIfAborted();
+    tables.push(await db.inspect(name));
+  }
+  signal.throwIfAborted();
   screen.json({ path, ...stats, tables });
   screen.line(screen.bold(path));
   showTables(screen, tables);

@@ -16,8 +16,6 @@ export class Batch {
   count = 0;
   readonly requests: readonly Request[] = Array.from({ length: MAX_BATCH }, () => new Request());
   readonly commands: Registered[] = [];
-  /** Of their first keys, for `Keyspace.touch`. */
-  readonly hashes = new Int32Array(MAX_BATCH);
 
   get isFull(): boolean {
     return this.count === MAX_BATCH;
@@ -44,19 +42,4 @@ export class Batch {
     for (let i = 0; i < this.count; i++) this.requests[i].release();
     this.count = 0;
   }
-}
-
-/** A copy that lives as long as it must, for MULTI. */
-export function copyOf(request: Request): Request {
-  const copy = new Request();
-  const { count, starts, ends } = request;
-  const last = ends[count - 1];
-  copy.bytes = Buffer.from(request.bytes.subarray(starts[0], last));
-  copy.count = count;
-  while (copy.starts.length < count) copy.grow();
-  for (let i = 0; i < count; i++) {
-    copy.starts[i] = starts[i] - starts[0];
-    copy.ends[i] = ends[i] - starts[0];
-  }
-  return copy;
 }

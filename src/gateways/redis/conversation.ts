@@ -34,8 +34,6 @@ export class Conversation {
   #isAuthenticated: boolean;
   /** No MULTI is open and the password was given: requests may run together. */
   #isPlain: boolean;
-  /** Bytes of commands that MULTI has queued. */
-  #queuedBytes = 0;
   /** Where the replies of the transaction that runs begin, and which of the batch it has. */
   #mark = 0;
   #first = 0;
@@ -71,8 +69,13 @@ export class Conversation {
       return;
     }
     if (this.#isPlain) {
-      if (batch.count === 0 && isGet(request)) {
+      if (batch.count === 0 && isCalled(request, GET, 2)) {
         this.#get(request);
+        return;
+      }
+      if (isCalled(request, SET, 3)) {
+        batch.add(request, thread.set);
+        if (batch.isFull) this.finish();
         return;
       }
       const found = thread.registry.find(request);
@@ -134,7 +137,6 @@ export class Conversation {
     const { batch } = thread;
     const { count } = batch;
     if (count === 0) return;
-    if (count > 1) thread.keys.touch(batch);
     if (!this.#runTogether(0, count)) {
       // Together they could not: then those fail that do so alone.
       for (let i = 0; i < count; i++) this.#runTogether(i, i + 1);
@@ -289,8 +291,8 @@ export class Conversation {
   #queue(request: Request, found: Registered): void {
     const { queue } = this.transaction;
     const { count, starts, ends } = request;
-    this.#queuedBytes += ends[count - 1] - starts[0];
-    if (queue.length >= this.#thread.maxPipeline || this.#queuedBytes > MAX_QUEUED_BYTES) {
+    const bytes = queue.bytes + ends[count - 1] - starts[0];
+    if (queue.length >= this.#thread.maxPipeline || bytes > MAX_QUEUED_BYTES) {
       this.#reject("ERR too many commands in MULTI: EXEC will be refused", request);
       return;
     }
@@ -356,7 +358,7 @@ export class Conversation {
     const { keys, metrics } = this.#thread;
     keys.run(runQueued, this);
     if (this.#isAborted) this.#replies.nilArray();
-    else for (const { command } of this.transaction.queue) metrics.count(command.number);
+    else for (const { number } of this.transaction.queue.commands) metrics.count(number);
     this.#committed();
   }
 
@@ -367,13 +369,13 @@ export class Conversation {
     this.#isAborted = !this.transaction.isUnchanged(this.#thread.keys);
     if (this.#isAborted) return;
     this.#replies.array(queue.length);
-    for (let i = 0; i < queue.length; i++) this.#runInside(queue[i].request, queue[i].command);
+    const { requests, commands, length } = queue;
+    for (let i = 0; i < length; i++) this.#runInside(requests[i], commands[i]);
   }
 
   /** Forgets MULTI and WATCH. */
   endTransaction(): void {
     this.transaction.end();
-    this.#queuedBytes = 0;
     this.#isPlain = this.#isAuthenticated;
   }
 
@@ -410,20 +412,17 @@ function runQueued(conversation: Conversation): void {
   conversation.runQueue();
 }
 
-const LOWER = 0x20;
-const LETTER_G = 0x67;
-const LETTER_E = 0x65;
-const LETTER_T = 0x74;
+const GET = 0x676574;
+const SET = 0x736574;
+const LOWER = 0x202020;
 
-function isGet({ bytes, count, starts, ends }: Request): boolean {
-  if (count !== 2) return false;
-  const start = starts[0];
-  return (
-    ends[0] - start === 3 &&
-    (bytes[start] | LOWER) === LETTER_G &&
-    (bytes[start + 1] | LOWER) === LETTER_E &&
-    (bytes[start + 2] | LOWER) === LETTER_T
-  );
+/** Whether a request is that of the two quickest commands: a name of three letters, as a number. */
+function isCalled(request: Request, name: number, count: number): boolean {
+  const start = request.starts[0];
+  if (request.count !== count || request.ends[0] - start !== 3) return false;
+  const { bytes } = request;
+  const letters = (bytes[start] << 16) | (bytes[start + 1] << 8) | bytes[start + 2];
+  return (letters | LOWER) === name;
 }
 
 /** A web page that makes a browser talk to this port: as Redis does, it gets no answer. */

@@ -16,11 +16,9 @@ import type { Executor } from "../../engine/executor.ts";
 import { runSync } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
-import { MAX_KEY_BYTES } from "../../runtime/limits.ts";
 import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
 import type { Store } from "../../stores/store.ts";
 import type { Replies } from "../resp/replies.ts";
-import type { Batch } from "./batch.ts";
 import { largeIn } from "./collections/large.ts";
 import {
   type Entry,
@@ -42,9 +40,6 @@ export interface Found {
   readonly value: Buffer;
 }
 
-/** Of a key that is not there. */
-export const NO_VERSION = "";
-
 const NO_BODY = (): void => {};
 
 export class Keyspace {
@@ -59,6 +54,9 @@ export class Keyspace {
   isInside = false;
   /** Whether somebody waits for the disk: then `tx.epoch` says for which epoch. */
   waits = false;
+  /** See `findVersion`. */
+  versionHigh = 0;
+  versionLow = 0;
   #body: (argument: unknown) => void = NO_BODY;
   readonly #attempt: (argument: unknown) => void;
   readonly #timeoutMs: number;
@@ -166,14 +164,16 @@ export class Keyspace {
   }
 
   /**
-   * The number of the last transaction that wrote the key, unique among all; NO_VERSION if it is not
-   * there. A key with the same number as before is the same, and was not written in between.
+   * Leaves the number of the last transaction that wrote the key, unique among all, in `versionHigh`
+   * and `versionLow`; zeros if it is not there. A key with the same number as before is the same, and
+   * was not written in between.
    */
-  versionOf(key: Uint8Array): string {
-    if (this.#read(key, VALUE_SKIPPED) === undefined) return NO_VERSION;
-    const { set } = this.tx;
+  findVersion(key: Uint8Array): void {
+    const isThere = this.#read(key, VALUE_SKIPPED) !== undefined;
+    const { words } = this.tx.set;
     const entry = this.#store.foundEntry;
-    return `${set.words[entry + VERSION_HIGH]}.${set.words[entry + VERSION_LOW]}`;
+    this.versionHigh = isThere ? words[entry + VERSION_HIGH] : 0;
+    this.versionLow = isThere ? words[entry + VERSION_LOW] : 0;
   }
 
   /** Reads a string into a reply outside of any transaction. The type of the key, or 0. */
@@ -202,25 +202,6 @@ export class Keyspace {
     if (entry !== undefined && (entry.expires === 0 || entry.expires > nowMs)) return entry.type;
     replies.rewind(this.#codec.replyAt);
     return 0;
-  }
-
-  /**
-   * Asks memory for the keys of a batch, all at once: it is slow, but answers side by side. Only a
-   * hint; what is there is read when the commands run.
-   */
-  touch(batch: Batch): void {
-    const { tx } = this;
-    const { count, commands, requests, hashes } = batch;
-    const key = this.#key;
-    for (let i = 0; i < count; i++) {
-      hashes[i] = 0;
-      if (!commands[i].hasKey) continue;
-      const { bytes, starts, ends } = requests[i];
-      if (ends[1] - starts[1] > MAX_KEY_BYTES) continue;
-      key.set(bytes, starts[1], ends[1]);
-      hashes[i] = this.#store.touchBucket(tx, key);
-    }
-    for (let i = 0; i < count; i++) if (hashes[i] !== 0) this.#store.touchRow(tx, hashes[i]);
   }
 
   /** What the next `putSlice` writes. */

@@ -12,8 +12,6 @@ export class Registered {
   readonly name: Buffer;
   readonly runsInStore: boolean;
   readonly needsNoPassword: boolean;
-  /** Whether its first argument is a key. */
-  readonly hasKey: boolean;
   readonly run: Command["run"];
   readonly subcommands: readonly Registered[] | undefined;
   readonly #arity: number;
@@ -25,7 +23,6 @@ export class Registered {
     this.name = Buffer.from(command.name, "latin1");
     this.runsInStore = command.runs === "store";
     this.needsNoPassword = command.flags.includes("no_auth");
-    this.hasKey = command.keys?.[0] === 1;
     this.run = command.run;
     this.subcommands = command.subcommands?.map(
       (each) => new Registered(each, number, command.name),

@@ -175,8 +175,8 @@ export class Session implements SessionState {
   }
 
   /**
-   * The replies leave when this turn of the event loop is over, together with those of the other
-   * clients: one who is waiting is then woken once, for all of them, and not for the first.
+   * The replies leave a little later, together with those of other clients: a program that has many
+   * connections is then woken once for several of them.
    */
   #send(): void {
     if (this.#isWaiting) return;

@@ -57,6 +57,12 @@ export interface ThreadListener {
   failed(error: unknown): void;
 }
 
+/**
+ * Sessions whose replies leave together. One by one, who is waiting would be woken for each; all at
+ * once, it would have nothing to do until then, and this thread nothing after it.
+ */
+const SENT_TOGETHER = 6;
+
 export const registry = new Registry(COMMANDS);
 const byName: ReadonlyMap<string, Command> = new Map(COMMANDS.map((each) => [each.name, each]));
 
@@ -152,9 +158,11 @@ export class GatewayThread implements Server {
     socket.resume();
   }
 
-  /** Sends a session's replies when this turn is over. */
+  /** Sends a session's replies when there are some, or this turn is over. */
   sendLater(session: Session): void {
-    if (this.#unsent.push(session) === 1) afterTurn(this.#sendAll);
+    const unsent = this.#unsent.push(session);
+    if (unsent === 1) afterTurn(this.#sendAll);
+    else if (unsent === SENT_TOGETHER) this.#sendAll();
   }
 
   readonly #sendAll = (): void => {

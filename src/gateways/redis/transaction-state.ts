@@ -5,21 +5,22 @@
  */
 
 import type { Request } from "../resp/request.ts";
-import { copyOf } from "./batch.ts";
 import type { Keyspace } from "./keyspace.ts";
+import { Queue } from "./queue.ts";
 import type { Registered } from "./registry.ts";
 
 /** Keys that a client may watch: all of them are read in one transaction. */
 const MAX_WATCHED_KEYS = 10_000;
 
-interface Watched {
+class Watched {
   readonly key: Buffer;
-  readonly version: string;
-}
+  /** As `Keyspace.findVersion` leaves it. */
+  versionHigh = 0;
+  versionLow = 0;
 
-interface Queued {
-  readonly request: Request;
-  readonly command: Registered;
+  constructor(key: Buffer) {
+    this.key = key;
+  }
 }
 
 export class TransactionState {
@@ -27,12 +28,13 @@ export class TransactionState {
   isOpen = false;
   /** A command was refused, so EXEC will be. */
   isSpoilt = false;
-  readonly queue: Queued[] = [];
-  /** By the key's bytes as latin1 text. */
-  readonly #watched = new Map<string, Watched>();
+  readonly queue = new Queue();
+  readonly #watched: Watched[] = [];
+  /** The bytes of their keys as text. */
+  readonly #names = new Set<string>();
 
   get watched(): number {
-    return this.#watched.size;
+    return this.#watched.length;
   }
 
   begin(): void {
@@ -40,44 +42,53 @@ export class TransactionState {
   }
 
   add(request: Request, command: Registered): void {
-    this.queue.push({ request: copyOf(request), command });
+    this.queue.add(request, command);
   }
 
   /** Remembers keys as they are, all of one moment. One that is watched already stays as it was. */
   watch(keys: Keyspace, wanted: readonly Buffer[]): void {
-    const versions: string[] = [];
-    keys.run(() => {
-      versions.length = 0;
-      for (const key of wanted) versions.push(keys.versionOf(key));
-    }, undefined);
-    for (let i = 0; i < wanted.length; i++) {
-      const name = wanted[i].toString("latin1");
-      if (this.#watched.has(name)) continue;
-      this.#watched.set(name, { key: Buffer.from(wanted[i]), version: versions[i] });
+    const fresh: Watched[] = [];
+    for (const key of wanted) {
+      const name = key.toString("latin1");
+      if (this.#names.has(name)) continue;
+      this.#names.add(name);
+      fresh.push(new Watched(Buffer.from(key)));
     }
+    keys.run(lookAtAll, { keys, fresh });
+    for (const each of fresh) this.#watched.push(each);
   }
 
   /** Inside a transaction: whether all watched keys are as they were. */
   isUnchanged(keys: Keyspace): boolean {
-    for (const { key, version } of this.#watched.values()) {
-      if (keys.versionOf(key) !== version) return false;
+    for (const { key, versionHigh, versionLow } of this.#watched) {
+      keys.findVersion(key);
+      if (keys.versionHigh !== versionHigh || keys.versionLow !== versionLow) return false;
     }
     return true;
   }
 
   /** Whether so many keys more may be watched. */
   mayWatch(keys: number): boolean {
-    return this.#watched.size + keys <= MAX_WATCHED_KEYS;
+    return this.#watched.length + keys <= MAX_WATCHED_KEYS;
   }
 
   unwatch(): void {
-    this.#watched.clear();
+    this.#watched.length = 0;
+    this.#names.clear();
   }
 
   end(): void {
     this.isOpen = false;
     this.isSpoilt = false;
-    this.queue.length = 0;
+    this.queue.clear();
     this.unwatch();
+  }
+}
+
+function lookAtAll({ keys, fresh }: { keys: Keyspace; fresh: readonly Watched[] }): void {
+  for (const each of fresh) {
+    keys.findVersion(each.key);
+    each.versionHigh = keys.versionHigh;
+    each.versionLow = keys.versionLow;
   }
 }

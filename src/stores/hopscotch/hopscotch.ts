@@ -69,18 +69,6 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     this.#search.touch(tx, this.#codec.stageKey(key));
   }
 
-  /** For one who will touch many: first the buckets of all, and then what is behind them. */
-  touchBucket(tx: Transaction, key: Key): number {
-    const hash = this.#codec.stageKey(key);
-    this.#search.touch(tx, hash);
-    return hash;
-  }
-
-  /** With what `touchBucket` returned. */
-  touchRow(tx: Transaction, hash: number): void {
-    this.#search.touchBehind(tx, hash);
-  }
-
   has(tx: Transaction, key: Key): boolean {
     return this.#isThere(tx, this.#codec.stageKey(key));
   }

@@ -10,7 +10,6 @@
 
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Transaction } from "../../engine/transaction.ts";
-import { HEADER_WORDS } from "../../memory/object.ts";
 import { BUCKET_SLOTS, LOOKUP_ATTEMPTS, OVERFLOW_SLOTS } from "../../runtime/limits.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
 import type { RowCodec } from "../store.ts";
@@ -175,23 +174,6 @@ export class Search<Row, Key> {
     const { i32 } = tx.executor.memory.region(regionIdIn(shard));
     const word = this.#directory.places[place + 1] + homeOf(hash) * this.#stride;
     this.touched ^= i32[word] ^ touchBucket(i32, word, this.#stride);
-  }
-
-  /** The same for the row behind the pointer that the bucket has for it, which has arrived by now. */
-  touchBehind(tx: Transaction, hash: number): void {
-    const place = 2 * (hash & this.#directory.mask);
-    const shard = this.#directory.places[place];
-    if (shard === 0) return;
-    const { memory } = tx.executor;
-    const { i32 } = memory.region(regionIdIn(shard));
-    const data = this.#directory.places[place + 1] + homeOf(hash) * this.#stride + HEADER_WORDS;
-    const slot = slotWithTag(i32, data + BUCKET_TAGS, hash);
-    const pointer = data + BUCKET_ROWS + slot * this.#slotWords;
-    // Nobody has said that this is a pointer: it may lead anywhere.
-    const row = memory.regions[i32[pointer] - 1];
-    const word = i32[pointer + 1];
-    if (row === undefined || word < 0 || word + 16 >= row.i32.length) return;
-    this.touched ^= row.i32[word] ^ row.i32[word + 16];
   }
 
   #findAnywhere(tx: Transaction, hash: number): boolean {

@@ -29,7 +29,7 @@ async function start(password?: string): Promise<() => Promise<RawClient>> {
 describe("random commands about the connection", () => {
   test.each([2, 3] as const)("in RESP%i", async (protocol) => {
     const both = await SideBySide.start(stores);
-    await both.compare(connectionStep, 6_000, protocol);
+    await both.compare(connectionStep, 5_000, protocol);
   });
 });
 

@@ -25,6 +25,6 @@ function anyStep(dice: Dice): Step {
 describe("commands of all groups", () => {
   test.each([2, 3] as const)("in RESP%i", async (protocol) => {
     const both = await SideBySide.start(stores);
-    await both.compare(anyStep, 10_000, protocol);
+    await both.compare(anyStep, 5_000, protocol);
   });
 });

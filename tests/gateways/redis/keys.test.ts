@@ -13,12 +13,12 @@ const stores = temporaryStores();
 describe("random commands", () => {
   test.each([2, 3] as const)("about keys in RESP%i", async (protocol) => {
     const both = await SideBySide.start(stores);
-    await both.compare(keyStep, 10_000, protocol);
+    await both.compare(keyStep, 5_000, protocol);
   });
 
   test("with patterns", async () => {
     const both = await SideBySide.start(stores);
-    await both.compare(patternStep, 4_000, 2);
+    await both.compare(patternStep, 2_000, 2);
   });
 });
 

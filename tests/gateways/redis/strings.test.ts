@@ -12,12 +12,12 @@ const stores = temporaryStores();
 describe("random commands on strings", () => {
   test.each([2, 3] as const)("in RESP%i", async (protocol) => {
     const both = await SideBySide.start(stores);
-    await both.compare(stringStep, 12_000, protocol);
+    await both.compare(stringStep, 5_000, protocol);
   });
 
   test("INCRBYFLOAT computes as Redis's long doubles do", async () => {
     const both = await SideBySide.start(stores);
-    await both.compare(floatStep, 6_000, 2);
+    await both.compare(floatStep, 3_000, 2);
   });
 
   test("LCS refuses a table that takes too much memory", async () => {

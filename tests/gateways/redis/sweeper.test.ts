@@ -131,10 +131,10 @@ describe("keys whose time is over", () => {
 
 describe("deleted collections", () => {
   test("give back the memory of their members", async () => {
-    const world = await CollectionsWorld.open(stores, {}, { memoryBytes: 10 * MIB });
+    const world = await CollectionsWorld.open(stores, {}, { memoryBytes: 8 * MIB });
     const sweeper = new Sweeper(world.keys, world.db);
-    // Far more than fits, if it did not come back.
-    for (let round = 0; round < 10; round++) {
+    // 32,000 members would fit, if it did not come back.
+    for (let round = 0; round < 8; round++) {
       putLarge(world, "s", 5_000);
       world.inside(({ keys }) => keys.remove(bytes("s")));
       sweepAll(sweeper);

@@ -12,6 +12,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { destroy } from "../../../src/database/open.ts";
 import type { DurabilityMode } from "../../../src/database/options.ts";
 import { COMMANDS } from "../../../src/gateways/redis/commands/all.ts";
 import { serve } from "../../../src/gateways/serve.ts";
@@ -53,10 +54,11 @@ async function memoryBytes(): Promise<number> {
 const mebibytes = (size: number): string => `${(size / 2 ** 20).toFixed(1)} MiB`;
 
 const folder = mkdtempSync(join(tmpdir(), "situ-live-fuzz-"));
+const path = join(folder, "store");
 try {
   const failures: Error[] = [];
   const memory = { memoryBytes: 64 * 2 ** 20 };
-  const options = { path: join(folder, "store"), port: 0, threads, durability, ...memory };
+  const options = { path, port: 0, threads, durability, ...memory };
   const gateway = await serve(options, (error) => failures.push(error));
   try {
     let before = 0;
@@ -82,5 +84,6 @@ try {
     await gateway.close();
   }
 } finally {
+  await destroy(path);
   rmSync(folder, { recursive: true, force: true });
 }

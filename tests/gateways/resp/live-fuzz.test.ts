@@ -4,13 +4,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { destroy } from "../../../src/database/open.ts";
 import type { GatewayOptions } from "../../../src/gateways/options.ts";
 import { COMMANDS } from "../../../src/gateways/redis/commands/all.ts";
 import { serve } from "../../../src/gateways/serve.ts";
 import { fuzzLive, type LiveReport } from "./live-fuzz.ts";
 
 const CLIENTS = 6;
-const PIPELINES = 40;
+const PIPELINES = 25;
 
 async function fuzzed(seed: number, rest: Partial<GatewayOptions>): Promise<LiveReport> {
   const folder = mkdtempSync(join(tmpdir(), "situ-live-fuzz-"));
@@ -28,6 +29,7 @@ async function fuzzed(seed: number, rest: Partial<GatewayOptions>): Promise<Live
       expect(failures).toEqual([]);
     }
   } finally {
+    await destroy(options.path);
     rmSync(folder, { recursive: true, force: true });
   }
 }
