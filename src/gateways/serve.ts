@@ -175,7 +175,8 @@ class RunningGateway implements Gateway {
   }
 
   #listener(): Server {
-    const options = { noDelay: true, keepAlive: true, pauseOnConnect: true };
+    // Half open: one who asks and hangs up is answered, also when that takes a turn of the disk.
+    const options = { noDelay: true, keepAlive: true, pauseOnConnect: true, allowHalfOpen: true };
     const server = createServer(options, (socket) => this.#accept(socket));
     this.#listeners.push(server);
     return server;

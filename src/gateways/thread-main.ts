@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   });
   port.on("message", (message: ToThread) => {
     if (message.what === "client") {
-      thread.adopt(new Socket({ fd: message.fd, allowHalfOpen: false }), message.peer);
+      thread.adopt(new Socket({ fd: message.fd, allowHalfOpen: true }), message.peer);
     } else if (message.what === "settings") {
       thread.settings.take(message.changes);
     } else {

@@ -268,6 +268,8 @@ export class Conversation {
     const before = this.#replies.length;
     this.#mark = before;
     this.#begin();
+    // Of the last transaction, which may be another's: this one may have none.
+    this.#thread.keys.tx.epoch = 0;
     try {
       this.#run(request, found);
     } catch (error) {

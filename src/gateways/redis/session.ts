@@ -42,6 +42,7 @@ export class Session implements SessionState {
   readonly #replies: Replies;
   readonly #conversation: Conversation;
   #isEnding = false;
+  #isFinished = false;
   /** Replies wait for the client, or for the disk. */
   #isWaiting = false;
   /** Replies that leave at the end of this turn. */
@@ -105,6 +106,17 @@ export class Session implements SessionState {
     if (!this.#isWaiting) this.#serveAll();
   }
 
+  /** The client has nothing more to say: what it has asked for is answered, and that is all. */
+  finished(): void {
+    this.#isFinished = true;
+    if (!this.#isWaiting) this.#leave();
+  }
+
+  #leave(): void {
+    this.#isEnding = true;
+    this.sendNow();
+  }
+
   /** The client took what waited for it. */
   drained(): void {
     if (!this.#isWaiting || this.#isEnding || this.#conversation.epoch !== 0) return;
@@ -165,6 +177,7 @@ export class Session implements SessionState {
     }
     thread.metrics.observe(nowMs() - startMs, served);
     this.#send();
+    if (this.#isFinished && !this.#isWaiting) this.#leave();
   }
 
   /** What no reply can tell: the client gets none. */

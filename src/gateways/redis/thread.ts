@@ -148,6 +148,7 @@ export class GatewayThread implements Server {
     this.metrics.connectionReceived();
     socket.on("data", (chunk: Buffer) => session.receive(chunk));
     socket.on("drain", () => session.drained());
+    socket.on("end", () => session.finished());
     // What a client does to its connection is no news; "close" follows.
     socket.on("error", () => socket.destroy());
     socket.on("close", () => {
