@@ -6,9 +6,11 @@
  */
 
 import type { Database } from "../../database/database.ts";
-import { runReadOnly } from "../../engine/run.ts";
+import { readAtSnapshot, runReadOnly } from "../../engine/run.ts";
+import { Snapshot } from "../../engine/snapshots/snapshot.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
+import { DEFAULT_MAX_SNAPSHOT_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
 import type { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
 import type { Keyspace } from "./keyspace.ts";
@@ -59,8 +61,25 @@ export class Whole {
       while (place !== WALK_END);
       return;
     }
-    const nowMs = wallClockMs();
-    for (const { key, type, expires } of this.#database.scan(RedisKeys)) {
+    const { executor } = keys;
+    const snapshot = Snapshot.take(executor, DEFAULT_MAX_SNAPSHOT_MS, executor.timeoutMs);
+    try {
+      const nowMs = wallClockMs();
+      let place = 0;
+      do {
+        place = readAtSnapshot(executor, this.#reader, snapshot, this.#readStep, place);
+        this.#visit(nowMs, visit);
+      } while (place !== WALK_END);
+    } finally {
+      snapshot.release();
+    }
+  }
+
+  readonly #readStep = (tx: Transaction, place: number): number =>
+    this.#rows.step(tx, place, this.#found);
+
+  #visit(nowMs: number, visit: (key: Buffer, type: number) => void): void {
+    for (const { key, type, expires } of this.#found) {
       if (expires === 0 || expires > nowMs) visit(bufferOf(key), type);
     }
   }
@@ -73,9 +92,7 @@ export class Whole {
     const keys = this.#keys;
     const nowMs = keys.isInside ? keys.nowMs : wallClockMs();
     const next = this.#step(place);
-    for (const { key, type, expires } of this.#found) {
-      if (expires === 0 || expires > nowMs) visit(bufferOf(key), type);
-    }
+    this.#visit(nowMs, visit);
     return next;
   }
 
@@ -128,12 +145,7 @@ export class Whole {
   #step(place: number): number {
     const keys = this.#keys;
     if (keys.isInside) return this.#rows.step(keys.tx, place, this.#found);
-    return runReadOnly(
-      keys.executor,
-      this.#reader,
-      (tx) => this.#rows.step(tx, place, this.#found),
-      undefined,
-    );
+    return runReadOnly(keys.executor, this.#reader, this.#readStep, place);
   }
 }
 
