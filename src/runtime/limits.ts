@@ -111,6 +111,8 @@ export const MAX_GATEWAY_THREADS = 64;
 /** How often keys whose time is over are swept away, and how long that may take at a time. */
 export const EXPIRY_SWEEP_MS = 100;
 export const EXPIRY_SWEEP_BUDGET_MS = 5;
+/** What members of deleted collections may take of a turn of the event loop. */
+export const GARBAGE_TURN_MS = 2;
 /** If there is more to do. */
 export const EXPIRY_SWEEP_AGAIN_MS = 15;
 

@@ -2,13 +2,17 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { destroy } from "../../src/index.ts";
 
 export const CLI = fileURLToPath(new URL("../../dist/situ-cli.js", import.meta.url));
+
+/** Before the time of a test is over. */
+const PATIENCE_MS = 40_000;
 
 export interface Ended {
   readonly code: number | null;
@@ -90,13 +94,42 @@ export class Started {
       if (found !== null) return found;
       const isOver = this.child.exitCode !== null || this.child.signalCode !== null;
       if (isOver) throw new Error(`it ended without ${what}:\n${this.stdout}\n${this.stderr}`);
-      await Promise.race([once(this.child.stdout!, "data"), this.#closed]);
+      await this.#patiently(Promise.race([once(this.child.stdout!, "data"), this.#closed]));
     }
   }
 
   async ended(): Promise<Ended> {
-    await this.#closed;
+    await this.#patiently(this.#closed);
     return { code: this.child.exitCode, stdout: this.stdout, stderr: this.stderr };
+  }
+
+  /** A process that hangs says where, before the test's own time-out says nothing. */
+  async #patiently(awaited: Promise<unknown>): Promise<void> {
+    const patience = new AbortController();
+    const isOver = setTimeout(PATIENCE_MS, true, { signal: patience.signal }).catch(() => false);
+    const hangs = await Promise.race([awaited.then(() => false), isOver]);
+    patience.abort();
+    if (!hangs) return;
+    const { pid, exitCode, spawnargs } = this.child;
+    throw new Error(
+      `process ${pid} hangs (exit code ${exitCode}): ${spawnargs.slice(2).join(" ")}\n` +
+        `threads: ${threadsOf(pid!)}\nstdout: ${this.stdout}\nstderr: ${this.stderr}`,
+    );
+  }
+}
+
+/** What each thread waits for in the kernel, where that can be seen. */
+function threadsOf(pid: number): string {
+  try {
+    const waits = readdirSync(`/proc/${pid}/task`).map((thread) => {
+      const [name, where] = ["comm", "wchan"].map((file) =>
+        readFileSync(`/proc/${pid}/task/${thread}/${file}`, "utf8").trim(),
+      );
+      return `${name} in ${where}`;
+    });
+    return waits.join(", ");
+  } catch (error) {
+    return (error as Error).message;
   }
 }
 

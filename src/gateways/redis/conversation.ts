@@ -359,6 +359,7 @@ export class Conversation {
   #runQueue(): void {
     const { keys, metrics } = this.#thread;
     keys.run(runQueued, this);
+    this.#thread.timeMs = keys.nowMs;
     if (this.#isAborted) this.#replies.nilArray();
     else for (const { number } of this.transaction.queue.commands) metrics.count(number);
     this.#committed();

@@ -54,6 +54,8 @@ export class Keyspace {
   isInside = false;
   /** Whether somebody waits for the disk: then `tx.epoch` says for which epoch. */
   waits = false;
+  /** A large collection was deleted, and its members are to be swept away. */
+  leavesGarbage = false;
   /** See `findVersion`. */
   versionHigh = 0;
   versionLow = 0;
@@ -233,7 +235,9 @@ export class Keyspace {
 
   #leaveMembers(head: Uint8Array): void {
     const large = largeIn(head);
-    if (large !== undefined) this.#garbage.put(this.tx, { ...large });
+    if (large === undefined) return;
+    this.#garbage.put(this.tx, { ...large });
+    this.leavesGarbage = true;
   }
 
   #moveExpiry(key: Uint8Array, before: number, after: number): void {

@@ -220,16 +220,18 @@ export class Session implements SessionState {
   }
 
   #afterSending(): void {
+    const { maxOutputBytes } = this.#thread;
     if (this.#isEnding) {
-      // Without waiting for the client to close its side, which it may never do.
-      this.#socket.destroySoon();
+      // Without waiting for the client to close its side, which it may never do; but what waits for
+      // the disk is still to be sent.
+      if (this.#conversation.epoch === 0) this.#socket.destroySoon();
       return;
     }
-    if (this.#socket.writableLength < MAX_WAITING_REPLY_BYTES) return;
-    if (this.#socket.writableLength > this.#thread.maxOutputBytes) {
-      this.#fail(new OutputLimitError(this.#thread.maxOutputBytes));
+    if (this.#socket.writableLength > maxOutputBytes) {
+      this.#fail(new OutputLimitError(maxOutputBytes));
       return;
     }
+    if (this.#socket.writableLength < Math.min(MAX_WAITING_REPLY_BYTES, maxOutputBytes)) return;
     this.#isWaiting = true;
     this.#socket.pause();
   }

@@ -61,6 +61,17 @@ export class Sweeper {
     }
   }
 
+  /** The same for members alone. */
+  sweepMembers(mostMs: number): boolean {
+    try {
+      return this.#sweepMembers(nowMs() + mostMs);
+    } catch (error) {
+      // Whoever meets others leaves it to the sweeper's next turn.
+      if (error instanceof SituError && LATER.has(error.code)) return false;
+      throw error;
+    }
+  }
+
   #sweepKeys(endMs: number): boolean {
     for (;;) {
       // Of a second that is over all keys are.

@@ -15,6 +15,7 @@ import {
   EXPIRY_SWEEP_AGAIN_MS,
   EXPIRY_SWEEP_BUDGET_MS,
   EXPIRY_SWEEP_MS,
+  GARBAGE_TURN_MS,
   MAX_INLINE_REQUEST_BYTES,
 } from "../../runtime/limits.ts";
 import type { DecoderLimits } from "../resp/decoder.ts";
@@ -97,6 +98,8 @@ export class GatewayThread implements Server {
   #sweeping: { cancel(): void } | undefined;
   readonly #idleWatch: { cancel(): void };
   readonly #unsent: Session[] = [];
+  #isPaying = false;
+  #isClosing = false;
 
   static async start(options: ThreadOptions, listener: ThreadListener): Promise<GatewayThread> {
     const { path, memoryBytes, durability } = options;
@@ -167,9 +170,30 @@ export class GatewayThread implements Server {
   }
 
   readonly #sendAll = (): void => {
-    const sessions = this.#unsent;
+    const sessions = this.#unsent.splice(0);
     for (let i = 0; i < sessions.length; i++) sessions[i].sendNow();
-    sessions.length = 0;
+    if (this.keys.leavesGarbage) this.#payBack();
+  };
+
+  /**
+   * Who deletes large collections pays for it at once, a little in each turn of the event loop: members
+   * can be made quicker than the sweeper alone would take them away.
+   */
+  #payBack(): void {
+    this.keys.leavesGarbage = false;
+    if (this.#isPaying) return;
+    this.#isPaying = true;
+    afterTurn(this.#pay);
+  }
+
+  readonly #pay = (): void => {
+    this.#isPaying = false;
+    if (this.#isClosing) return;
+    try {
+      if (this.#sweeper.sweepMembers(GARBAGE_TURN_MS)) this.#payBack();
+    } catch (error) {
+      if (!isOfStore(error)) this.failed(error);
+    }
   };
 
   /** A fault: only of what one client asked for, or of more than that. */
@@ -186,6 +210,7 @@ export class GatewayThread implements Server {
 
   /** Sends what is to be sent, and leaves the store. */
   async close(): Promise<void> {
+    this.#isClosing = true;
     this.#sweeping?.cancel();
     this.#idleWatch.cancel();
     const closed = [...this.sessions.values()].map((session) => session.end());
