@@ -1,13 +1,15 @@
 // Puts the package into one file. V8 loads an imported constant from its module's cell and checks
 // it at each use; inside one module it is folded into the code (docs/decisions/0006).
+import { readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
 
 const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), "dist");
 
-async function bundle(input, file, plugins = []) {
+async function bundle(input, file, plugins = [], more = {}) {
   const build = await rolldown({
+    ...more,
     input: join(dist, "src", ...input.split("/")),
     external: ["koffi", /^node:/],
     platform: "node",
@@ -55,3 +57,16 @@ const withoutVersions = replaceModule(
   "VERSIONING = false",
 );
 await bundle("index.js", "situ-unversioned.js", [withoutVersions]);
+
+// What the tests of processes start, hundreds of times: a script in one file starts in half of the time.
+// Not part of the package.
+const children = readdirSync(join(dist, "tests", "processes")).filter((name) =>
+  /-(child|worker)\.js$/.test(name),
+);
+// Unlike the package, some of them import a module for what it does to others.
+const treeshake = false;
+await Promise.all(
+  children.map((name) =>
+    bundle(`../tests/processes/${name}`, `tests/bundled/${name}`, [], { treeshake }),
+  ),
+);

@@ -8,6 +8,9 @@ import { safeText, shownBytes, shownValue } from "../../src/cli/work/shell/show.
 import { splitStatements, wordsOf } from "../../src/cli/work/shell/words.ts";
 import { bytes, i64, json, str, table, u32, u64 } from "../../src/index.ts";
 
+// The same inputs in every run; a failure prints the seed and the path to its counterexample.
+fc.configureGlobal({ seed: 20261115 });
+
 describe("statements", () => {
   test("end at semicolons and new lines, not inside quotes and brackets", () => {
     const text = `get a 1; put a {x: "a;b\n", y: [1,\n2]}\n# a comment; not one\nscan a ';';`;
@@ -92,14 +95,16 @@ describe("literals", () => {
   });
 
   test("all of JSON", () => {
-    // Whole numbers that a double cannot hold are bigints here; and -0 is 0 in JSON.
+    // Whole numbers that a double cannot hold are bigints here.
     const value = fc.jsonValue({ noUnicodeString: false }).filter((each) => {
       const text = JSON.stringify(each);
-      return !/\d{16}/.test(text) && !/-0(?![.\d])/.test(text) && !/__proto__/.test(text);
+      return !/\d{16}/.test(text) && !/__proto__/.test(text);
     });
     fc.assert(
       fc.property(value, (each) => {
-        expect(parseLiteral(JSON.stringify(each))).toEqual(each);
+        // What JSON makes of it: -0 is 0 there.
+        const text = JSON.stringify(each);
+        expect(parseLiteral(text)).toEqual(JSON.parse(text));
       }),
     );
   });

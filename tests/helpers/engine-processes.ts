@@ -14,9 +14,9 @@ function projectRoot(): string {
   return folder;
 }
 
-/** The compiled form of a script in tests/processes/: workers and processes run plain Node. */
+/** The bundled form of a script in tests/processes/: workers and processes run plain Node. */
 export function scriptPath(name: string): string {
-  const path = join(projectRoot(), "dist", "tests", "processes", `${name}.js`);
+  const path = join(projectRoot(), "dist", "tests", "bundled", `${name}.js`);
   if (!existsSync(path)) throw new Error(`${path} is missing: run npm run build`);
   return path;
 }

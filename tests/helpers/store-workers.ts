@@ -4,7 +4,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { Worker } from "node:worker_threads";
 import type { TemporaryStores } from "./store.ts";
 
-const SITU = new URL("../../dist/src/index.js", import.meta.url).href;
+const SITU = new URL("../../dist/situ.js", import.meta.url).href;
 
 /** A worker thread; `code` is the body of an async function of (situ, data, parentPort). */
 export function startWorker(stores: TemporaryStores, code: string, data: unknown): RunningWorker {

@@ -5,6 +5,9 @@ import { describe, expect, test } from "vitest";
 import { Decoder, type DecoderLimits } from "../../../src/gateways/resp/decoder.ts";
 import { decodeAll, encode } from "./model.ts";
 
+// The same inputs in every run; a failure prints the seed and the path to its counterexample.
+fc.configureGlobal({ seed: 20261115 });
+
 const LIMITS: DecoderLimits = {
   maxBulkBytes: 1 << 20,
   maxRequestBytes: 8 << 20,

@@ -6,6 +6,9 @@ import { formatDouble } from "../../../src/gateways/resp/doubles.ts";
 import { OutputLimitError, Replies } from "../../../src/gateways/resp/replies.ts";
 import { parseReplies, type Reply } from "./parse-replies.ts";
 
+// The same inputs in every run; a failure prints the seed and the path to its counterexample.
+fc.configureGlobal({ seed: 20261115 });
+
 function written(protocol: 2 | 3, write: (replies: Replies) => void): string {
   const replies = new Replies(1);
   replies.protocol = protocol;
