@@ -73,6 +73,23 @@ export interface CheckedOptions {
   readonly maxOutputBytes: number;
 }
 
+const KNOWN: readonly string[] = [
+  "path",
+  "host",
+  "port",
+  "socket",
+  "threads",
+  "password",
+  "metricsPort",
+  "memoryBytes",
+  "durability",
+  "maxClients",
+  "maxBulkBytes",
+  "maxRequestBytes",
+  "maxPipeline",
+  "maxOutputBytes",
+] satisfies (keyof GatewayOptions)[];
+
 const DEFAULT_PORT = 6_379;
 const MAX_PORT = 65_535;
 
@@ -91,6 +108,11 @@ export function checkedOptions(options: GatewayOptions): CheckedOptions {
     if (optional && value === undefined) return;
     if (typeof value !== "string" || value === "") throw wrong(`${name} is a text`);
   };
+  for (const name of Object.keys(options)) {
+    if (!KNOWN.includes(name)) {
+      throw wrong(`there is no option ${name}; there are ${KNOWN.join(", ")}`);
+    }
+  }
   text("path", path, false);
   text("host", host, false);
   text("socket", socket, true);

@@ -27,11 +27,13 @@ import { HASH, SET, STRING, TYPE_NAMES } from "./tables.ts";
 export type RedisBytes = string | Uint8Array;
 
 export class RedisKeyspace {
+  readonly #database: Database;
   readonly #keys: Keyspace;
   #isMaintained = true;
 
   /** The database must have been opened with REDIS_TABLES. */
   constructor(database: Database) {
+    this.#database = database;
     this.#keys = new Keyspace(database);
   }
 
@@ -49,12 +51,7 @@ export class RedisKeyspace {
 
   readonly #maintain = (): void => {
     this.#isMaintained = true;
-    try {
-      this.#keys.maintain();
-    } catch (error) {
-      // The table grows another time; or the database has been closed.
-      if (!(error instanceof SituError)) throw error;
-    }
+    if (isOpen(this.#database)) this.#keys.maintain();
   };
 }
 
@@ -207,6 +204,15 @@ export class RedisKeys {
     const collection = new Collection(owner, keyBytes(key), type, found);
     change(collection);
     collection.save();
+  }
+}
+
+function isOpen(database: Database): boolean {
+  try {
+    return database.executor !== undefined;
+  } catch (error) {
+    if (error instanceof SituError && error.code === "SITU_CLOSED") return false;
+    throw error;
   }
 }
 

@@ -16,6 +16,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { runSync } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
+import { SituError } from "../../runtime/errors.ts";
 import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
 import type { Store } from "../../stores/store.ts";
 import type { Replies } from "../resp/replies.ts";
@@ -274,12 +275,19 @@ export class Keyspace {
     return expires !== 0 && expires <= this.nowMs;
   }
 
-  /** Work that transactions left for later, such as growing. */
+  /**
+   * Work that transactions left for later, such as growing. Its failure is not the failure of the
+   * transaction that came before it.
+   */
   maintain(): void {
-    this.#store.maintain();
-    this.members.store.maintain();
-    this.#expiries.maintain();
-    this.#garbage.maintain();
+    try {
+      this.#store.maintain();
+      this.members.store.maintain();
+      this.#expiries.maintain();
+      this.#garbage.maintain();
+    } catch (error) {
+      if (!(error instanceof SituError)) throw error;
+    }
   }
 }
 

@@ -9,7 +9,7 @@ import type { Database } from "../../../src/database/database.ts";
 import { open } from "../../../src/database/open.ts";
 import { type RedisKeys, RedisKeyspace } from "../../../src/gateways/redis/in-process.ts";
 import { RedisKeys as KeysTable, REDIS_TABLES } from "../../../src/gateways/redis/tables.ts";
-import { sleepSync, wallClockMs } from "../../../src/runtime/clock.ts";
+import { sleepSync, turn, wallClockMs } from "../../../src/runtime/clock.ts";
 import { Random } from "../../../src/runtime/random.ts";
 import { endAll, enter, MIB, newFolder, startGateway } from "../gateways.ts";
 import { Transfer } from "./in-process-tables.ts";
@@ -151,6 +151,23 @@ test("bad input is refused, and changes nothing", async () => {
   });
   expect(() => kept!.get("tags")).toThrow(/has ended/);
   expect(await client.ask("dbsize")).toBe(":1\r\n");
+});
+
+test("a database that is closed in the turn of its last transaction", async () => {
+  const path = join(newFolder(), "store");
+  await startGateway({ path, durability: "none" });
+  const db = await open({ path, tables: REDIS_TABLES });
+  const redis = new RedisKeyspace(db);
+  db.transactSync((tx) => redis.in(tx).set("a", "1"));
+  await db.close();
+  await turn();
+  expect(() => db.transactSync((tx) => redis.in(tx).get("a"))).toThrow(/closed/);
+});
+
+test("options that there are not", async () => {
+  const path = join(newFolder(), "store");
+  const wrong = startGateway({ path, pot: 1 } as object);
+  await expect(wrong).rejects.toMatchObject({ code: "SITU_CONFIG" });
 });
 
 /** WATCH two accounts, read them, MULTI, write, EXEC; how many were refused. */
