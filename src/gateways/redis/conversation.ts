@@ -69,24 +69,31 @@ export class Conversation {
       return;
     }
     if (this.#isPlain) {
-      if (batch.count === 0 && isCalled(request, GET, 2)) {
-        this.#get(request);
+      if (isCalled(request, GET, 2)) {
+        if (batch.count === 0) batch.isReads = true;
+        this.#gather(request, thread.get);
+        if (batch.isReads && batch.count >= thread.readsAtOnce) this.finish();
         return;
       }
+      if (batch.isReads) this.finish();
       if (isCalled(request, SET, 3)) {
-        batch.add(request, thread.set);
-        if (batch.isFull) this.finish();
+        this.#gather(request, thread.set);
         return;
       }
       const found = thread.registry.find(request);
       if (found?.runsInStore && found.takes(request.count)) {
-        batch.add(request, found);
-        if (batch.isFull) this.finish();
+        this.#gather(request, found);
         return;
       }
     }
     this.finish();
     this.#serveAlone(request);
+  }
+
+  #gather(request: Request, found: Registered): void {
+    const { batch } = this.#thread;
+    batch.add(request, found);
+    if (batch.isFull) this.finish();
   }
 
   /** For those who listen: one by one, so that each has its time and its error. */
@@ -109,7 +116,6 @@ export class Conversation {
     const replies = this.#replies;
     const { key, metrics } = thread;
     key.set(request.bytes, request.starts[1], request.ends[1]);
-    metrics.count(thread.get.number);
     const before = replies.length;
     let type: number;
     try {
@@ -131,18 +137,29 @@ export class Conversation {
     }
   }
 
-  /** Runs all that was gathered, as one transaction. */
+  /** Runs all that was gathered: GETs one by one, anything else as one transaction. */
   finish(): void {
     const thread = this.#thread;
     const { batch } = thread;
     const { count } = batch;
     if (count === 0) return;
+    if (batch.isReads) {
+      for (let i = 0; i < count; i++) this.#get(batch.requests[i]);
+      thread.metrics.count(thread.get.number, count);
+    } else {
+      this.#runAll(count);
+    }
+    batch.clear();
+  }
+
+  #runAll(count: number): void {
+    const thread = this.#thread;
+    const { commands } = thread.batch;
     if (!this.#runTogether(0, count)) {
       // Together they could not: then those fail that do so alone.
       for (let i = 0; i < count; i++) this.#runTogether(i, i + 1);
     }
-    for (let i = 0; i < count; i++) thread.metrics.count(batch.commands[i].number);
-    batch.clear();
+    for (let i = 0; i < count; i++) thread.metrics.count(commands[i].number);
     // A key that was gone for these must not be there again for those that follow.
     thread.timeMs = thread.keys.nowMs;
   }

@@ -17,6 +17,7 @@ import {
   EXPIRY_SWEEP_MS,
   GARBAGE_TURN_MS,
   MAX_INLINE_REQUEST_BYTES,
+  MAX_VALUE_BYTES,
 } from "../../runtime/limits.ts";
 import type { DecoderLimits } from "../resp/decoder.ts";
 import { Replies } from "../resp/replies.ts";
@@ -84,6 +85,8 @@ export class GatewayThread implements Server {
   readonly limits: DecoderLimits;
   readonly maxPipeline: number;
   readonly maxOutputBytes: number;
+  /** GETs that are gathered: be their values as long as they may, a client can take them. */
+  readonly readsAtOnce: number;
   /** Whether replies wait until what they tell is on disk. */
   readonly waits: boolean;
   readonly get = registered("get");
@@ -131,6 +134,7 @@ export class GatewayThread implements Server {
     this.maxPipeline = options.maxPipeline;
     this.maxOutputBytes = options.maxOutputBytes;
     this.replies.limit = options.maxOutputBytes;
+    this.readsAtOnce = Math.max(1, Math.floor(options.maxOutputBytes / (4 * MAX_VALUE_BYTES)));
     this.#sweeper = new Sweeper(this.keys, database);
     if (options.sweeps) this.#sweepIn(EXPIRY_SWEEP_MS);
     this.#idleWatch = every(1_000, () => this.#closeIdle());
