@@ -41,36 +41,28 @@ function hexists(call: Call): void {
 }
 
 function hgetall(call: Call): void {
-  const { reply } = call;
-  const hash = readHash(call, 1);
-  const size = hash?.size ?? 0;
-  reply.map(size);
-  for (let i = 0; i < size; i++) {
-    hash!.go(i);
-    hash!.replyMember(reply);
-    hash!.replyValue(reply);
-  }
+  replyAll(call, true, true);
 }
 
 function hkeys(call: Call): void {
-  const { reply } = call;
-  const hash = readHash(call, 1);
-  const size = hash?.size ?? 0;
-  reply.array(size);
-  for (let i = 0; i < size; i++) {
-    hash!.go(i);
-    hash!.replyMember(reply);
-  }
+  replyAll(call, true, false);
 }
 
 function hvals(call: Call): void {
+  replyAll(call, false, true);
+}
+
+/** All of a hash: a map of both, or a list of its fields or values. */
+function replyAll(call: Call, withFields: boolean, withValues: boolean): void {
   const { reply } = call;
   const hash = readHash(call, 1);
   const size = hash?.size ?? 0;
-  reply.array(size);
+  if (withFields && withValues) reply.map(size);
+  else reply.array(size);
   for (let i = 0; i < size; i++) {
     hash!.go(i);
-    hash!.replyValue(reply);
+    if (withFields) hash!.replyMember(reply);
+    if (withValues) hash!.replyValue(reply);
   }
 }
 
