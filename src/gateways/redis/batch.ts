@@ -25,16 +25,7 @@ export class Batch {
 
   add(request: Request, command: Registered): void {
     const { count } = this;
-    const to = this.requests[count];
-    const { starts, ends } = request;
-    const last = request.count;
-    while (to.starts.length < last) to.grow();
-    to.bytes = request.bytes;
-    to.count = last;
-    for (let i = 0; i < last; i++) {
-      to.starts[i] = starts[i];
-      to.ends[i] = ends[i];
-    }
+    this.requests[count].become(request, request.bytes, 0);
     this.commands[count] = command;
     this.count = count + 1;
   }

@@ -3,8 +3,8 @@
 import type { Replies } from "../resp/replies.ts";
 import type { Request } from "../resp/request.ts";
 import type { Keyspace } from "./keyspace.ts";
-import { parseFloat64, parseInt64 } from "./numbers.ts";
-import { NOT_A_FLOAT, NOT_AN_INTEGER, ReplyError, wrongArity } from "./reply-error.ts";
+import { parseInt64 } from "./numbers.ts";
+import { NOT_AN_INTEGER, ReplyError, wrongArity } from "./reply-error.ts";
 import type { Server } from "./server.ts";
 import type { SessionState } from "./session-state.ts";
 
@@ -71,12 +71,6 @@ export class Call {
   integer(index: number, otherwise = NOT_AN_INTEGER): number {
     const value = parseInt64(this.arg(index));
     if (typeof value !== "number") throw new ReplyError(otherwise);
-    return value;
-  }
-
-  float(index: number, otherwise = NOT_A_FLOAT): number {
-    const value = parseFloat64(this.arg(index));
-    if (value === undefined) throw new ReplyError(otherwise);
     return value;
   }
 

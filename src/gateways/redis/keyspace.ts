@@ -30,7 +30,14 @@ import {
   VALUE_SKIPPED,
 } from "./entry-codec.ts";
 import { ReplyError, WRONG_TYPE } from "./reply-error.ts";
-import { RedisExpiries, RedisGarbage, RedisKeys, RedisMembers, STRING } from "./tables.ts";
+import {
+  RedisExpiries,
+  RedisGarbage,
+  RedisKeys,
+  RedisMembers,
+  STRING,
+  secondOf,
+} from "./tables.ts";
 
 /** A key that is there. */
 export interface Found {
@@ -289,9 +296,4 @@ export class Keyspace {
       if (!(error instanceof SituError)) throw error;
     }
   }
-}
-
-/** 0 is for keys that do not expire; later than the year 2106 is then. */
-function secondOf(expires: number): number {
-  return expires === 0 ? 0 : Math.min(Math.max(1, Math.floor(expires / 1_000)), 0xffffffff);
 }

@@ -75,13 +75,6 @@ function format({ mantissa, exponent }: LongDouble): string {
   return `${isNegative ? "-" : ""}${whole}${fraction === "" ? "" : `.${fraction}`}`;
 }
 
-/** The nearest double of one that is finite. */
-export function toNumber({ mantissa, exponent }: LongDouble): number {
-  // Both factors are exact unless the result is tiny; halves keep 2^exponent in range.
-  const half = Math.trunc(exponent / 2);
-  return Number(mantissa) * 2 ** half * 2 ** (exponent - half);
-}
-
 function fromDecimal(parts: RegExpExecArray): LongDouble | undefined {
   const [, sign, whole, fraction = "", power = "0"] = parts;
   if (whole === "" && fraction === "") return undefined;

@@ -1,10 +1,8 @@
 /**
- * Numbers as Redis reads them from arguments and values: strictly, so that a number has one form as
- * an integer (util.c, string2ll) and what C's strtod takes as a float. A 64-bit integer is a number
- * where that is exact, and a bigint beyond.
+ * Integers as Redis reads them from arguments and values: strictly, so that a number has one form
+ * (util.c, string2ll). A 64-bit integer is a number where that is exact, and a bigint beyond. Floats
+ * are in long-double.ts.
  */
-
-import { isInfinite, parseLongDouble, toNumber } from "./long-double.ts";
 
 const ZERO = 48;
 const NINE = 57;
@@ -14,9 +12,9 @@ const SAFE_DIGITS = 15;
 /** "-9223372036854775808". */
 const MAX_DIGITS = 19;
 
-const HEXADECIMAL = /^[+-]?0x.*$/i;
-
 export type Int64 = number | bigint;
+
+export const MAX_INT64 = 2n ** 63n - 1n;
 
 export const OVERFLOW = "ERR increment or decrement would overflow";
 
@@ -52,16 +50,4 @@ function checkInt64(value: bigint): Int64 | undefined {
   const number = Number(value);
   if (Number.isSafeInteger(number)) return number;
   return BigInt.asIntN(64, value) === value ? value : undefined;
-}
-
-/** As C's strtod takes it, without spaces; undefined if it is no number, or too large for one. */
-export function parseFloat64(bytes: Uint8Array): number | undefined {
-  const parsed = parseLongDouble(bytes);
-  if (parsed === undefined) return undefined;
-  if (isInfinite(parsed)) return parsed.mantissa < 0n ? -Infinity : Infinity;
-  // JavaScript's own reading of decimals rounds once; hexadecimal ones it does not know.
-  const value = Number(String.fromCharCode(...bytes).replace(HEXADECIMAL, "NaN"));
-  const nearest = Number.isNaN(value) ? toNumber(parsed) : value;
-  if (!Number.isFinite(nearest)) return undefined;
-  return nearest === 0 && parsed.mantissa !== 0n ? undefined : nearest;
 }

@@ -30,14 +30,7 @@ export class Queue {
     request.bytes.copy(this.#buffer, at, first, first + size);
     this.bytes = at + size;
     if (this.length === this.requests.length) this.requests.push(new Request());
-    const to = this.requests[this.length];
-    while (to.starts.length < count) to.grow();
-    to.bytes = this.#buffer;
-    to.count = count;
-    for (let i = 0; i < count; i++) {
-      to.starts[i] = starts[i] - first + at;
-      to.ends[i] = ends[i] - first + at;
-    }
+    this.requests[this.length].become(request, this.#buffer, at - first);
     this.commands[this.length++] = command;
   }
 

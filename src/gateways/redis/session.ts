@@ -45,7 +45,7 @@ export class Session implements SessionState {
   #isFinished = false;
   /** Replies wait for the client, or for the disk. */
   #isWaiting = false;
-  /** Replies that leave at the end of this turn. */
+  /** Replies that leave a little later: see `#send`. */
   #unsent: Buffer | undefined;
 
   constructor(thread: GatewayThread, socket: Socket, peer: Peer) {

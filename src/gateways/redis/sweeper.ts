@@ -13,7 +13,7 @@ import { nowMs, wallClockMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MemberTable } from "./collections/member-table.ts";
 import type { Keyspace } from "./keyspace.ts";
-import { RedisExpiries, RedisGarbage } from "./tables.ts";
+import { RedisExpiries, RedisGarbage, secondOf } from "./tables.ts";
 
 /** Keys that one transaction removes: few enough that commands seldom meet it. */
 const KEYS_AT_ONCE = 200;
@@ -29,8 +29,6 @@ const LATER: ReadonlySet<string> = new Set([
   "SITU_FULL",
   "SITU_DISK_FULL",
 ]);
-
-const MAX_SECOND = 0xffffffff;
 
 type ExpiryRow = { readonly second: number; readonly key: Uint8Array };
 
@@ -106,9 +104,9 @@ export class Sweeper {
       keys.remove(key);
       this.#removed++;
     } else {
-      const expires = Math.min(Math.floor(keys.find(key)!.expires / 1_000), MAX_SECOND);
-      if (expires === second) return;
-      if (expires > 0) expiries.put(tx, { second: expires, key });
+      const right = secondOf(keys.find(key)!.expires);
+      if (right === second) return;
+      if (right > 0) expiries.put(tx, { second: right, key });
     }
     expiries.remove(tx, [second, key]);
   }

@@ -55,6 +55,11 @@ export const RedisExpiries = table(
   { key: ["second", "key"], ordered: true },
 );
 
+/** Under which second a key is in `redis:expiries`. 0 is for keys that do not expire; later than the year 2106 is then. */
+export function secondOf(expires: number): number {
+  return expires === 0 ? 0 : Math.min(Math.max(1, Math.floor(expires / 1_000)), 0xffffffff);
+}
+
 export const RedisGarbage = table("redis:garbage", { id: u64(), members: u32() }, { key: "id" });
 
 export const REDIS_TABLES = [RedisKeys, RedisMembers, RedisExpiries, RedisGarbage] as const;

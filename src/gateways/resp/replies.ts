@@ -8,19 +8,11 @@
  * again. Nothing is allocated for a small reply. `buffer` and `length` are open for hot paths, which
  * `reserve` room and write in place.
  *
- * Sessions of one thread can share one of these if each hands over what it has written before
- * another one's turn. `sendTo` is the cheapest way to do that: net.Socket writes at once if the
- * kernel has room, and then the buffer is free for the next replies without a copy.
+ * Sessions of one thread can share one of these if each takes what it has written before another
+ * one's turn.
  */
 
 import { formatDouble } from "./doubles.ts";
-
-/** What `sendTo` needs of a net.Socket. */
-export interface Sink {
-  write(bytes: Buffer): boolean;
-  /** Bytes that were given to `write` and have not reached the kernel. */
-  readonly writableLength: number;
-}
 
 /** Replies that would take more memory than their limit. What was written ends anywhere. */
 export class OutputLimitError extends Error {
@@ -93,10 +85,6 @@ export class Replies {
     this.length = length;
   }
 
-  isOver(limit: number): boolean {
-    return this.length > limit;
-  }
-
   /** What was written, in memory that is the caller's; the next reply is the first one again. */
   take(): Buffer {
     const { buffer, length } = this;
@@ -109,18 +97,6 @@ export class Replies {
     buffer.copy(taken, 0, 0, length);
     this.#keepIfSmall();
     return taken;
-  }
-
-  /** Writes all to a socket and starts anew; false if the socket asks to wait for "drain". */
-  sendTo(sink: Sink): boolean {
-    const { buffer, length } = this;
-    if (length === 0) return true;
-    this.length = 0;
-    const flows = sink.write(buffer.subarray(0, length));
-    // Nothing waits: the bytes are in the kernel. Else the buffer is the socket's now.
-    if (sink.writableLength === 0) this.#keepIfSmall();
-    else this.buffer = Buffer.allocUnsafeSlow(SMALL_BYTES);
-    return flows;
   }
 
   /** Forgets all that was written. */

@@ -33,6 +33,18 @@ export class Request {
     this.ends = ends;
   }
 
+  /** Becomes another request, whose bytes are these, so much behind where they were. */
+  become(other: Request, bytes: Buffer, behind: number): void {
+    const { starts, ends, count } = other;
+    while (this.starts.length < count) this.grow();
+    this.bytes = bytes;
+    this.count = count;
+    for (let i = 0; i < count; i++) {
+      this.starts[i] = starts[i] + behind;
+      this.ends[i] = ends[i] + behind;
+    }
+  }
+
   /** The bytes moved towards the beginning, and the places with them. */
   shift(by: number): void {
     const { starts, ends, count } = this;

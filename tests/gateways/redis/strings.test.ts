@@ -1,7 +1,7 @@
 /** Commands on strings answer as redis-server does, byte by byte. */
 
 import { describe, expect, test } from "vitest";
-import { parseFloat64, parseInt64 } from "../../../src/gateways/redis/numbers.ts";
+import { parseInt64 } from "../../../src/gateways/redis/numbers.ts";
 import { temporaryStores } from "../../helpers/store.ts";
 import { SideBySide } from "./against-redis.ts";
 import { RawClient } from "./raw-client.ts";
@@ -56,17 +56,6 @@ describe("random commands on strings", () => {
       expect(parseInt64(bytes("1000000000000000"))).toBe(10 ** 15);
       for (const wrong of ["", "-", "+1", "01", "-0", "1.0", " 1", "9223372036854775808", "1e3"]) {
         expect(parseInt64(bytes(wrong)), wrong).toBe(undefined);
-      }
-    });
-
-    test("floats are read as C does", () => {
-      expect(parseFloat64(bytes("1e3"))).toBe(1000);
-      expect(parseFloat64(bytes("+.5"))).toBe(0.5);
-      expect(parseFloat64(bytes("-0x1.8p1"))).toBe(-3);
-      expect(parseFloat64(bytes("-inf"))).toBe(-Infinity);
-      expect(parseFloat64(bytes("4.9e-324"))).toBe(Number.MIN_VALUE);
-      for (const wrong of ["", ".", "1e", "nan", " 1", "1 ", "1e400", "1e-400", "0b1", "0x"]) {
-        expect(parseFloat64(bytes(wrong)), wrong).toBe(undefined);
       }
     });
   });

@@ -5,18 +5,18 @@
  */
 
 import type { Call } from "../call.ts";
+import { MAX_INT64 } from "../numbers.ts";
 import { ReplyError } from "../reply-error.ts";
 import { anyPosition, anyPositions } from "./choose.ts";
 import type { Form } from "./form.ts";
 
-const LONG_MAX = 2n ** 63n - 1n;
-const NOT_LONG = `ERR value is out of range, value must between -${LONG_MAX} and ${LONG_MAX}`;
+const NOT_LONG = `ERR value is out of range, value must between -${MAX_INT64} and ${MAX_INT64}`;
 export const OUT_OF_RANGE = "ERR value is out of range";
 
 /** The argument that says how many. */
 export function countIn(call: Call, index: number): bigint {
   const count = call.bigInteger(index);
-  if (count < -LONG_MAX) throw new ReplyError(NOT_LONG);
+  if (count < -MAX_INT64) throw new ReplyError(NOT_LONG);
   return count;
 }
 

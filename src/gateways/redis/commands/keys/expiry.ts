@@ -2,17 +2,14 @@
 
 import type { Call } from "../../call.ts";
 import type { Command } from "../../command.ts";
-import { parseInt64 } from "../../numbers.ts";
+import { MAX_INT64, parseInt64 } from "../../numbers.ts";
 import { NOT_AN_INTEGER, ReplyError } from "../../reply-error.ts";
-import { invalidExpiry } from "../strings/options.ts";
+import { timeOf } from "../strings/options.ts";
 
 const NX = 1;
 const XX = 2;
 const GT = 4;
 const LT = 8;
-
-const MAX_INT64 = 2n ** 63n - 1n;
-const MAX_SECONDS = MAX_INT64 / 1000n;
 
 const NX_AND_OTHERS = "ERR NX and XX, GT or LT options at the same time are not compatible";
 const GT_AND_LT = "ERR GT and LT options at the same time are not compatible";
@@ -36,7 +33,9 @@ function pexpireat(call: Call): void {
 function expireAt(call: Call, isSeconds: boolean, isRelative: boolean, name: string): void {
   const { keys, reply } = call;
   const conditions = conditionsOf(call);
-  const expires = timeOf(call, isSeconds, isRelative, name);
+  const time = parseInt64(call.arg(2));
+  if (time === undefined) throw new ReplyError(NOT_AN_INTEGER);
+  const expires = timeOf(time, isSeconds, isRelative ? keys.nowMs : 0, name);
   const key = call.arg(1);
   const found = keys.find(key);
   if (found === undefined || !holds(conditions, found.expires, expires)) {
@@ -68,19 +67,6 @@ function holds(conditions: number, before: number, after: number): boolean {
   if (conditions & XX && before === 0) return false;
   if (conditions & GT && (before === 0 || after <= before)) return false;
   return !(conditions & LT && before !== 0 && after >= before);
-}
-
-/** In milliseconds of the wall clock; in the past if the client says so. */
-function timeOf(call: Call, isSeconds: boolean, isRelative: boolean, name: string): number {
-  const time = parseInt64(call.arg(2));
-  if (time === undefined) throw new ReplyError(NOT_AN_INTEGER);
-  const base = isRelative ? call.keys.nowMs : 0;
-  const expires = (isSeconds ? Number(time) * 1000 : Number(time)) + base;
-  if (Number.isSafeInteger(expires)) return expires;
-  const value = BigInt(time);
-  if (isSeconds && (value > MAX_SECONDS || value < -MAX_SECONDS)) throw invalidExpiry(name);
-  if ((isSeconds ? value * 1000n : value) > MAX_INT64 - BigInt(base)) throw invalidExpiry(name);
-  return expires;
 }
 
 function ttl(call: Call): void {

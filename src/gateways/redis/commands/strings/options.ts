@@ -1,7 +1,7 @@
 /** The options that SET and GETEX share, and the times in them. */
 
 import type { Call } from "../../call.ts";
-import { type Int64, parseInt64 } from "../../numbers.ts";
+import { type Int64, MAX_INT64, parseInt64 } from "../../numbers.ts";
 import { NOT_AN_INTEGER, ReplyError, SYNTAX } from "../../reply-error.ts";
 
 /** Bits of what `optionsOf` returns. */
@@ -21,7 +21,6 @@ const ARGUMENT_SHIFT = 9;
 const OF_SET = NX | XX | GET | KEEPTTL;
 const OF_GETEX = PERSIST;
 
-const MAX_INT64 = 2n ** 63n - 1n;
 const MAX_SECONDS = MAX_INT64 / 1000n;
 
 /** The options from argument `from` on, as bits: one number, since SET runs very often. */
@@ -63,24 +62,26 @@ export function expiryAt(
   const time = parseInt64(call.arg(index));
   if (time === undefined) throw new ReplyError(NOT_AN_INTEGER);
   if (time <= 0) throw invalidExpiry(name);
-  const base = isRelative ? call.keys.nowMs : 0;
+  return timeOf(time, isSeconds, isRelative ? call.keys.nowMs : 0, name);
+}
+
+/**
+ * A time in milliseconds of the wall clock, also one in the past. Redis's own limit, 64 bits, is beyond
+ * what is exact here; a table keeps the nearest number.
+ */
+export function timeOf(time: Int64, isSeconds: boolean, base: number, name: string): number {
   if (typeof time === "number") {
-    const expires = (isSeconds ? time * 1000 : time) + base;
-    if (Number.isSafeInteger(expires)) return expires;
+    const at = (isSeconds ? time * 1000 : time) + base;
+    if (Number.isSafeInteger(at)) return at;
   }
-  return largeExpiry(time, isSeconds, base, name);
-}
-
-/** Redis's own limit, 64 bits, is beyond what is exact here; a table keeps the nearest number. */
-function largeExpiry(time: Int64, isSeconds: boolean, base: number, name: string): number {
   const value = BigInt(time);
-  if (isSeconds && value > MAX_SECONDS) throw invalidExpiry(name);
-  const expires = (isSeconds ? value * 1000n : value) + BigInt(base);
-  if (expires > MAX_INT64) throw invalidExpiry(name);
-  return Number(expires);
+  if (isSeconds && (value > MAX_SECONDS || value < -MAX_SECONDS)) throw invalidExpiry(name);
+  const at = (isSeconds ? value * 1000n : value) + BigInt(base);
+  if (at > MAX_INT64) throw invalidExpiry(name);
+  return Number(at);
 }
 
-export function invalidExpiry(name: string): ReplyError {
+function invalidExpiry(name: string): ReplyError {
   return new ReplyError(`ERR invalid expire time in '${name}' command`);
 }
 
