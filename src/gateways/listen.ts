@@ -1,7 +1,7 @@
 /** Listening on an address or a Unix socket, with errors that say what to do. */
 
 import { chmodSync, lstatSync, unlinkSync } from "node:fs";
-import { connect, isIP, type Server } from "node:net";
+import { connect, isIP, type ListenOptions, type Server } from "node:net";
 import { SituError } from "../runtime/errors.ts";
 
 /** Connections that wait to be accepted (Redis: tcp-backlog). */
@@ -14,13 +14,20 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Listens, and returns the port. */
-export function listen(server: Server, host: string, port: number): Promise<number> {
+export async function listen(server: Server, host: string, port: number): Promise<number> {
+  await listening(server, { host, port }, `${host}:${port}`);
+  return (server.address() as { port: number }).port;
+}
+
+function listening(server: Server, to: ListenOptions, where: string): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(cannotListen(`${host}:${port}`, error));
-    });
-    server.listen({ host, port, backlog: BACKLOG }, () => {
-      resolve((server.address() as { port: number }).port);
+    const fail = (error: NodeJS.ErrnoException): void => reject(cannotListen(where, error));
+    server.once("error", fail);
+    server.listen({ ...to, backlog: BACKLOG }, () => {
+      server.removeListener("error", fail);
+      // A client that cannot be accepted, as when no more files can be opened, ends nobody else.
+      server.on("error", () => {});
+      resolve();
     });
   });
 }
@@ -36,10 +43,7 @@ export async function listenOnSocket(server: Server, path: string): Promise<void
     }
     unlinkSync(path);
   }
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (error: NodeJS.ErrnoException) => reject(cannotListen(path, error)));
-    server.listen({ path, backlog: BACKLOG }, () => resolve());
-  });
+  await listening(server, { path }, path);
   chmodSync(path, 0o700);
 }
 
