@@ -26,6 +26,7 @@
 
 import { SituError } from "../runtime/errors.ts";
 import { MAX_SNAPSHOTS, UNIT_BYTES } from "../runtime/limits.ts";
+import { uniqueId } from "../runtime/random.ts";
 import { Views } from "./views.ts";
 
 const MAGIC = 0x55544953; // "SITU", read in little-endian order
@@ -48,6 +49,9 @@ const WORD_CHUNKS = 10;
 const WORD_LOGGED = 11;
 /** Four words that tell this run of the machine from others: what a reboot leaves is no memory. */
 const WORD_BOOT = 12;
+/** Three words that tell this memory of the store from any other one, earlier or elsewhere. */
+const WORD_MEMORY_ID = 16;
+const MEMORY_ID_WORDS = 3;
 
 export const EPOCH_LOW = 32;
 export const EPOCH_HIGH = 33;
@@ -189,6 +193,8 @@ export class Control extends Views {
   format(boot: Int32Array = NO_BOOT): void {
     const { i32, geometry } = this;
     i32.set(boot, WORD_BOOT);
+    const id = Buffer.from(uniqueId(), "hex");
+    for (let i = 0; i < MEMORY_ID_WORDS; i++) i32[WORD_MEMORY_ID + i] = id.readInt32BE(4 * i);
     i32[WORD_MAGIC] = MAGIC;
     i32[WORD_LAYOUT] = LAYOUT_VERSION;
     i32[WORD_BYTE_ORDER] = BYTE_ORDER;
@@ -201,6 +207,13 @@ export class Control extends Views {
     i32[WORD_CHUNKS] = geometry.chunks;
     // Epoch 0 is never used, so that 0 in a version means "never written".
     Atomics.store(i32, EPOCH_LOW, 1);
+  }
+
+  /** Made anew each time memory is created or rebuilt: 24 hexadecimal digits. */
+  get memoryId(): string {
+    const id = Buffer.alloc(4 * MEMORY_ID_WORDS);
+    for (let i = 0; i < MEMORY_ID_WORDS; i++) id.writeInt32BE(this.i32[WORD_MEMORY_ID + i], 4 * i);
+    return id.toString("hex");
   }
 
   publish(): void {
