@@ -6,7 +6,8 @@
  *   words 64–65      catalogue: region id + 1 and word of its root object
  *   word 96          counts the executors that left blocks behind
  *   word 128         schema generation: counts the changes to the tables' indexes
- *   word 160         how far the table of snapshots is in use (engine/snapshots/registry.ts)
+ *   words 160–161    how far the table of snapshots is in use, and a count of registrations
+ *                    (engine/snapshots/registry.ts)
  *   words 192–195    the keeper of old versions, and its overflow area (engine/snapshots/)
  *   word 196         1 + the highest slot that was ever claimed
  *   word 197         counts the snapshots that were released: only then versions become garbage

@@ -11,6 +11,7 @@ import {
 import { readAtSnapshot } from "../../src/engine/run.ts";
 import { IN_USE_MASK } from "../../src/engine/snapshots/registry.ts";
 import type { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
+import { limitHigh, limitLow } from "../../src/engine/tid.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { SNAPSHOTS_IN_USE } from "../../src/memory/control.ts";
 import { sleepSync } from "../../src/runtime/clock.ts";
@@ -134,6 +135,24 @@ describe("what a snapshot sees", () => {
       expect(balanceOf(readInTransaction(tx, array.at(1)))).toBe(6);
       expect(codeOf(() => readInTransaction(tx, later))).toBe("SITU_FREED");
     }, LIFE_MS);
+  });
+
+  test("also after two million others, all taken between two commits of a writer", () => {
+    const places = writer.create([1, 2]);
+    const first = reader.take();
+    // Now the writer knows the open snapshots, and until when it need not look again.
+    writer.write(places[0], 10);
+    expect(first.release()).toBe(true);
+    const { registry } = reader.executor.versions;
+    const limit = reader.executor.epochs.current();
+    for (let i = 1; i < 2 ** 21; i++) {
+      const index = registry.claim(reader.executor.slot, LIFE_MS);
+      const state = registry.publish(index, registry.claimed, limitHigh(limit), limitLow(limit));
+      registry.release(index, state);
+    }
+    const last = reader.take();
+    for (const place of places) writer.write(place, 20);
+    expect(see(last, places)).toEqual([10, 2]);
   });
 
   test("with the ring's places about to wrap around, in either sense", () => {

@@ -12,9 +12,14 @@
  *
  * The word SNAPSHOTS_IN_USE is what a commit looks at: 0 in its lower bits means that nobody holds
  * a snapshot, and then versions cost nothing. Otherwise it is 1 + the highest entry in use. Above
- * lies a count that changes before every registration. So nobody who has found the upper entries
- * free can lower the word when one of them has been claimed meanwhile; and whoever has listed all
- * snapshots, while none was about to be registered, need not list them again while the word stays.
+ * them, and in the whole of the next word, lies a count of 53 bits that grows before every
+ * registration. So nobody who has found the upper entries free can lower the word when one of them
+ * has been claimed meanwhile; and whoever has listed all snapshots, while none was about to be
+ * registered, need not list them again while both words stay.
+ *
+ * The two words change together, by 64-bit compare-and-swap. A commit loads the first one only.
+ * The count must not come round: with the 21 bits of one word it did, after two million snapshots
+ * between two commits of one executor, which then did not keep what the newest of them needed.
  */
 
 import { type Control, SNAPSHOT_RELEASES, SNAPSHOTS_IN_USE } from "../../memory/control.ts";
@@ -39,6 +44,10 @@ const GENERATION_STEP = 1 << (SLOT_BITS + PHASE_BITS);
 
 const IN_USE_BITS = 11;
 export const IN_USE_MASK = (1 << IN_USE_BITS) - 1;
+const IN_USE_MASK_I64 = BigInt(IN_USE_MASK);
+const COUNT_STEP_I64 = 1n << BigInt(IN_USE_BITS);
+const IN_USE_I64 = SNAPSHOTS_IN_USE / 2;
+const COUNT_HIGH = SNAPSHOTS_IN_USE + 1;
 
 function phaseOf(state: number): number {
   return (state >>> SLOT_BITS) & 3;
@@ -57,6 +66,10 @@ export class Limits {
   count = 0;
   readonly high = new Int32Array(MAX_SNAPSHOTS);
   readonly low = new Int32Array(MAX_SNAPSHOTS);
+  /** The registry's two words when these were listed, if the list was complete then. */
+  isComplete = false;
+  wordHigh = 0;
+  wordLow = 0;
 
   insert(high: number, low: number): void {
     let at = this.count++;
@@ -81,20 +94,17 @@ export class Limits {
 export class Registry {
   readonly #control: Control;
   readonly #i32: Int32Array;
+  readonly #i64: BigInt64Array;
   claimed = 0;
 
   constructor(control: Control) {
     this.#control = control;
     this.#i32 = control.i32;
-  }
-
-  /** How far the table is in use, and a count that changes before every registration. */
-  get word(): number {
-    return loadAcquire(this.#i32, SNAPSHOTS_IN_USE);
+    this.#i64 = control.i64;
   }
 
   get inUse(): number {
-    return this.word & IN_USE_MASK;
+    return loadAcquire(this.#i32, SNAPSHOTS_IN_USE) & IN_USE_MASK;
   }
 
   /** Changes with every release, or a little later. */
@@ -218,11 +228,25 @@ export class Registry {
     }
   }
 
-  /** Lists the limits of all registered snapshots; false if others were about to be registered. */
-  list(limits: Limits): boolean {
+  /** Whether the list is complete, and nothing was registered since. */
+  isListed(limits: Limits): boolean {
+    // Low before high here, high before low in `list`. As the count only grows, two equal pairs are
+    // then of one moment: a carry between the two loads shows in the high word of this look.
+    return (
+      limits.isComplete &&
+      loadAcquire(this.#i32, SNAPSHOTS_IN_USE) === limits.wordLow &&
+      loadAcquire(this.#i32, COUNT_HIGH) === limits.wordHigh
+    );
+  }
+
+  /** Lists the limits of all registered snapshots. Not complete if others were about to register. */
+  list(limits: Limits): void {
     limits.count = 0;
     let complete = true;
-    const inUse = this.inUse;
+    limits.isComplete = false;
+    limits.wordHigh = loadAcquire(this.#i32, COUNT_HIGH);
+    limits.wordLow = loadAcquire(this.#i32, SNAPSHOTS_IN_USE);
+    const inUse = limits.wordLow & IN_USE_MASK;
     for (let index = 0; index < inUse; index++) {
       const at = this.#control.snapshotAt(index);
       for (;;) {
@@ -237,7 +261,7 @@ export class Registry {
         break;
       }
     }
-    return complete;
+    limits.isComplete = complete;
   }
 
   /** Whether a snapshot is open that does not see this version, but the ones before it. */
@@ -275,20 +299,20 @@ export class Registry {
 
   #raise(to: number): void {
     for (;;) {
-      const word = Atomics.load(this.#i32, SNAPSHOTS_IN_USE);
-      const inUse = Math.max(word & IN_USE_MASK, to);
-      const raised = ((word & ~IN_USE_MASK) + (1 << IN_USE_BITS)) | inUse;
-      if (Atomics.compareExchange(this.#i32, SNAPSHOTS_IN_USE, word, raised) === word) return;
+      const word = Atomics.load(this.#i64, IN_USE_I64);
+      const inUse = Math.max(Number(word & IN_USE_MASK_I64), to);
+      const raised = BigInt.asIntN(64, (word & ~IN_USE_MASK_I64) + COUNT_STEP_I64) | BigInt(inUse);
+      if (Atomics.compareExchange(this.#i64, IN_USE_I64, word, raised) === word) return;
     }
   }
 
   #lower(): void {
     for (;;) {
-      const word = Atomics.load(this.#i32, SNAPSHOTS_IN_USE);
-      let inUse = word & IN_USE_MASK;
+      const word = Atomics.load(this.#i64, IN_USE_I64);
+      let inUse = Number(word & IN_USE_MASK_I64);
       while (inUse > 0 && phaseOf(this.#stateOf(inUse - 1)) === FREE) inUse--;
-      const lowered = (word & ~IN_USE_MASK) | inUse;
-      if (Atomics.compareExchange(this.#i32, SNAPSHOTS_IN_USE, word, lowered) === word) return;
+      const lowered = (word & ~IN_USE_MASK_I64) | BigInt(inUse);
+      if (Atomics.compareExchange(this.#i64, IN_USE_I64, word, lowered) === word) return;
     }
   }
 }

@@ -40,9 +40,6 @@ import { Limits, Registry } from "./registry.ts";
 import { VersionRing } from "./ring.ts";
 import { DATA, DATA_WORDS, INCARNATION, Kept, VERSION_HIGH, VERSION_LOW } from "./version.ts";
 
-/** No word of the registry: its lower bits say that more than all entries are in use. */
-const NEVER = -1;
-
 export class Versions {
   readonly registry: Registry;
   readonly overflow: OverflowArea;
@@ -50,8 +47,6 @@ export class Versions {
   readonly #executor: Executor;
   readonly #rings: (VersionRing | undefined)[] = [];
   readonly #limits = new Limits();
-  /** The registry's word when the limits were listed. */
-  #listedAt = NEVER;
   readonly #kept = new Kept();
 
   constructor(executor: Executor) {
@@ -106,7 +101,7 @@ export class Versions {
       kept.dataWords = this.#dataWords(set, entry);
       if (!this.#keepOne(kept)) {
         // Snapshots were released to make room: perhaps nobody needs the rest any more.
-        this.#listedAt = NEVER;
+        limits.isComplete = false;
         newest = this.#newestBefore(successorHigh, successorLow);
         if (newest < 0) return;
         i--;
@@ -121,8 +116,7 @@ export class Versions {
    */
   #newestBefore(high: number, low: number): number {
     const limits = this.#limits;
-    const { word } = this.registry;
-    if (word !== this.#listedAt) this.#listedAt = this.registry.list(limits) ? word : NEVER;
+    if (!this.registry.isListed(limits)) this.registry.list(limits);
     let newest = limits.count - 1;
     while (newest >= 0 && !isLater(high, low, limits.high[newest], limits.low[newest])) newest--;
     return newest;
