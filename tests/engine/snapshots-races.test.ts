@@ -6,6 +6,7 @@
 import "../helpers/engine-all-atomics.ts";
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { raiseEpoch } from "../../src/engine/epoch.ts";
 import { IN_USE_MASK } from "../../src/engine/snapshots/registry.ts";
 import type { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
 import { SNAPSHOTS_IN_USE } from "../../src/memory/control.ts";
@@ -25,6 +26,7 @@ import {
   dieForGood,
   elementOf,
   free,
+  LIFE_MS,
   type Place,
   read,
   TINY,
@@ -47,6 +49,35 @@ afterEach(() => store.dispose());
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
 describe("a reader", () => {
+  test("looks at a version while a run of 4096 epochs ends: what is newer than it stays newer", () => {
+    const [reader, writer] = [new Worker(store), new Worker(store)];
+    const { control } = store.memory;
+    raiseEpoch(control, 4_090);
+    let looks = 0;
+    reader.run((tx) => {
+      raiseEpoch(control, 4_095);
+      const [place] = writer.create([1]);
+      const region = store.memory.region(place.regionId);
+      const word = place.word + VERSION_HIGH;
+      const before = region.i32[word];
+      expect(tx.seesCurrent(region, place.word), "made after the snapshot").toBe(false);
+      raiseEpoch(control, 4_097);
+      const off = hookAtomics({
+        afterLoad: (array, index) => {
+          if (array !== region.i32 || index !== word || looks++ > 0) return;
+          writer.write(place, 2);
+        },
+      });
+      try {
+        expect(tx.seesCurrent(region, place.word), "and changed meanwhile").toBe(false);
+      } finally {
+        off();
+      }
+      expect(region.i32[word]).toBe(before + 1);
+    }, LIFE_MS);
+    expect(looks).toBeGreaterThan(1);
+  });
+
   /** Runs a read with something done after its k-th load, and something else a few loads later. */
   function disturbed(
     k: number,
@@ -282,15 +313,15 @@ describe("taking a snapshot", () => {
       if (i === 0) snapshot.release();
       return snapshot;
     });
-    const { i32 } = store.memory.control;
+    const { i32, i64 } = store.memory.control;
     const isLowering = ({ operation, index }: AtomicStep): boolean =>
-      operation === "compareExchange" && index === SNAPSHOTS_IN_USE;
+      operation === "compareExchange" && index === SNAPSHOTS_IN_USE / 2;
     // The first stops before its compare-and-swap, which is done for it when the second gets there.
-    let [expected, wanted] = [0, 0];
+    let [expected, wanted] = [0n, 0n];
     const stop = hookAtomics({
       before: (step) => {
         if (!isLowering(step)) return;
-        [expected, wanted] = [Atomics.load(i32, SNAPSHOTS_IN_USE), Number(step.value)];
+        [expected, wanted] = [Atomics.load(i64, SNAPSHOTS_IN_USE / 2), BigInt(step.value)];
         throw new Death("stopped");
       },
     });
@@ -301,7 +332,7 @@ describe("taking a snapshot", () => {
       before: (step) => {
         if (!isLowering(step) || resumed) return;
         resumed = true;
-        expect(Atomics.compareExchange(i32, SNAPSHOTS_IN_USE, expected, wanted)).toBe(expected);
+        expect(Atomics.compareExchange(i64, SNAPSHOTS_IN_USE / 2, expected, wanted)).toBe(expected);
       },
     });
     lower.release();

@@ -17,6 +17,7 @@ import {
   HEADER_WORDS,
   INCARNATION,
   LOCK,
+  unchanged,
   VERSION_HIGH,
   VERSION_LOW,
 } from "../../memory/object.ts";
@@ -160,7 +161,7 @@ function headerFault({ executor }: Session, region: Region, at: number): string 
   const high = i32[at + VERSION_HIGH];
   const low = i32[at + VERSION_LOW];
   // Somebody is at it: what was read may belong to different versions.
-  if (Atomics.load(i32, at + LOCK) !== 0 || i32[at + VERSION_LOW] !== low) return undefined;
+  if (Atomics.load(i32, at + LOCK) !== 0 || !unchanged(i32, at, high, low)) return undefined;
   if ((incarnation & ALLOCATED) !== 0 && high === 0 && low === 0) {
     return "it is in use, and has no version";
   }
