@@ -47,6 +47,8 @@ export class SimulatedNode {
     const { protocol = "rpc", makeService, wrapEndpoint, clockRate = 1 } = options;
     this.id = id;
     this.executor = newExecutor(`/simulated/${id}`);
+    // The same in every run, another one at every node.
+    this.executor.newHashSeed = () => id + 1;
     const placement = new RingPlacement(configuration);
     this.tables = new StoreTables(this.executor, placement);
     const endpoint = fabric.endpoint({

@@ -14,7 +14,9 @@ const TEXT_AT = 16;
  * Changes with any change to what lies in regions: headers of objects, buckets, rows. What lies in
  * the control segment is not on disk, and has a version of its own (memory/control.ts).
  */
-const DISK_LAYOUT_VERSION = 3;
+const DISK_LAYOUT_VERSION = 4;
+/** 3: tables have no seed for their hash, which is then 0 (stores/hopscotch/seed.ts). */
+const OLDEST_READABLE_VERSION = 3;
 
 /** `magic` is eight characters of ASCII. */
 export function encodeHead(magic: string, content: object): Buffer {
@@ -41,9 +43,12 @@ export function decodeHead(magic: string, head: Buffer, file: string): object | 
   const text = head.subarray(TEXT_AT, TEXT_AT + length);
   if (crc32(text) !== head.readUInt32LE(12)) return wrong(12, "the checksum of its head is wrong");
   const { layout, ...content } = JSON.parse(text.toString("utf8")) as { layout?: number };
-  if (layout === DISK_LAYOUT_VERSION) return content;
+  const isReadable = (each: number): boolean =>
+    each >= OLDEST_READABLE_VERSION && each <= DISK_LAYOUT_VERSION;
+  if (layout !== undefined && isReadable(layout)) return content;
   const has =
-    `it holds memory of layout version ${layout}, ` + `and this Situ reads ${DISK_LAYOUT_VERSION}`;
+    `it holds memory of layout version ${layout}, and this Situ reads ` +
+    `${OLDEST_READABLE_VERSION} to ${DISK_LAYOUT_VERSION}`;
   return wrong(TEXT_AT, `${has}: open the store with the Situ that wrote it`);
 }
 

@@ -12,7 +12,7 @@ import { assert } from "../runtime/assert.ts";
 import { nowMs, sleepSync, wallClockMs } from "../runtime/clock.ts";
 import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS, DEVICE_SLOTS } from "../runtime/limits.ts";
-import { Random } from "../runtime/random.ts";
+import { hashSeed, Random } from "../runtime/random.ts";
 import { Backoff } from "./backoff.ts";
 import { Committer } from "./commit.ts";
 import { Durability } from "./durability.ts";
@@ -52,6 +52,8 @@ export class Executor implements SlabHost {
   readonly versions: Versions;
   readonly durability: Durability;
   readonly random = new Random();
+  /** Seeds the hash of a new table. A simulation that must run the same way twice sets another. */
+  newHashSeed: () => number = hashSeed;
   /** How long reads outside of transactions wait for others. */
   timeoutMs = DEFAULT_TIMEOUT_MS;
   /**

@@ -29,6 +29,11 @@ export function uniqueId(): string {
   return randomBytes(12).toString("hex");
 }
 
+/** Seeds the hash of a new table's keys. Never 0, which stands for the hash without a seed. */
+export function hashSeed(): number {
+  return randomBytes(4).readInt32LE() || 1;
+}
+
 /** 64 bits, for names that are compared as numbers; two are the same once in 2^32 names or so. */
 export function uniqueNumber(): bigint {
   return randomBytes(8).readBigUInt64LE();

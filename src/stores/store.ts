@@ -12,10 +12,14 @@ export interface RowCodec<Row, Key> {
   readonly fixedWords: number;
   /** Where `encode` leaves a row. */
   readonly scratch: Views;
-  /** Prepares a key for `matches` and returns its hash, which is never 0. Checks its type. */
-  stageKey(key: Key): number;
+  /**
+   * Prepares a key for `matches` and returns its hash, which is never 0. Checks its type. The seed
+   * is that of the store's root (hopscotch/seed.ts). Without one it is the hash that all machines
+   * agree on, which places keys in a cluster's partitions.
+   */
+  stageKey(key: Key, seed?: number): number;
   /** The same for the key inside a row. */
-  stageKeyOf(row: Row): number;
+  stageKeyOf(row: Row, seed?: number): number;
   /** Whether the row at word `at` has the staged key. Bounded, whatever lies there. */
   matches(views: Views, at: number): boolean;
   /** Writes a row to the scratch area and returns its words, an even number. Checks all types. */

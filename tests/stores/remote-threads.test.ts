@@ -64,7 +64,7 @@ describe.each(["hopscotch", "buckets"] as const)("%s", (layout) => {
     const remoteOf = (each: Table<never, number>) => {
       const { structure, root } = openTable(executor, each as unknown as Table);
       const codec = codecOf(each);
-      return { codec, store: openRemote(structure.describeRemote(memory, root)!, codec) };
+      return { codec, store: openRemote(structure.describeRemote(executor, root)!, codec) };
     };
     const pairs = remoteOf(Pair as never);
     const blobs = remoteOf(Blob as never);

@@ -11,6 +11,7 @@ import { MAX_KEY_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
 import type { RowCodec } from "../../stores/store.ts";
 import type { Field } from "../fields.ts";
 import type { Table } from "../table.ts";
+import { hashWords, mix } from "./hash.ts";
 import { type FieldLayout, layoutOf, type RowLayout, widthOf } from "./layout.ts";
 import * as values from "./values.ts";
 
@@ -248,8 +249,8 @@ function matcher(layout: FieldLayout): string {
 }
 
 interface Generated<Row, Key> {
-  stageKey(key: Key): number;
-  stageKeyOf(row: Row): number;
+  stageKey(key: Key, seed?: number): number;
+  stageKeyOf(row: Row, seed?: number): number;
   matches(views: Views, at: number): boolean;
   encode(row: Row): number;
   decode(views: Views, at: number, words: number): Row;
@@ -286,17 +287,17 @@ export function codecSource(table: Table, layout: RowLayout): string {
     const [only] = keyParts;
     const oneWord =
       keyParts.length === 1 && ["u8", "u16", "u32", "i32", "bool"].includes(only.field.kind);
-    const hash = oneWord ? "mix(stage.i32[0])" : "mixWords(stage.i32, 0, top)";
+    const hash = oneWord ? "mix(stage.i32[0] ^ seed)" : "hashWords(stage.i32, 0, top, seed)";
     return `let top = 0; ${parts.join(" ")} return ${hash} || 1;`;
   };
 
   return `"use strict";
 return {
-  stageKey(key) {
+  stageKey(key, seed = 0) {
     ${table.singleKey ? "" : `if (!Array.isArray(key) || key.length !== ${table.key.length}) wrongType(${label}, "a key of ${table.key.length} values", key);`}
     ${stage((_, index) => (table.singleKey ? "key" : `key[${index}]`))}
   },
-  stageKeyOf(row) {
+  stageKeyOf(row, seed = 0) {
     ${stage((name) => `row[${prop(name)}]`)}
   },
   matches(views, at) {
@@ -384,6 +385,8 @@ export function codecOf<Row, Key>(
 ): RowCodec<Row, Key> {
   const library = {
     ...values,
+    mix,
+    hashWords,
     readPointer,
     writePointer,
     Pointer,

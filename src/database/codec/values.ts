@@ -291,23 +291,3 @@ export function sameText(
   if (length !== stage.i32[stageAt] || offset < 0) return false;
   return sameBytes(views, row * 4 + offset, stage, stageAt * 4 + 4, length);
 }
-
-/** Murmur3's finalizer: every bit of the key reaches the bits that choose shard and bucket. */
-export function mix(hash: number): number {
-  let h = hash;
-  h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
-  return h ^ (h >>> 16);
-}
-
-export function mixWords(stage: Int32Array, from: number, to: number): number {
-  let h = to - from;
-  for (let at = from; at < to; at++) {
-    h ^= Math.imul(
-      (Math.imul(stage[at], 0xcc9e2d51) << 15) | (Math.imul(stage[at], 0xcc9e2d51) >>> 17),
-      0x1b873593,
-    );
-    h = (Math.imul((h << 13) | (h >>> 19), 5) + 0xe6546b64) | 0;
-  }
-  return mix(h);
-}

@@ -3,10 +3,10 @@
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
-import type { StoreMemory } from "../../memory/region.ts";
 import { BTree } from "../../stores/btree/btree.ts";
 import { Buckets } from "../../stores/buckets/buckets.ts";
 import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
+import { seedAt } from "../../stores/hopscotch/seed.ts";
 import { describeRemote, type RemoteTable } from "../../stores/remote/remote.ts";
 import type { OrderedCodec, RowCodec, Store } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
@@ -37,9 +37,10 @@ export class Structure<Row, Key> {
   /** Makes an empty one and returns where it is rooted. */
   create(tx: Transaction): Address {
     if (this.ordered !== undefined) return BTree.create(tx, this.ordered);
+    const seed = tx.executor.newHashSeed();
     return this.isBuckets
-      ? Buckets.create(tx, this.codec.fixedWords)
-      : Hopscotch.create(tx, this.codec.fixedWords);
+      ? Buckets.create(tx, this.codec.fixedWords, seed)
+      : Hopscotch.create(tx, this.codec.fixedWords, seed);
   }
 
   open(executor: Executor, root: Address): Store<Row, Key> {
@@ -66,9 +67,10 @@ export class Structure<Row, Key> {
   }
 
   /** What others need to look keys up by verbs; undefined if this structure is ordered. */
-  describeRemote(memory: StoreMemory, root: Address): RemoteTable | undefined {
+  describeRemote(executor: Executor, root: Address): RemoteTable | undefined {
     if (this.ordered !== undefined) return undefined;
-    return describeRemote(this.table.layout, this.codec.fixedWords, root, memory);
+    const seed = seedAt(executor, root);
+    return describeRemote(this.table.layout, this.codec.fixedWords, root, executor.memory, seed);
   }
 
   /** Fails if the key of a row is longer than the structure can hold. */

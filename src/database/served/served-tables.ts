@@ -31,7 +31,7 @@ export class StoreTables implements ServedTables {
     const made = tableIn(text);
     refuseUnserved(made);
     const { structure, root } = this.#open(made).table;
-    return JSON.stringify(structure.describeRemote(this.#executor.memory, root) ?? null);
+    return JSON.stringify(structure.describeRemote(this.#executor, root) ?? null);
   }
 
   #open(made: Table): StoredTable {

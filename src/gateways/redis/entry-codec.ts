@@ -7,8 +7,9 @@
  * here believes a length, and what `decode` has written to a reply is overwritten by the next try.
  */
 
+import { hashWords } from "../../database/codec/hash.ts";
 import { layoutOf } from "../../database/codec/layout.ts";
-import { mixWords, tooLong } from "../../database/codec/values.ts";
+import { tooLong } from "../../database/codec/values.ts";
 import { Views } from "../../memory/views.ts";
 import { assert } from "../../runtime/assert.ts";
 import { MAX_KEY_BYTES, MAX_VALUE_BYTES } from "../../runtime/limits.ts";
@@ -86,17 +87,17 @@ export class EntryCodec implements RowCodec<Entry, Slice> {
   matchedHead: Uint8Array = NOTHING;
   readonly #stage = new Views(new ArrayBuffer(MAX_KEY_BYTES + 16));
 
-  stageKey(key: Slice): number {
+  stageKey(key: Slice, seed = 0): number {
     const { bytes, start, end } = key;
     const length = end - start;
     if (length > MAX_KEY_BYTES) tooLong("redis.key", length, MAX_KEY_BYTES);
     const { i32 } = this.#stage;
     i32[0] = length;
-    return mixWords(i32, 0, copyToWords(bytes, start, end, i32, 1)) || 1;
+    return hashWords(i32, 0, copyToWords(bytes, start, end, i32, 1), seed) || 1;
   }
 
-  stageKeyOf(entry: Entry): number {
-    return this.stageKey(entry.key);
+  stageKeyOf(entry: Entry, seed = 0): number {
+    return this.stageKey(entry.key, seed);
   }
 
   matches(views: Views, at: number): boolean {

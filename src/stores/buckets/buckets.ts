@@ -11,6 +11,7 @@ import { addressOf, regionIdOf, wordOf } from "../../memory/address.ts";
 import { assert } from "../../runtime/assert.ts";
 import { BUCKETS_SPLIT_CHAIN_BLOCKS, BUCKETS_SPLIT_OCCUPANCY } from "../../runtime/limits.ts";
 import { Directory } from "../hopscotch/directory.ts";
+import { seedAt } from "../hopscotch/seed.ts";
 import { createRow, freeRow, isPatchable, patchRow, replaceRow } from "../row-object.ts";
 import type { KeyRange, PlacedCursor, RowCodec, RowPlace, Store } from "../store.ts";
 import { Chains } from "./chains.ts";
@@ -24,6 +25,7 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
   readonly #executor: Executor;
   readonly #codec: RowCodec<Row, Key>;
   readonly #geometry: Geometry;
+  readonly #seed: number;
   readonly #directory: Directory;
   readonly #search: Search<Row, Key>;
   readonly #chains: Chains;
@@ -39,18 +41,24 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
     this.#executor = executor;
     this.#codec = codec;
     this.#geometry = new Geometry(codec.fixedWords);
+    this.#seed = seedAt(executor, root);
     this.#directory = new Directory(executor.memory, regionIdOf(root), wordOf(root));
     this.#search = new Search(this.#directory, this.#geometry, codec);
     this.#chains = new Chains(this.#geometry);
     this.#splitter = new Splitter(this.#geometry, this.#directory, this.#chains, splitOccupancy);
-    this.#lookup = new Lookup(executor, codec, this.#geometry, this.#directory, (tx, hash) =>
-      this.#read(tx, hash),
+    this.#lookup = new Lookup(
+      executor,
+      codec,
+      this.#seed,
+      this.#geometry,
+      this.#directory,
+      (tx, hash) => this.#read(tx, hash),
     );
   }
 
-  /** Makes an empty table and returns where it is rooted. */
-  static create(tx: Transaction, fixedWords: number): Address {
-    return createShard(tx, new Geometry(fixedWords), 0);
+  /** Makes an empty table, with a seed for its hash, and returns where it is rooted. */
+  static create(tx: Transaction, fixedWords: number, seed = 0): Address {
+    return createShard(tx, new Geometry(fixedWords), 0, seed);
   }
 
   get(key: Key): Row | undefined {
@@ -58,20 +66,20 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
   }
 
   read(tx: Transaction, key: Key): Row | undefined {
-    return this.#read(tx, this.#codec.stageKey(key));
+    return this.#read(tx, this.#codec.stageKey(key, this.#seed));
   }
 
   touch(tx: Transaction, key: Key): void {
-    this.#search.touch(tx, this.#codec.stageKey(key));
+    this.#search.touch(tx, this.#codec.stageKey(key, this.#seed));
   }
 
   has(tx: Transaction, key: Key): boolean {
-    return this.#isThere(tx, this.#codec.stageKey(key));
+    return this.#isThere(tx, this.#codec.stageKey(key, this.#seed));
   }
 
   insert(tx: Transaction, row: Row): boolean {
     const words = this.#codec.encode(row);
-    const hash = this.#codec.stageKeyOf(row);
+    const hash = this.#codec.stageKeyOf(row, this.#seed);
     if (this.#isThere(tx, hash)) return false;
     try {
       this.#add(tx, hash, words);
@@ -83,7 +91,7 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
 
   put(tx: Transaction, row: Row): void {
     const words = this.#codec.encode(row);
-    const hash = this.#codec.stageKeyOf(row);
+    const hash = this.#codec.stageKeyOf(row, this.#seed);
     const found = this.#search.find(tx, hash);
     try {
       if (found) this.#replace(tx, words);
@@ -94,7 +102,7 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
   }
 
   update(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
-    const hash = this.#codec.stageKey(key);
+    const hash = this.#codec.stageKey(key, this.#seed);
     if (!this.#search.find(tx, hash)) return false;
     if (this.#geometry.inline) {
       this.#patch(tx, changes);
@@ -118,7 +126,7 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
   }
 
   remove(tx: Transaction, key: Key): boolean {
-    const hash = this.#codec.stageKey(key);
+    const hash = this.#codec.stageKey(key, this.#seed);
     const search = this.#search;
     if (!search.find(tx, hash)) return false;
     const { main, holder, tagAt, slotAt } = search;
@@ -134,7 +142,7 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
   placeToWrite(tx: Transaction, key: Key): RowPlace | undefined {
     const { inline, slotWords, bucketWords } = this.#geometry;
     assert(inline, "only inline rows are written in their place");
-    if (!this.#search.find(tx, this.#codec.stageKey(key))) return undefined;
+    if (!this.#search.find(tx, this.#codec.stageKey(key, this.#seed))) return undefined;
     const { main, holder, slotAt } = this.#search;
     tx.writableWindow(holder, slotAt, slotAt + slotWords, bucketWords);
     this.#chains.bump(tx, main);
@@ -153,7 +161,7 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
   /** Contiguous reads that a lookup of this key takes: its bucket, and blocks of the chain. */
   countReads(key: Key): number {
     const tx = new Transaction(this.#executor);
-    this.#search.find(tx, this.#codec.stageKey(key));
+    this.#search.find(tx, this.#codec.stageKey(key, this.#seed));
     return 1 + this.#search.blocks;
   }
 

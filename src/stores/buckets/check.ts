@@ -39,6 +39,7 @@ import { RowReader } from "../checks/rows.ts";
 import {
   HEAD_BUCKETS,
   HEAD_DEPTH,
+  HEAD_SEED,
   HEAD_SIBLINGS,
   HEAD_WORDS,
   homeOf,
@@ -96,6 +97,8 @@ export class BucketsCheck<Row> {
   readonly #reader: ObjectReader;
   readonly #rows: CheckedRows<Row>;
   readonly #geometry: Geometry;
+  /** Of the hash, from the first head. */
+  #seed = 0;
   readonly #rowReader: RowReader;
   readonly #place = new BucketPlace();
   readonly #heads: Head[];
@@ -160,6 +163,7 @@ export class BucketsCheck<Row> {
     if (!this.#reader.readCell(place, regionId, word, expected, HEAD_WORDS, head)) return -1;
     const { i32 } = head;
     const depth = i32[HEAD_DEPTH];
+    if (known === 0) this.#seed = i32[HEAD_SEED];
     if (depth < known || depth > MAX_SHARD_DEPTH) {
       const range = `${known} to ${MAX_SHARD_DEPTH}`;
       this.#tell(`its head says depth ${depth}, which should be ${range}`);
@@ -298,7 +302,9 @@ export class BucketsCheck<Row> {
     }
     const row = soundRow(problems, this.#place, this.#rows, views, rowAt, words);
     if (row === undefined) return;
-    const hash = stagedKey(problems, this.#place, () => this.#rows.codec.stageKeyOf(row));
+    const hash = stagedKey(problems, this.#place, () =>
+      this.#rows.codec.stageKeyOf(row, this.#seed),
+    );
     if (hash === NO_STAGE) return;
     const key = this.#rows.showKey(row);
     if (hash === tag) this.#rows.each(row);

@@ -36,6 +36,7 @@ export class Lookup<Row, Key> {
   readonly #executor: Executor;
   readonly #memory: StoreMemory;
   readonly #codec: RowCodec<Row, Key>;
+  readonly #seed: number;
   readonly #directory: Directory;
   readonly #geometry: Geometry;
   readonly #read: Read<Row>;
@@ -46,6 +47,7 @@ export class Lookup<Row, Key> {
   constructor(
     executor: Executor,
     codec: RowCodec<Row, Key>,
+    seed: number,
     geometry: Geometry,
     directory: Directory,
     read: Read<Row>,
@@ -53,6 +55,7 @@ export class Lookup<Row, Key> {
     this.#executor = executor;
     this.#memory = executor.memory;
     this.#codec = codec;
+    this.#seed = seed;
     this.#directory = directory;
     this.#geometry = geometry;
     this.#read = read;
@@ -60,7 +63,7 @@ export class Lookup<Row, Key> {
   }
 
   get(key: Key): Row | undefined {
-    const hash = this.#codec.stageKey(key);
+    const hash = this.#codec.stageKey(key, this.#seed);
     const { places, mask } = this.#directory;
     const { slots, slotWords, rowsAt, stride, inline } = this.#geometry;
     const place = 2 * (hash & mask);

@@ -18,8 +18,8 @@ import type { Chains } from "./chains.ts";
 import { DEPTH, type Geometry, TAGS } from "./layout.ts";
 
 /** Makes an empty shard and returns the address of its head. */
-export function createShard(tx: Transaction, geometry: Geometry, depth: number): Address {
-  return createEmptyShard(tx, SHARD_BUCKETS, geometry.bucketWords, depth);
+export function createShard(tx: Transaction, geometry: Geometry, depth: number, seed = 0): Address {
+  return createEmptyShard(tx, SHARD_BUCKETS, geometry.bucketWords, depth, seed);
 }
 
 interface Shard {

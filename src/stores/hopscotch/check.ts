@@ -50,6 +50,7 @@ import {
   Geometry,
   HEAD_BUCKETS,
   HEAD_DEPTH,
+  HEAD_SEED,
   HEAD_SIBLINGS,
   HEAD_WORDS,
   homeOf,
@@ -118,6 +119,8 @@ export class HopscotchCheck<Row> {
   readonly #reader: ObjectReader;
   readonly #rows: CheckedRows<Row>;
   readonly #geometry: Geometry;
+  /** Of the hash, from the first head. */
+  #seed = 0;
   readonly #rowReader: RowReader;
   readonly #place = new ShardPlace();
   readonly #heads: Head[];
@@ -182,6 +185,7 @@ export class HopscotchCheck<Row> {
     if (!this.#reader.readCell(place, regionId, word, expected, HEAD_WORDS, head)) return -1;
     const { i32 } = head;
     const depth = i32[HEAD_DEPTH];
+    if (known === 0) this.#seed = i32[HEAD_SEED];
     if (depth < known || depth > MAX_SHARD_DEPTH) {
       const range = `${known} to ${MAX_SHARD_DEPTH}`;
       this.#tell(`its head says depth ${depth}, which should be ${range}`);
@@ -342,7 +346,9 @@ export class HopscotchCheck<Row> {
     }
     const row = soundRow(problems, this.#place, this.#rows, views, rowAt, words);
     if (row === undefined) return;
-    const hash = stagedKey(problems, this.#place, () => this.#rows.codec.stageKeyOf(row));
+    const hash = stagedKey(problems, this.#place, () =>
+      this.#rows.codec.stageKeyOf(row, this.#seed),
+    );
     if (hash === NO_STAGE) return;
     if (hash === tag) {
       this.#rows.each(row);

@@ -17,6 +17,7 @@ import { BLOCK_ROWS, BLOCK_TAGS, Geometry, NEXT, OVERFLOW } from "./layout.ts";
 import { Lookup } from "./lookup.ts";
 import { Placement } from "./placement.ts";
 import { Search } from "./search.ts";
+import { seedAt } from "./seed.ts";
 import { createShard, Splitter } from "./split.ts";
 import { END, Walk } from "./walk.ts";
 
@@ -24,6 +25,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
   readonly #executor: Executor;
   readonly #codec: RowCodec<Row, Key>;
   readonly #geometry: Geometry;
+  readonly #seed: number;
   readonly #directory: Directory;
   readonly #search: Search<Row, Key>;
   readonly #placement: Placement;
@@ -41,20 +43,26 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     this.#executor = executor;
     this.#codec = codec;
     this.#geometry = new Geometry(codec.fixedWords);
+    this.#seed = seedAt(executor, root);
     this.#directory = new Directory(executor.memory, regionIdOf(root), wordOf(root));
     this.#search = new Search(this.#directory, this.#geometry, codec);
     this.#placement = new Placement(this.#geometry);
     this.#splitter = new Splitter(this.#geometry, this.#directory, this.#placement, splitOccupancy);
-    this.#lookup = new Lookup(executor, codec, this.#geometry, this.#directory, (tx, hash) =>
-      this.#read(tx, hash),
+    this.#lookup = new Lookup(
+      executor,
+      codec,
+      this.#seed,
+      this.#geometry,
+      this.#directory,
+      (tx, hash) => this.#read(tx, hash),
     );
     this.#inline = this.#geometry.inline;
     this.#slotWords = this.#geometry.slotWords;
   }
 
-  /** Makes an empty table and returns where it is rooted. */
-  static create(tx: Transaction, fixedWords: number): Address {
-    return createShard(tx, new Geometry(fixedWords), 0);
+  /** Makes an empty table, with a seed for its hash, and returns where it is rooted. */
+  static create(tx: Transaction, fixedWords: number, seed = 0): Address {
+    return createShard(tx, new Geometry(fixedWords), 0, seed);
   }
 
   get(key: Key): Row | undefined {
@@ -62,20 +70,20 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
   }
 
   read(tx: Transaction, key: Key): Row | undefined {
-    return this.#read(tx, this.#codec.stageKey(key));
+    return this.#read(tx, this.#codec.stageKey(key, this.#seed));
   }
 
   touch(tx: Transaction, key: Key): void {
-    this.#search.touch(tx, this.#codec.stageKey(key));
+    this.#search.touch(tx, this.#codec.stageKey(key, this.#seed));
   }
 
   has(tx: Transaction, key: Key): boolean {
-    return this.#isThere(tx, this.#codec.stageKey(key));
+    return this.#isThere(tx, this.#codec.stageKey(key, this.#seed));
   }
 
   insert(tx: Transaction, row: Row): boolean {
     const words = this.#codec.encode(row);
-    const hash = this.#codec.stageKeyOf(row);
+    const hash = this.#codec.stageKeyOf(row, this.#seed);
     if (this.#isThere(tx, hash)) return false;
     try {
       this.#add(tx, hash, words);
@@ -87,7 +95,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
 
   put(tx: Transaction, row: Row): void {
     const words = this.#codec.encode(row);
-    const hash = this.#codec.stageKeyOf(row);
+    const hash = this.#codec.stageKeyOf(row, this.#seed);
     const found = this.#search.find(tx, hash);
     try {
       if (found) this.#replace(tx, words);
@@ -98,7 +106,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
   }
 
   update(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
-    const hash = this.#codec.stageKey(key);
+    const hash = this.#codec.stageKey(key, this.#seed);
     if (!this.#search.find(tx, hash)) return false;
     if (this.#inline) {
       const { holder, slotAt } = this.#search;
@@ -133,7 +141,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
   }
 
   remove(tx: Transaction, key: Key): boolean {
-    const hash = this.#codec.stageKey(key);
+    const hash = this.#codec.stageKey(key, this.#seed);
     const search = this.#search;
     if (!search.find(tx, hash)) return false;
     const { holder, tagAt, slotAt } = search;
@@ -151,7 +159,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
 
   placeToWrite(tx: Transaction, key: Key): RowPlace | undefined {
     assert(this.#inline, "only inline rows are written in their place");
-    if (!this.#search.find(tx, this.#codec.stageKey(key))) return undefined;
+    if (!this.#search.find(tx, this.#codec.stageKey(key, this.#seed))) return undefined;
     const { holder, slotAt } = this.#search;
     tx.writableWindow(holder, slotAt, slotAt + this.#slotWords, this.#holderWords());
     return { entry: holder, at: slotAt };
@@ -194,7 +202,7 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
    */
   countReads(key: Key): number {
     const tx = new Transaction(this.#executor);
-    this.#search.find(tx, this.#codec.stageKey(key));
+    this.#search.find(tx, this.#codec.stageKey(key, this.#seed));
     return 1 + this.#search.chain.length;
   }
 

@@ -21,6 +21,7 @@
  *
  * Data words of a shard head:
  *   0     depth: how many low bits of the hash all keys of this shard share
+ *   1     in the first shard: the seed of the hash (seed.ts)
  *   2–3   the first bucket: region id + 1, word
  *   4…    for each depth, the head of the shard that was split off there: region id + 1, word
  *
@@ -45,6 +46,7 @@ export const BLOCK_TAGS = 4;
 export const BLOCK_ROWS = BLOCK_TAGS + OVERFLOW_SLOTS;
 
 export const HEAD_DEPTH = 0;
+export const HEAD_SEED = 1;
 export const HEAD_BUCKETS = 2;
 export const HEAD_SIBLINGS = 4;
 export const HEAD_WORDS = HEAD_SIBLINGS + 2 * MAX_SHARD_DEPTH;

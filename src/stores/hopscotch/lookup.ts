@@ -48,6 +48,7 @@ export class Lookup<Row, Key> {
   readonly #executor: Executor;
   readonly #memory: StoreMemory;
   readonly #codec: RowCodec<Row, Key>;
+  readonly #seed: number;
   readonly #directory: Directory;
   readonly #inline: boolean;
   readonly #stride: number;
@@ -62,6 +63,7 @@ export class Lookup<Row, Key> {
   constructor(
     executor: Executor,
     codec: RowCodec<Row, Key>,
+    seed: number,
     geometry: Geometry,
     directory: Directory,
     read: Read<Row>,
@@ -69,6 +71,7 @@ export class Lookup<Row, Key> {
     this.#executor = executor;
     this.#memory = executor.memory;
     this.#codec = codec;
+    this.#seed = seed;
     this.#directory = directory;
     this.#inline = geometry.inline;
     this.#stride = geometry.stride;
@@ -83,7 +86,7 @@ export class Lookup<Row, Key> {
    * the next lookup while this one waits for memory: an inline row in its home bucket.
    */
   get(key: Key): Row | undefined {
-    const hash = this.#codec.stageKey(key);
+    const hash = this.#codec.stageKey(key, this.#seed);
     const directory = this.#directory;
     const place = 2 * (hash & directory.mask);
     const shard = directory.places[place];

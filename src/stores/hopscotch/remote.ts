@@ -48,12 +48,14 @@ const BLOCK: Holder = { tagsAt: BLOCK_TAGS, rowsAt: BLOCK_ROWS, slots: OVERFLOW_
 
 export class RemoteHopscotch<Row, Key> {
   readonly #codec: RowCodec<Row, Key>;
+  readonly #seed: number;
   readonly #geometry: Geometry;
   readonly #rows: RemoteRows;
   readonly directory: RemoteDirectory;
 
   constructor(table: RemoteTable, codec: RowCodec<Row, Key>) {
     this.#codec = codec;
+    this.#seed = table.seed ?? 0;
     this.#geometry = new Geometry(table.fixedWords);
     this.#rows = new RemoteRows(table);
     this.directory = new RemoteDirectory(table);
@@ -61,7 +63,7 @@ export class RemoteHopscotch<Row, Key> {
 
   *lookup(key: Key): Reading<Found> {
     const trail = new Trail();
-    const hash = this.#codec.stageKey(key);
+    const hash = this.#codec.stageKey(key, this.#seed);
     for (let attempt = 0; attempt < REMOTE_LOOKUP_ATTEMPTS; attempt++) {
       trail.restart();
       const known = this.directory.recall(hash);

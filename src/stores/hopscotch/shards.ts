@@ -9,7 +9,7 @@ import { tryRun } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { type Address, addressOf } from "../../memory/address.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { DEPTH, HEAD_BUCKETS, HEAD_DEPTH, HEAD_WORDS } from "./layout.ts";
+import { DEPTH, HEAD_BUCKETS, HEAD_DEPTH, HEAD_SEED, HEAD_WORDS } from "./layout.ts";
 
 /** A split that keeps meeting others is left to the next one who finds the shard full. */
 const SPLIT_ATTEMPTS = 8;
@@ -21,6 +21,7 @@ export function createEmptyShard(
   buckets: number,
   bucketWords: number,
   depth: number,
+  seed: number,
 ): Address {
   const { set } = tx;
   const head = tx.allocate(HEAD_WORDS * 4);
@@ -31,6 +32,7 @@ export function createEmptyShard(
   }
   const at = set.bufferOf(head);
   set.arena.i32[at + HEAD_DEPTH] = depth;
+  set.arena.i32[at + HEAD_SEED] = seed;
   set.arena.i32[at + HEAD_BUCKETS] = set.regionIdOf(first) + 1;
   set.arena.i32[at + HEAD_BUCKETS + 1] = set.wordOf(first);
   return near;

@@ -37,8 +37,8 @@ const BUCKETS = SHARD_BUCKETS + 1;
 import { createEmptyShard, PendingSplits } from "./shards.ts";
 
 /** Makes an empty shard and returns the address of its head. */
-export function createShard(tx: Transaction, geometry: Geometry, depth: number): Address {
-  return createEmptyShard(tx, BUCKETS, geometry.bucketWords, depth);
+export function createShard(tx: Transaction, geometry: Geometry, depth: number, seed = 0): Address {
+  return createEmptyShard(tx, BUCKETS, geometry.bucketWords, depth, seed);
 }
 
 interface Shard {

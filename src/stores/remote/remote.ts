@@ -78,6 +78,8 @@ export interface RemoteTable {
   readonly fixedWords: number;
   readonly rootRegion: number;
   readonly rootWord: number;
+  /** Of the table's hash at this node; each node has another. Where there is none, it is 0. */
+  readonly seed?: number;
   /** Words of a region: no object goes beyond its end. */
   readonly regionWords: number;
 }
@@ -88,12 +90,14 @@ export function describeRemote(
   fixedWords: number,
   root: Address,
   memory: StoreMemory,
+  seed = 0,
 ): RemoteTable {
   return {
     layout,
     fixedWords,
     rootRegion: regionIdOf(root),
     rootWord: wordOf(root),
+    seed,
     regionWords: memory.control.geometry.regionBytes / 4,
   };
 }
