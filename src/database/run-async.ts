@@ -16,7 +16,7 @@ import {
 } from "../engine/run.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { lockOwner } from "../memory/object.ts";
-import { nowMs, sleep } from "../runtime/clock.ts";
+import { nowMs, sleep, turn } from "../runtime/clock.ts";
 import type { SituError } from "../runtime/errors.ts";
 import { MAX_ATTEMPTS } from "../runtime/limits.ts";
 import { AsyncTransaction } from "./async-transaction.ts";
@@ -52,6 +52,7 @@ export class AsyncRunner {
     const isSnapshot = limits.snapshotMs > 0;
     let attempts = 0;
     const tx = this.#pool.pop() ?? new EngineTransaction(executor);
+    tx.isAsync = true;
     tx.timeoutMs = limits.timeoutMs;
     let entered = executor.enter();
     let committed: { readonly result: T; readonly epoch: number };
@@ -67,6 +68,8 @@ export class AsyncRunner {
         throwIfFatal(executor, tx);
         expiry.attempts = attempt;
         expiry.met = tx.conflictKeys();
+        // It waits for something else now: others need not wait for it.
+        if (tx.exhausted || tx.journalFull) executor.turns.giveBack(tx);
         if (tx.exhausted) {
           executor.metrics.countAbort(MEMORY_ABORT);
           tx.clear();
@@ -97,14 +100,26 @@ export class AsyncRunner {
           executor.recoverIfDead(lockOwner(tx.metLock));
         }
         tx.trace ??= [];
-        await sleep(executor.random.below(Math.min(2 ** attempt / 2, MAX_PAUSE_MS)));
+        if (tx.yielded || executor.turns.isHolder(tx)) await turn();
+        else await sleep(executor.random.below(Math.min(2 ** attempt / 2, MAX_PAUSE_MS)));
         if (expiry.isOver()) throw gaveUp(executor, tx, limits.timeoutMs);
+        if (executor.turns.meet(tx)) {
+          tx.clear();
+          releaseSnapshot(tx);
+          executor.leave(entered);
+          try {
+            await executor.turns.await(tx, () => expiry.check());
+          } finally {
+            entered = executor.enter();
+          }
+        }
       }
     } catch (error) {
       this.#metrics.failAsync(startMs, isSnapshot, attempts, error);
       throw error;
     } finally {
       expiry.stop();
+      if (tx.conflicts > 0) executor.turns.end(tx);
       tx.clear();
       tx.trace = undefined;
       releaseSnapshot(tx);

@@ -23,11 +23,13 @@
  *  7. The record is passed on to the log's writer, if there is one. Status IDLE: the committing
  *     epoch is cleared.
  *
+ * Before all this a committer looks whether a starved transaction has the turn, and yields (turns.ts).
+ *
  * A death anywhere before 5 leaves objects unchanged and locked: recovery unlocks them. A death
  * after it leaves a complete record: recovery installs what is still locked by the slot.
  */
 
-import { LOG_STATE, SNAPSHOTS_IN_USE } from "../memory/control.ts";
+import { LOG_STATE, SNAPSHOTS_IN_USE, TURN } from "../memory/control.ts";
 import {
   ARRAY,
   INCARNATION as HEADER_INCARNATION,
@@ -122,6 +124,10 @@ export class Committer {
 
     const executor = this.#executor;
     if (loadAcquire(this.#control, LOG_STATE) === FAILED) executor.durability.check();
+    if (loadAcquire(this.#control, TURN) !== 0 && executor.turns.mustYield(tx)) {
+      tx.yielded = true;
+      return false;
+    }
     if (!executor.journal.write(set, this.#order, writes)) {
       tx.journalFull = true;
       return false;
@@ -177,6 +183,10 @@ export class Committer {
     const { set } = tx;
     const { words, end } = set;
     if (loadAcquire(this.#control, LOG_STATE) === FAILED) this.#executor.durability.check();
+    // No waiting here: a message must be answered, and locks may be held already.
+    if (loadAcquire(this.#control, TURN) !== 0 && this.#executor.turns.mustYield(tx)) {
+      return this.#refuse(tx);
+    }
     this.#executor.journal.refuseTooLarge(set);
     Atomics.store(this.#control, this.#preparesAt, 1);
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) {

@@ -37,6 +37,7 @@ import {
 } from "./slot.ts";
 import { Versions } from "./snapshots/versions.ts";
 import type { Transaction } from "./transaction.ts";
+import { releaseTurn, Turns } from "./turns.ts";
 
 /** The word `active` is never 0 while a transaction runs, whatever the epoch. */
 const ACTIVE_FLAG = 1;
@@ -50,6 +51,7 @@ export class Executor implements SlabHost {
   readonly backoff: Backoff;
   readonly committer: Committer;
   readonly versions: Versions;
+  readonly turns: Turns;
   readonly durability: Durability;
   readonly random = new Random();
   /** Seeds the hash of a new table. A simulation that must run the same way twice sets another. */
@@ -87,6 +89,7 @@ export class Executor implements SlabHost {
     this.backoff = this.newPatience(DEFAULT_TIMEOUT_MS);
     this.committer = new Committer(this);
     this.versions = new Versions(this);
+    this.turns = new Turns(this);
   }
 
   /**
@@ -188,7 +191,7 @@ export class Executor implements SlabHost {
   /** An attempt met another: see `tx.metLock`. */
   countConflict(tx: Transaction): void {
     this.counters[this.counterBase + CONFLICTS]++;
-    this.metrics.countConflict(tx.metLock);
+    this.metrics.countConflict(tx.metLock !== 0 || tx.yielded);
   }
 
   #settle(): Settled {
@@ -311,6 +314,7 @@ export class Executor implements SlabHost {
     assert(this.#running === 0, "no transaction runs when the executor closes");
     Atomics.store(this.memory.control.i32, this.#activeAt, 0);
     this.versions.registry.releaseSlot(this.slot);
+    releaseTurn(this.memory, this.slot);
     this.slabs.close();
     clearGauges(this.memory.control, this.slot);
     unclaim(this.memory.control, this.slot);

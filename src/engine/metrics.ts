@@ -28,7 +28,7 @@ import { slotsInUse } from "./slot.ts";
 
 /** Why an attempt did not commit. */
 export const ABORT_REASONS = [
-  /** What it needs is locked by another. */
+  /** What it needs is locked by another, or another has the turn. */
   "lock",
   /** What it read has changed. */
   "validation",
@@ -122,9 +122,9 @@ export class SlotMetrics {
     this.#control.f64[this.#base + GATEWAY + counter] += by;
   }
 
-  /** An attempt met another: with a lock in its way, or too late. */
-  countConflict(metLock: number): void {
-    this.add(ABORTS + (metLock !== 0 ? LOCK : VALIDATION), 1);
+  /** An attempt met another: with a lock or a turn in its way, or too late. */
+  countConflict(isHeld: boolean): void {
+    this.add(ABORTS + (isHeld ? LOCK : VALIDATION), 1);
   }
 
   countAbort(reason: number): void {

@@ -34,6 +34,7 @@ import { copyWords, type Journal, RECORD_ENTRY_WORDS, REGION_MASK } from "./jour
 import { releasePrepared } from "./prepared.ts";
 import { ACTIVE, COMMITTED, IDLE, phaseOf, STATUS } from "./slot.ts";
 import { Registry } from "./snapshots/registry.ts";
+import { releaseTurn } from "./turns.ts";
 
 export type Settled = "rolled forward" | "rolled back" | "nothing to do";
 
@@ -54,7 +55,7 @@ export function settleSlot(memory: StoreMemory, slot: number, journal: () => Jou
   return phase === COMMITTED ? "rolled forward" : "rolled back";
 }
 
-/** Gives back all else that the slot held: its epoch, snapshots, blocks, half-made regions. */
+/** Gives back all else that the slot held: its epoch, snapshots, turn, blocks, half-made regions. */
 export function releaseSlot(memory: StoreMemory, slot: number): void {
   const { control } = memory;
   Atomics.store(control.i32, control.slotAt(slot) + ACTIVE, 0);
@@ -63,6 +64,7 @@ export function releaseSlot(memory: StoreMemory, slot: number): void {
   Atomics.compareExchange(control.i32, KEEPER, slot + 1, 0);
   // The log's writer too: what it had not published, the next one writes again.
   Atomics.compareExchange(control.i32, DEVICE, slot + 1, 0);
+  releaseTurn(memory, slot);
   releasePrepared(memory, slot);
   memory.abandonRegions(slot);
   new BlockTable(memory).orphan(slot);

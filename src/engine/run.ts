@@ -52,6 +52,8 @@ export function runSync<A, T>(
       }
       throwIfFatal(executor, tx);
       if (attempt === 1) executor.backoff.begin(timeoutMs);
+      // It waits for something else now: others need not wait for it.
+      if (tx.exhausted || tx.journalFull) executor.turns.giveBack(tx);
       if (tx.exhausted) {
         executor.metrics.countAbort(MEMORY_ABORT);
         tx.clear();
@@ -78,12 +80,17 @@ export function runSync<A, T>(
         continue;
       }
       const lock = tx.metLock;
-      if (attempt >= MAX_ATTEMPTS || !executor.backoff.meet(lock))
+      if (attempt >= MAX_ATTEMPTS || !(tx.yielded || executor.backoff.meet(lock)))
         throw gaveUp(executor, tx, timeoutMs);
       tx.trace ??= [];
+      if (executor.turns.meet(tx)) {
+        if (snapshotMs > 0) releaseSnapshot(tx);
+        awaitTurn(executor, tx);
+      }
     }
   } finally {
     executor.leave();
+    if (tx.conflicts > 0) executor.turns.end(tx);
     tx.clear();
     tx.trace = undefined;
     if (snapshotMs > 0) releaseSnapshot(tx);
@@ -183,10 +190,23 @@ export function runReadOnly<A, T>(
       // A patience of its own: it may run inside a transaction that is counting its attempts.
       patience ??= executor.newPatience(executor.timeoutMs);
       if (!patience.meet(tx.metLock)) throw gaveUp(executor, tx, executor.timeoutMs);
+      if (executor.turns.meet(tx)) awaitTurn(executor, tx);
     }
   } finally {
+    if (tx.conflicts > 0) executor.turns.end(tx);
     tx.clear();
     executor.leave();
+  }
+}
+
+/** Waits until another's turn is over, or this transaction has its own. Nothing is held meanwhile. */
+function awaitTurn(executor: Executor, tx: Transaction): void {
+  tx.clear();
+  executor.leave();
+  try {
+    executor.turns.awaitSync(tx);
+  } finally {
+    executor.enter();
   }
 }
 
@@ -250,7 +270,8 @@ export function tryRun(
         if (isCallersOwn(executor, tx, error)) throw error;
       }
       if (tx.exhausted) executor.metrics.countAbort(MEMORY_ABORT);
-      if (tx.exhausted || tx.journalFull || tx.fatal !== undefined) return false;
+      // Nor does it wait for another's turn: it yields by being left undone.
+      if (tx.exhausted || tx.journalFull || tx.yielded || tx.fatal !== undefined) return false;
     }
     return false;
   } finally {

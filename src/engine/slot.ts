@@ -11,6 +11,7 @@
  *   word 24  tail      the first record that is not in the log yet; written by the log's writer
  *   word 25  lag       milliseconds that the log may lag behind, if the owner says so
  *   word 26  prepares  1 if the owner holds locks between its commits (prepared.ts)
+ *   word 27  ticket    the place in line of a transaction that waits for the turn, or 0 (turns.ts)
  *   word 32… counters, float64 each, written by the owner only
  *
  * Status and active hold the low 30 bits of an epoch above two bits of phase. Status walks
@@ -36,6 +37,7 @@ const SINCE_F64 = 20 / 2;
 export const TAIL = 24;
 export const LAG_MS = 25;
 export const PREPARES = 26;
+export const TICKET = 27;
 const COUNTERS_F64 = 32 / 2;
 
 const CLAIM = 1;
@@ -74,6 +76,7 @@ export const COUNTERS = [
   "snapshotsReleased",
   "versionsKept",
   "versionsMoved",
+  "turns",
 ] as const;
 export type Counter = (typeof COUNTERS)[number];
 
@@ -91,6 +94,8 @@ export const SNAPSHOTS_RELEASED = COUNTERS_F64 + 9;
 export const VERSIONS_KEPT = COUNTERS_F64 + 10;
 /** Versions that moved from a ring to the overflow area. */
 export const VERSIONS_MOVED = COUNTERS_F64 + 11;
+/** Turns that were taken for transactions that starved (turns.ts). */
+export const TURNS = COUNTERS_F64 + 12;
 
 export function isClaimed(control: Control, slot: number): boolean {
   return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) !== 0;

@@ -43,7 +43,7 @@ import type { Region } from "../memory/region.ts";
 import type { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
 import type { ConflictKey } from "../runtime/errors.ts";
-import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { DEFAULT_TIMEOUT_MS, TURN_MS } from "../runtime/limits.ts";
 import {
   AccessSet,
   BUFFER,
@@ -98,6 +98,18 @@ export class Transaction {
   epoch = 0;
   /** Its journal had no room for what it writes: the log must catch up first. */
   journalFull = false;
+  /** Another transaction has the turn: nothing was locked (turns.ts). */
+  yielded = false;
+  /** Conflicts of this transaction's attempts, since when, and whether they are too many. */
+  conflicts = 0;
+  conflictsSinceMs = 0;
+  isStarved = false;
+  /** How long its next turn may last. */
+  turnMs = TURN_MS;
+  /** It has yielded for long enough, or must not wait. */
+  passesTurns = false;
+  /** Whether its event loop turns while it waits. */
+  isAsync = false;
   /** How long this transaction waits for others. */
   timeoutMs = DEFAULT_TIMEOUT_MS;
   /** What is being worked on, for messages. */
@@ -131,6 +143,7 @@ export class Transaction {
     this.doomed = false;
     this.exhausted = false;
     this.journalFull = false;
+    this.yielded = false;
     this.committed = false;
     this.fatal = undefined;
     this.allocated = false;

@@ -11,6 +11,7 @@
  *   words 192–195    the keeper of old versions, and its overflow area (engine/snapshots/)
  *   word 196         1 + the highest slot that was ever claimed
  *   word 197         counts the snapshots that were released: only then versions become garbage
+ *   words 224–227    the turn of a starved transaction, on a cache line of its own (engine/turns.ts)
  *   words 256–257    the durable epoch: every commit up to it is on disk
  *   words 272–343    the log and its writer (device/)
  *   word 1024…       one slot of 64 words per executor (engine/slot.ts)
@@ -67,6 +68,11 @@ export const OVERFLOW_INDEX_STATE = 194;
 export const RINGS_IN_USE = 195;
 export const SLOTS_IN_USE = 196;
 export const SNAPSHOT_RELEASES = 197;
+/** Read by every commit, written only when a transaction starves. */
+export const TURN = 224;
+export const TURN_TICKETS = 225;
+/** Float64. */
+export const TURN_RESTS = 226;
 export const DURABLE_LOW = 256;
 export const DURABLE_HIGH = 257;
 /** How many wait for the durable epoch to move, or died over it. */

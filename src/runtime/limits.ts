@@ -202,6 +202,20 @@ export const SPIN_MICROSECONDS = 20;
 export const MAX_SLEEP_MS = 2;
 /** A lock met for this long is suspected: is its owner alive? */
 export const SUSPECT_MS = 5;
+/**
+ * A transaction is starved after so many conflicts and so much time since the first, or when this part
+ * of its time-out is over (engine/turns.ts).
+ */
+export const STARVED_CONFLICTS = 3;
+export const STARVED_MS = 10;
+export const STARVED_SHARE = 1 / 5;
+/** How long others yield to it at most, the first time and if that was not enough. */
+export const TURN_MS = 250;
+export const MAX_TURN_MS = 1_000;
+/** One who does not come for its turn is passed over after this time. */
+export const TURN_GRACE_MS = 10;
+/** How long the holder waits for commits that were under way when it took the turn. */
+export const TURN_SETTLE_MS = 2;
 /** The background sweep that finds dead executors nobody has run into. */
 export const SWEEP_MS = 500;
 /** Freed cells that an executor remembers for quick reuse; the rest is found by sweeping. */
@@ -349,6 +363,7 @@ relation(
   "positions in a journal go round in a circle",
 );
 relation(MAX_REGIONS <= 1 << 16, "a region id and a size class are one word of a journal");
+relation(TURN_MS <= MAX_TURN_MS && MAX_TURN_MS < 2 ** 22, "the end of a turn fits its word");
 relation(HEAD_BYTES < SEGMENT_BYTES, "a segment has room for more than its head");
 relation(MAX_SCHEMA_BYTES < MAX_CELL_BYTES, "a schema fits one object");
 relation(MAX_FRAME_BYTES > MAX_ROW_BYTES + MAX_KEY_BYTES, "the largest row fits a frame");
