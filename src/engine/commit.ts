@@ -83,7 +83,7 @@ import { epochBitsOf, epochOf, isLater, MAX_SEQUENCE, sequenceOf, tidHigh, tidLo
 import type { Transaction } from "./transaction.ts";
 import { VERSIONING } from "./versioning.ts";
 
-/** Beyond this, sorting by insertion costs more than the generic sort. */
+/** Beyond this, sorting by insertion costs more than sorting numbers. */
 const INSERTION_SORT_LIMIT = 32;
 /** Up to so many, an address and a place in the list are one exact number: 14 + 30 + 9 bits. */
 const KEYED_SORT_LIMIT = 512;
@@ -98,7 +98,7 @@ export class Committer {
   readonly #prepared: number;
   readonly #installing: number;
   #order = new Int32Array(64);
-  readonly #sortKeys = new Float64Array(KEYED_SORT_LIMIT);
+  #sortKeys = new Float64Array(KEYED_SORT_LIMIT);
   readonly #unsorted = new Int32Array(KEYED_SORT_LIMIT);
   /** The last TID of this slot, so that its next one is later. */
   #lastHigh = 0;
@@ -304,6 +304,22 @@ export class Committer {
     for (let i = 0; i < writes; i++) order[i] = unsorted[sorted[i] % KEYED_SORT_LIMIT];
   }
 
+  /** The same for so many that address and place do not fit one number: the set knows the places. */
+  #sortByAddresses(set: AccessSet, writes: number): void {
+    const { words } = set;
+    const order = this.#order;
+    if (this.#sortKeys.length < writes) this.#sortKeys = new Float64Array(this.#order.length);
+    const keys = this.#sortKeys;
+    for (let i = 0; i < writes; i++) {
+      keys[i] = words[order[i] + REGION_ID] * WORDS_OF_ADDRESS + words[order[i] + WORD];
+    }
+    keys.subarray(0, writes).sort();
+    for (let i = 0; i < writes; i++) {
+      const word = keys[i] % WORDS_OF_ADDRESS;
+      order[i] = set.find((keys[i] - word) / WORDS_OF_ADDRESS, word);
+    }
+  }
+
   /** The entries that are written, in address order. */
   #sortWrites(set: AccessSet): number {
     const { words, end } = set;
@@ -319,7 +335,7 @@ export class Committer {
       return writes;
     }
     if (writes > INSERTION_SORT_LIMIT) {
-      order.subarray(0, writes).sort((a, b) => (isBelow(words, a, b) ? -1 : 1));
+      this.#sortByAddresses(set, writes);
       return writes;
     }
     for (let i = 1; i < writes; i++) {
