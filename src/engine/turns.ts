@@ -287,7 +287,8 @@ function endTurn(memory: StoreMemory, turn: number, restsUntilMs: number): void 
   memory.parking.wake(TURN);
 }
 
-function turnOf(slot: number, endsMs: number): number {
+/** The word of a turn. */
+export function turnOf(slot: number, endsMs: number): number {
   return (Math.ceil(endsMs) << TIME_SHIFT) | (slot + 1);
 }
 

@@ -1,0 +1,118 @@
+/**
+ * A starved transaction dies before and after each atomic step: taking its place in line and the turn,
+ * committing, giving both back. And so does the one who recovers it. Nothing of the turn is left, and
+ * others go on.
+ */
+
+import "../helpers/engine-all-atomics.ts";
+
+import { expect, test } from "vitest";
+import type { Executor } from "../../src/engine/executor.ts";
+import { TICKET } from "../../src/engine/slot.ts";
+import { Transaction } from "../../src/engine/transaction.ts";
+import { TURN } from "../../src/memory/control.ts";
+import type { Pointer } from "../../src/memory/pointer.ts";
+import { nowMs } from "../../src/runtime/clock.ts";
+import { addTo, createAccounts, lockOf, sumOf, transact } from "../helpers/engine-accounts.ts";
+import { dieAt, type When } from "../helpers/engine-atomics.ts";
+import { EngineStore } from "../helpers/engine-store.ts";
+
+const WHENS: readonly When[] = ["before", "after"];
+const MOST_STEPS = 200;
+
+class Stage {
+  readonly store = new EngineStore();
+  readonly victim = this.store.open();
+  readonly accounts: readonly Pointer[] = createAccounts(this.victim, 3, 100);
+
+  /** From its place in line to the end; says whether it died. */
+  runAndDie(k: number, when: When): boolean {
+    const { victim } = this;
+    const tx = new Transaction(victim);
+    tx.conflicts = 1;
+    tx.conflictsSinceMs = nowMs();
+    tx.isStarved = true;
+    const died = dieAt(k, when, () => {
+      while (victim.turns.look(tx) > 0);
+      victim.enter();
+      for (const account of this.accounts) addTo(tx, account, 10);
+      expect(victim.committer.commit(tx)).toBe(true);
+      victim.leave();
+      victim.turns.end(tx);
+    });
+    this.store.kill(victim);
+    return died;
+  }
+
+  check(survivor: Executor, point: string): void {
+    const { control } = this.store.memory;
+    const ticketAt = control.slotAt(this.victim.slot) + TICKET;
+    expect(Atomics.load(control.i32, TURN), `${point}: turn`).toBe(0);
+    expect(Atomics.load(control.i32, ticketAt), `${point}: ticket`).toBe(0);
+    for (const at of this.accounts) expect(lockOf(this.store.memory, at), point).toBe(0);
+    expect([300, 330], point).toContain(sumOf(survivor, this.accounts));
+    transact(survivor, (tx) => addTo(tx, this.accounts[0], 1));
+  }
+}
+
+function withStage(work: (stage: Stage) => void): void {
+  const stage = new Stage();
+  try {
+    work(stage);
+  } finally {
+    stage.store.dispose();
+  }
+}
+
+test.each(WHENS)("the starved transaction dies %s any of its steps", (when) => {
+  let held = 0;
+  for (let k = 1; ; k++) {
+    let died = true;
+    withStage((stage) => {
+      died = stage.runAndDie(k, when);
+      if (Atomics.load(stage.store.memory.control.i32, TURN) !== 0) held++;
+      const survivor = stage.store.open();
+      survivor.sweep();
+      stage.check(survivor, `died ${when} step ${k}`);
+    });
+    if (!died) break;
+    expect(k).toBeLessThan(MOST_STEPS);
+  }
+  expect(held).toBeGreaterThan(10);
+});
+
+test("a writer goes on without a sweep, whenever the holder died", () => {
+  for (let k = 1; ; k++) {
+    let died = true;
+    withStage((stage) => {
+      const survivor = stage.store.open();
+      died = stage.runAndDie(k, "after");
+      transact(survivor, (tx) => addTo(tx, stage.accounts[0], 1));
+      survivor.sweep();
+      expect([301, 331]).toContain(sumOf(survivor, stage.accounts));
+    });
+    if (!died) break;
+    expect(k).toBeLessThan(MOST_STEPS);
+  }
+});
+
+test("the recoverer dies at any of its steps: a third finishes", () => {
+  for (const k of [2, 3, 4, 8]) {
+    for (let j = 1; ; j++) {
+      let recovererDied = true;
+      withStage((stage) => {
+        const recoverer = stage.store.open();
+        stage.runAndDie(k, "after");
+        recovererDied = dieAt((j + 1) >> 1, j % 2 === 1 ? "before" : "after", () => {
+          recoverer.recoverIfDead(stage.victim.slot);
+        });
+        stage.store.kill(recoverer);
+        const third = stage.store.open();
+        third.sweep();
+        stage.check(third, `died after step ${k}, its recoverer at half-step ${j}`);
+      });
+      if (!recovererDied) break;
+      expect(j).toBeLessThan(MOST_STEPS);
+    }
+  }
+});
