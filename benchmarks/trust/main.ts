@@ -6,8 +6,9 @@ import { createProgress } from "../harness/progress.ts";
 import { printReport } from "../harness/report.ts";
 import { releaseAll } from "../harness/resources.ts";
 import type { TrustMeasure, TrustResult } from "./measure.ts";
+import { starvation } from "./starvation.ts";
 
-const measures: readonly TrustMeasure[] = [];
+const measures: readonly TrustMeasure[] = [starvation];
 
 async function main(): Promise<void> {
   const { names, options } = parseBenchArguments(process.argv.slice(2));
