@@ -3,7 +3,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
-import { onRelease } from "./resources.ts";
+import { guardProcesses, onRelease } from "./resources.ts";
 
 /** What travels to the process: something to do, or to end. */
 export type ToProcess<To> = { readonly message: To } | { readonly stop: true };
@@ -42,6 +42,7 @@ export class MeasuringProcess<To, From> {
   /** Resolves when the process has opened what it needs. */
   static async start<To, From>(script: URL, task: unknown): Promise<MeasuringProcess<To, From>> {
     const file = fileURLToPath(script);
+    guardProcesses();
     const child = fork(file, [JSON.stringify(task)]);
     onRelease(() => {
       if (child.exitCode === null) child.kill("SIGKILL");

@@ -1,10 +1,13 @@
 // Whatever a benchmark must not leave behind: folders in /dev/shm, child processes. Releases are
-// synchronous, so that they also work from an exit handler after Ctrl-C or a crash.
+// synchronous, so that they also work from an exit handler after Ctrl-C or a crash. After SIGKILL
+// the guard does the same.
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { type Owner, ownerOfThis } from "./guard/guard.ts";
 
 const releases: (() => void)[] = [];
 let watching = false;
+let owner: Owner | undefined;
 
 /** Registers something to release; returns a function that releases it at once, only once. */
 export function onRelease(release: () => void): () => void {
@@ -18,8 +21,15 @@ export function onRelease(release: () => void): () => void {
   };
 }
 
+/** To be called before a process is started that must not outlive this one. */
+export function guardProcesses(): Owner {
+  owner ??= ownerOfThis("benchmark");
+  return owner;
+}
+
 export function temporaryFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, "situ-bench-"));
+  guardProcesses().keep(folder);
   onRelease(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }

@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { onRelease } from "./resources.ts";
+import { guardProcesses, onRelease } from "./resources.ts";
 
 export const loopback = "127.0.0.1";
 const startDeadlineMs = 20_000;
@@ -19,6 +19,7 @@ export class ServerProcess {
   #log = "";
 
   constructor(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env) {
+    guardProcesses();
     const child = spawn(command, args, { stdio: ["ignore", "pipe", "pipe"], env });
     this.#child = child;
     this.#ended = new Promise((resolve) => child.once("close", () => resolve()));

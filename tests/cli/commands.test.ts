@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { memoryRoot } from "../../benchmarks/harness/guard/guard.ts";
 import { COMMANDS, SHOWN_NAMES } from "../../src/cli/commands.ts";
 import { commandHelp, generalHelp } from "../../src/cli/help.ts";
 import { jsonLines, Place } from "./run.ts";
@@ -259,7 +260,7 @@ describe("on a store", () => {
 
 describe("on this machine", () => {
   const leftovers = (): string[] =>
-    readdirSync("/dev/shm").filter((name) => name.startsWith("situ-doctor-"));
+    readdirSync(memoryRoot()).filter((name) => name.startsWith("situ-doctor-"));
 
   test("bench measures, and leaves nothing", async () => {
     const memory = place.file("memory");

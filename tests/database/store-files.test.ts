@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { memoryRoot } from "../../benchmarks/harness/guard/guard.ts";
 import type { Database } from "../../src/database/database.ts";
 import { bytes, u32 } from "../../src/database/fields.ts";
 import { destroy, open } from "../../src/database/open.ts";
@@ -150,7 +151,7 @@ describe("the memory folder", () => {
     );
     expect(result).toBe("ok");
     expect(memoryOf(path).startsWith(memoryDir)).toBe(true);
-    expect(memoryOf(old).startsWith("/dev/shm")).toBe(true);
+    expect(memoryOf(old).startsWith(memoryRoot())).toBe(true);
     await destroy(path);
   });
 

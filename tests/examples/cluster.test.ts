@@ -2,12 +2,12 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { memoryRoot } from "../../benchmarks/harness/guard/guard.ts";
 
 const MAIN = fileURLToPath(new URL("../../dist/examples/cluster/main.js", import.meta.url));
 
@@ -15,7 +15,7 @@ let folder: string;
 let child: ChildProcess | undefined;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "situ-examples-test-"));
+  folder = mkdtempSync(join(memoryRoot(), "situ-examples-test-"));
 });
 
 afterEach(() => {

@@ -2,11 +2,11 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { memoryRoot } from "../../benchmarks/harness/guard/guard.ts";
 
 interface Ended {
   readonly code: number | null;
@@ -19,7 +19,7 @@ let child: ChildProcess | undefined;
 
 // Folders of its own, for stores and for their memory: what is left in them was left behind.
 beforeEach(() => {
-  folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "situ-examples-test-"));
+  folder = mkdtempSync(join(memoryRoot(), "situ-examples-test-"));
 });
 
 afterEach(() => {

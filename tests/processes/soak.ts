@@ -7,6 +7,7 @@
  */
 
 import { parseArgs } from "node:util";
+import { ownerOfThis, redirectFolders } from "../../benchmarks/harness/guard/guard.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { runDurableStorm } from "./durable-storm.ts";
 import { runIndexStorm } from "./index-storm.ts";
@@ -21,6 +22,7 @@ const STORMS: Readonly<Record<string, Storm>> = {
   durable: runDurableStorm,
 };
 
+redirectFolders(ownerOfThis("soak"));
 const { values } = parseArgs({
   options: {
     seed: { type: "string" },

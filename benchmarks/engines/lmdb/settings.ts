@@ -6,7 +6,7 @@ import { temporaryFolder } from "../../harness/resources.ts";
 import type { Durability, StartOptions } from "../engine.ts";
 import type { DatabaseOptions, EnvironmentOptions } from "./module.ts";
 
-const MEMORY_FOLDER = "/dev/shm";
+const MEMORY_FOLDER = process.env.SITU_MEMORY_DIR ?? "/dev/shm";
 /** Address space, not memory. Pages of a tree filled at random are two thirds full, and a change
  * copies its pages; small rows take several times their user data. */
 const MAP_BYTES_PER_BYTE = 8;

@@ -28,7 +28,7 @@ import { postgresTatp } from "./tatp.ts";
 import { postgresYcsb } from "./ycsb.ts";
 
 /** In memory: what need not survive needs no disk. */
-const memoryFolder = "/dev/shm";
+const memoryFolder = process.env.SITU_MEMORY_DIR ?? "/dev/shm";
 
 const persistence: Readonly<Record<Durability, string>> = {
   none: "unlogged tables in memory, fsync off",

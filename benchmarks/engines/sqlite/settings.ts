@@ -7,7 +7,7 @@ import { diskFolder } from "../../durable/disk.ts";
 import { temporaryFolder } from "../../harness/resources.ts";
 import type { StartOptions } from "../engine.ts";
 
-const MEMORY_FOLDER = "/dev/shm";
+const MEMORY_FOLDER = process.env.SITU_MEMORY_DIR ?? "/dev/shm";
 export const IN_MEMORY = ":memory:";
 
 /** No other process can open a database in memory. The first worker loads and runs. */

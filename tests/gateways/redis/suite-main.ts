@@ -22,6 +22,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { ownerOfThis } from "../../../benchmarks/harness/guard/guard.ts";
 import { destroy } from "../../../src/database/open.ts";
 import { serve } from "../../../src/gateways/serve.ts";
 
@@ -66,6 +67,7 @@ async function main(): Promise<number> {
   linkPrograms(source);
   adapt(source);
   const folder = mkdtempSync(join(tmpdir(), "situ-redis-suite-"));
+  ownerOfThis("redis-suite").keep(folder);
   const path = join(folder, "store");
   const gateway = await serve({
     path,

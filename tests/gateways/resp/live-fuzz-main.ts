@@ -12,6 +12,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { ownerOfThis, redirectFolders } from "../../../benchmarks/harness/guard/guard.ts";
 import { destroy } from "../../../src/database/open.ts";
 import type { DurabilityMode } from "../../../src/database/options.ts";
 import { COMMANDS } from "../../../src/gateways/redis/commands/all.ts";
@@ -53,6 +54,7 @@ async function memoryBytes(): Promise<number> {
 
 const mebibytes = (size: number): string => `${(size / 2 ** 20).toFixed(1)} MiB`;
 
+redirectFolders(ownerOfThis("fuzz"));
 const folder = mkdtempSync(join(tmpdir(), "situ-live-fuzz-"));
 const path = join(folder, "store");
 try {
