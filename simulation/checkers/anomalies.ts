@@ -32,6 +32,8 @@ export type AnomalyKind =
   | "not-serializable"
   /** Cycle with rw edges of which no two are adjacent. */
   | "not-snapshot-isolated"
+  /** Cycle that the isolation of each of its transactions, of which some differ, does not allow. */
+  | "not-isolated"
   /** Cycle that needs the real-time order. */
   | "not-strictly-serializable";
 

@@ -16,6 +16,7 @@ import { findComponents } from "./components.ts";
 import { explainCycle } from "./explain-cycle.ts";
 import {
   buildGraph,
+  buildMixedGraph,
   buildSnapshotGraph,
   type EdgeList,
   type Graph,
@@ -27,11 +28,12 @@ import {
 import type { HistoryIndex } from "./history-index.ts";
 import { findShortCycle } from "./shortest-cycle.ts";
 
-export type Isolation = "strict-serializable" | "serializable" | "snapshot";
+/** In a mixed history each transaction says which isolation it has. */
+export type Isolation = "strict-serializable" | "serializable" | "snapshot" | "mixed";
 
 interface Step {
   readonly kind: AnomalyKind;
-  readonly build: (edges: EdgeList) => Graph;
+  readonly build: (edges: EdgeList, index: HistoryIndex) => Graph;
 }
 
 const COMMON_STEPS: readonly Step[] = [
@@ -51,11 +53,18 @@ const NOT_SNAPSHOT_ISOLATED: Step = {
   build: buildSnapshotGraph,
 };
 
+const NOT_ISOLATED: Step = {
+  kind: "not-isolated",
+  build: (edges, { transactions }) =>
+    buildMixedGraph(edges, (transaction) => transactions[transaction].isolation !== "snapshot"),
+};
+
 /**
  * The last step of each has all edges of the others, so it alone tells whether there is a cycle.
  */
 const STEPS: Readonly<Record<Isolation, readonly Step[]>> = {
   snapshot: [...COMMON_STEPS, NOT_SNAPSHOT_ISOLATED],
+  mixed: [...COMMON_STEPS, NOT_ISOLATED],
   serializable: [...COMMON_STEPS, NOT_SERIALIZABLE],
   "strict-serializable": [...COMMON_STEPS, NOT_SERIALIZABLE, NOT_STRICTLY_SERIALIZABLE],
 };
@@ -68,11 +77,11 @@ export function checkCycles(
 ): void {
   const steps = STEPS[isolation];
   const last = steps[steps.length - 1];
-  if (findComponents(last.build(edges)).cyclic.length === 0) return;
+  if (findComponents(last.build(edges, index)).cyclic.length === 0) return;
 
   const isExplained = new Uint8Array(edges.transactionCount);
   for (const { kind, build } of steps) {
-    const graph = build(edges);
+    const graph = build(edges, index);
     const components = findComponents(graph);
     for (const members of components.cyclic) {
       const transactions = members

@@ -119,6 +119,46 @@ export function buildSnapshotGraph(list: EdgeList): Graph {
   });
 }
 
+/**
+ * The graph whose cycles are what a mixture of strict and of snapshot-isolated transactions forbids.
+ *
+ * Let every transaction T have a moment s(T) that its reads are of, and a moment c(T) at which it
+ * commits. Under snapshot isolation s(T) <= c(T); a strict transaction validates what it has read
+ * when it commits, so s(T) = c(T). Then
+ *
+ *     T -ww-> U, T -wr-> U, T ended before U began       c(T) <= s(U)
+ *     T -rw-> U                                          s(T) <  c(U)
+ *
+ * (the first for U under snapshot isolation because the first committer wins, and because snapshots
+ * are fresh). A history is allowed exactly if such moments exist: if the graph over all s and c has no
+ * cycle. In the form of `buildSnapshotGraph` a node that was reached by an rw edge is c(T), any other
+ * one is s(T); and where both are the same moment, rw edges leave the former, too.
+ */
+export function buildMixedGraph(list: EdgeList, isStrict: (transaction: number) => boolean): Graph {
+  const afterRw = list.nodeCount;
+  const transaction = new Int32Array(list.nodeCount * 2).fill(-1);
+  for (let node = 0; node < list.transactionCount; node++) {
+    transaction[node] = node;
+    transaction[afterRw + node] = node;
+  }
+  return compress(list.nodeCount * 2, transaction, (emit) => {
+    for (let edge = 0; edge < list.count; edge++) {
+      const kind = list.kind[edge];
+      const from = list.from[edge];
+      const to = list.to[edge];
+      if (kind === RW && list.isHelper(from)) {
+        emit(afterRw + from, afterRw + to, edge);
+      } else if (kind === RW) {
+        emit(from, afterRw + to, edge);
+        if (isStrict(from)) emit(afterRw + from, afterRw + to, edge);
+      } else {
+        emit(from, to, edge);
+        emit(afterRw + from, to, edge);
+      }
+    }
+  });
+}
+
 type Emit = (from: number, to: number, edge: number) => void;
 
 /** Runs `emitAll` twice: once to count the edges of each node, once to place them. */

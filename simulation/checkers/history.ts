@@ -47,6 +47,8 @@ export interface Transaction {
   readonly end: number;
   readonly operations: readonly Operation[];
   readonly outcome: Outcome;
+  /** For histories that are checked as "mixed". Default: strict-serializable. */
+  readonly isolation?: "strict-serializable" | "snapshot";
 }
 
 /** In any order. Reports name a transaction by its index here: T0, T1, … */

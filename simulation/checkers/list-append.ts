@@ -1,5 +1,6 @@
 /**
- * Is a list-append history strictly serializable (or serializable, or snapshot-isolated)?
+ * Is a list-append history strictly serializable (or serializable, or snapshot-isolated, or as
+ * isolated as each of its transactions says)?
  *
  * The method is that of Elle (Kingsbury and Alvaro, VLDB 2020), in six steps:
  *
@@ -69,7 +70,7 @@ export function checkListAppend(history: History, options: ListAppendOptions): L
 
   const edges = new EdgeList(history.length);
   addDependencyEdges(index, orders, externalReads, unseenAppends, edges);
-  if (isolation === "strict-serializable") addRealTimeEdges(index, orders, edges);
+  if (isolation === "strict-serializable" || isolation === "mixed") addRealTimeEdges(index, orders, edges);
   checkCycles(index, edges, isolation, report);
 
   const { anomalies, counts } = report;
