@@ -2,9 +2,15 @@
  * What the body of `transact` gets: the operations of a transaction as promises. Operations that
  * are issued in one tick form one batch, carried out in their order when the tick ends. Here all
  * data is local and the batch is a loop; across machines it will be one message to each node.
+ *
+ * When a turn of the event loop is due (runtime/turns.ts), what is left of the queue is carried out
+ * after it. Operations that are issued meanwhile join the end of the queue, so the order stays.
  */
 
+import type { Executor } from "../engine/executor.ts";
+import { isSignal } from "../engine/signals.ts";
 import type { Pointer } from "../memory/pointer.ts";
+import { isTurnDue, nextTurn } from "../runtime/turns.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -13,24 +19,36 @@ import type {
   UniqueName,
 } from "./indexes/options.ts";
 import { Operation } from "./operation.ts";
-import { AsyncScan, queuedRows } from "./scan.ts";
+import { AsyncScan, queuedRows, type RowCount } from "./scan.ts";
 import { soon } from "./soon.ts";
 import type { Table } from "./table.ts";
 import { listOf, type Transaction } from "./transaction.ts";
 
 interface Queued {
-  run(): void;
+  /** False if a turn of the event loop is due before it can end: then it is called again. */
+  run(): boolean;
 }
+
+/** What an operation returns that is to be called again, after a turn of the event loop. */
+const NOT_DONE = Symbol("not done");
+/** Keys of `getMany` that are read at a time. */
+const KEYS_AT_ONCE = 64;
+/** The clock is looked at before each batch, and in it after so many operations. */
+const OPERATIONS_PER_LOOK = 4;
 
 export class AsyncTransaction {
   readonly #tx: Transaction;
+  readonly #executor: Executor;
+  /** What is to be carried out, from `#next` on. */
   #queue: Queued[] = [];
+  #next = 0;
   readonly #failed: { operation: Operation<unknown>; error: unknown }[] = [];
   /** Batches carried out, for those who count round trips. */
   batches = 0;
 
-  constructor(tx: Transaction) {
+  constructor(tx: Transaction, executor: Executor) {
     this.#tx = tx;
+    this.#executor = executor;
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
@@ -56,7 +74,12 @@ export class AsyncTransaction {
     table: Table<Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
   ): Promise<number> {
-    return this.#enqueue(() => this.#tx.count(table, options));
+    let counting: RowCount | undefined;
+    return this.#enqueue(() => {
+      counting ??= this.#tx.counting(table, options);
+      while (counting.step()) if (isTurnDue()) return NOT_DONE;
+      return counting.rows;
+    });
   }
 
   getMany<Row, Key>(
@@ -64,7 +87,16 @@ export class AsyncTransaction {
     keys: Iterable<NoInfer<Key>>,
   ): Promise<(Row | undefined)[]> {
     const wanted = listOf(table, keys);
-    return this.#enqueue(() => this.#tx.getMany(table, wanted));
+    if (wanted.length <= KEYS_AT_ONCE) return this.#enqueue(() => this.#tx.getMany(table, wanted));
+    const rows: (Row | undefined)[] = [];
+    return this.#enqueue(() => {
+      while (rows.length < wanted.length) {
+        const some = wanted.slice(rows.length, rows.length + KEYS_AT_ONCE);
+        for (const row of this.#tx.getMany(table, some)) rows.push(row);
+        if (isTurnDue()) return NOT_DONE;
+      }
+      return rows;
+    });
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
@@ -115,13 +147,19 @@ export class AsyncTransaction {
     return this.#enqueue(() => this.#tx.free(pointer));
   }
 
-  /** Carries out what has been issued. Called at the end of a tick, and before the commit. */
-  flush(): void {
-    const queue = this.#queue;
-    if (queue.length === 0) return;
-    this.#queue = [];
-    this.batches++;
-    for (const operation of queue) operation.run();
+  /**
+   * Carries out what has been issued. Called at the end of a tick, and before the commit. False if a
+   * turn of the event loop is due before all is done.
+   */
+  flush(): boolean {
+    if (this.#queue.length === 0) return true;
+    if (isTurnDue()) return false;
+    return this.#executor.hurry(carryOut, this);
+  }
+
+  /** All that has been issued, in as many turns of the event loop as that takes. */
+  async drain(): Promise<void> {
+    while (!this.flush()) await nextTurn();
   }
 
   /** The failure of an operation that nobody awaited, if there is one. */
@@ -129,7 +167,27 @@ export class AsyncTransaction {
     return this.#failed.find(({ operation }) => !operation.observed);
   }
 
-  #enqueue<T>(run: () => T): Promise<T> {
+  /** For `flush`. */
+  carryOut(): boolean {
+    const queue = this.#queue;
+    for (let done = 1; ; done++) {
+      if (!queue[this.#next].run()) return false;
+      if (++this.#next === queue.length) break;
+      if (done % OPERATIONS_PER_LOOK === 0 && isTurnDue()) return false;
+    }
+    this.#queue = [];
+    this.#next = 0;
+    this.batches++;
+    return true;
+  }
+
+  #flushSoon(): void {
+    soon(() => {
+      if (!this.flush()) void this.drain();
+    });
+  }
+
+  #enqueue<T>(run: () => T | typeof NOT_DONE): Promise<T> {
     let resolve!: (value: T) => void;
     let reject!: (error: unknown) => void;
     const operation = new Operation<T>((onResolve, onReject) => {
@@ -137,20 +195,29 @@ export class AsyncTransaction {
       reject = onReject;
     });
     const fail = (error: unknown): void => {
+      // Cut short where it would have had to wait: the attempt is over, even if the body goes on.
+      if (isSignal(error)) this.#tx.cutShort();
       this.#failed.push({ operation, error });
       operation.silence();
       reject(error);
     };
-    if (this.#queue.length === 0) soon(() => this.flush());
+    if (this.#queue.length === 0) this.#flushSoon();
     this.#queue.push({
       run: () => {
         try {
-          resolve(run());
+          const result = run();
+          if (result === NOT_DONE) return false;
+          resolve(result as T);
         } catch (error) {
           fail(error);
         }
+        return true;
       },
     });
     return operation;
   }
+}
+
+function carryOut(transaction: AsyncTransaction): boolean {
+  return transaction.carryOut();
 }

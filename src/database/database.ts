@@ -77,6 +77,8 @@ export class Database implements Stores {
   readonly #executor: Executor;
   readonly #control: Control;
   readonly #timeoutMs: number;
+  /** For calls that hold the event loop while they wait. */
+  readonly #syncTimeoutMs: number;
   readonly #maxSnapshotMs: number;
   /** By a table's ordinal. */
   readonly #stores: (Store<unknown, unknown> | undefined)[] = [];
@@ -105,14 +107,15 @@ export class Database implements Stores {
 
   /** Use `open`. */
   constructor(executor: Executor, settings: Settings, found: Found = {}) {
-    const { path, tables, timeoutMs, maxSnapshotMs } = settings;
+    const { path, tables, timeoutMs, syncTimeoutMs, maxSnapshotMs } = settings;
     this.path = path;
     this.recovered = found.recovered;
     this.#executor = executor;
     this.#control = executor.memory.control;
     this.#timeoutMs = timeoutMs;
+    this.#syncTimeoutMs = syncTimeoutMs;
     this.#maxSnapshotMs = maxSnapshotMs;
-    executor.timeoutMs = timeoutMs;
+    executor.timeoutMs = syncTimeoutMs;
     this.#generation = this.#currentGeneration();
     for (const table of tables) this.#tables.push(openTable(executor, table));
     this.#placeStores();
@@ -137,7 +140,8 @@ export class Database implements Stores {
 
   /**
    * A row by its key: lock-free, never blocks a writer. It waits only for a commit that is just
-   * being installed, and gives up with SITU_TIMEOUT if the committing process is stopped there.
+   * being installed, and gives up with SITU_TIMEOUT if the committing process is stopped there: after
+   * the `timeoutMs` of `open`, or half a second if that has none.
    */
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
   /** A row by the values of a unique index. */
@@ -185,7 +189,7 @@ export class Database implements Stores {
    */
   snapshot(): Snapshot {
     this.#check();
-    const taken = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#timeoutMs);
+    const taken = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
     const snapshot = new Snapshot(this.#snapshotHost, taken);
     if (this.#snapshots.size >= MAX_SNAPSHOTS) this.#forgetReleased();
     this.#snapshots.add(snapshot);
@@ -201,18 +205,21 @@ export class Database implements Stores {
 
   /**
    * Runs `body` as a strictly serializable transaction, to the end inside this turn. It is run
-   * again when another transaction got in between, so it should do nothing but use `tx`.
+   * again when another transaction got in between, so it should do nothing but use `tx`. The event
+   * loop does not turn meanwhile, so other processes are waited for only for half a second, unless
+   * `timeoutMs` is given here or to `open`.
    */
   transactSync<T>(body: (tx: Transaction) => T, options?: TransactSyncOptions): T {
     this.#check();
     if (this.#insideSync || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
     if (typeof body !== "function") throw notAFunction("transactSync", body);
-    let timeoutMs = this.#timeoutMs;
+    let timeoutMs = this.#syncTimeoutMs;
+    let diskMs = this.#timeoutMs;
     let snapshotMs = 0;
     let waits = this.#waits;
     if (options !== undefined) {
       checkOptions("transactSync", options);
-      timeoutMs = this.#timeoutOf(options);
+      if (options.timeoutMs !== undefined) timeoutMs = diskMs = this.#timeoutOf(options);
       snapshotMs = this.#snapshotMsOf(options);
       waits = this.#durability.waits(options.durability);
     }
@@ -222,7 +229,7 @@ export class Database implements Stores {
     const startMs = transactions.beginSync(waits);
     let result: T;
     try {
-      result = this.#runSync(body, timeoutMs, snapshotMs, waits);
+      result = this.#runSync(body, timeoutMs, diskMs, snapshotMs, waits);
     } catch (error) {
       transactions.failSync(startMs, waits, snapshotMs > 0, error);
       throw error;
@@ -234,25 +241,32 @@ export class Database implements Stores {
   #runSync<T>(
     body: (tx: Transaction) => T,
     timeoutMs: number,
+    diskMs: number,
     snapshotMs: number,
     waits: boolean,
   ): T {
     const tx = snapshotMs > 0 ? this.#snapshotTx : this.#tx;
+    const executor = this.#executor;
+    const engineTx = this.#engineTx;
     let result: T;
     this.#insideSync = true;
     try {
-      tx.begin(timeoutMs);
-      result = runSync(this.#executor, this.#engineTx, timeoutMs, body, tx, snapshotMs, waits);
+      // The body's own work is no waiting for others.
+      tx.begin(diskMs);
+      result = runSync(executor, engineTx, timeoutMs, body, tx, snapshotMs, waits, diskMs);
     } finally {
       this.#insideSync = false;
       tx.end(ENDED);
       this.#maintain();
     }
-    if (waits) this.#executor.durability.awaitSync(this.#engineTx.epoch, timeoutMs);
+    if (waits) executor.durability.awaitSync(engineTx.epoch, diskMs);
     return result;
   }
 
-  /** The same for a body that awaits; other transactions of this thread may run in between. */
+  /**
+   * The same for a body that awaits; other transactions of this thread may run in between. The event
+   * loop keeps turning, also while this waits for others: up to `timeoutMs`, by default 5 s.
+   */
   async transact<T>(
     body: (tx: AsyncTransaction) => T | PromiseLike<T>,
     options: TransactOptions = {},
@@ -273,7 +287,7 @@ export class Database implements Stores {
       return await running;
     } finally {
       this.#running.delete(running);
-      if (!this.#closed) this.#maintain();
+      if (!this.#closed) this.#executor.hurry(this.#maintain, undefined);
     }
   }
 
@@ -377,11 +391,10 @@ export class Database implements Stores {
   async buildIndexes(): Promise<void> {
     const unfinished = this.#tables.filter(({ isComplete }) => !isComplete);
     for (const table of unfinished) {
-      const { timeoutMs } = this.#executor;
       await buildIndexes({
         executor: this.#executor,
         table,
-        timeoutMs,
+        timeoutMs: this.#timeoutMs,
         source: () => this.#buildSource(),
       });
     }
@@ -427,7 +440,7 @@ export class Database implements Stores {
   /** What a scan outside of transactions reads through: a snapshot of its own. */
   #scanSource(): ScanSource {
     this.#check();
-    const snapshot = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#timeoutMs);
+    const snapshot = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
     this.#upkeep.lookAfterVersions();
     return new SnapshotSource(this.#snapshotHost, snapshot);
   }
@@ -485,11 +498,11 @@ export class Database implements Stores {
   }
 
   /** Its failure is not the failure of the transaction that came before it. */
-  #maintain(): void {
+  readonly #maintain = (): void => {
     try {
       for (let i = 0; i < this.#tables.length; i++) this.#tables[i].store.maintain();
     } catch (error) {
       if (error instanceof AssertionError) throw error;
     }
-  }
+  };
 }

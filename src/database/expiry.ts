@@ -59,9 +59,9 @@ export class Expiry {
   attempts = 0;
   met: readonly ConflictKey[] = [];
 
-  constructor(limits: AsyncLimits) {
+  constructor(limits: AsyncLimits, now = nowMs()) {
     this.#limits = limits;
-    this.#deadlineMs = nowMs() + limits.timeoutMs;
+    this.#deadlineMs = now + limits.timeoutMs;
     const { signal } = limits;
     if (signal?.aborted) throw aborted(signal);
     this.#timer = setTimeout(() => this.#end(tooSlow(limits.timeoutMs)), limits.timeoutMs);
@@ -93,6 +93,10 @@ export class Expiry {
   explained(cause: unknown): unknown {
     if (this.attempts === 0 || !(cause instanceof TimeoutError)) return cause;
     return metOthers(this.#limits.timeoutMs, this.attempts + 1, this.met);
+  }
+
+  get timeoutMs(): number {
+    return this.#limits.timeoutMs;
   }
 
   isOver(): boolean {

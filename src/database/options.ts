@@ -11,6 +11,7 @@ import {
   DEFAULT_CHECKPOINT_MS,
   DEFAULT_LAG_MS,
   DEFAULT_MAX_SNAPSHOT_MS,
+  DEFAULT_SYNC_TIMEOUT_MS,
   DEFAULT_TIMEOUT_MS,
   MAX_BLOCK_UNITS,
   MAX_LAG_MS,
@@ -70,7 +71,11 @@ export interface OpenOptions {
   readonly keepLogMs?: number;
   /** Told how far the rebuilding of memory from disk is. Default: a line on a terminal's stderr. */
   readonly onRecovery?: (progress: RecoveryProgress) => void;
-  /** How long transactions retry and wait for others, unless they say otherwise. */
+  /**
+   * How long transactions retry and wait for others, and for the disk, unless they say otherwise.
+   * Default: 5 s; but calls that hold the event loop meanwhile (`transactSync`, `get`, `scan`, `count`,
+   * `snapshot`) wait for other processes for 500 ms only.
+   */
   readonly timeoutMs?: number;
 }
 
@@ -94,6 +99,8 @@ export interface Settings {
   readonly memoryDirGiven: boolean;
   readonly sharing: "processes" | "threads";
   readonly timeoutMs: number;
+  /** The same for calls that hold the event loop while they wait. */
+  readonly syncTimeoutMs: number;
   readonly versionBytes: number;
   readonly maxSnapshotMs: number;
 }
@@ -153,6 +160,7 @@ export function settingsOf(options: OpenOptions): Settings {
     memoryDirGiven: options.memoryDir !== undefined,
     sharing,
     timeoutMs,
+    syncTimeoutMs: options.timeoutMs ?? DEFAULT_SYNC_TIMEOUT_MS,
   };
 }
 

@@ -2,24 +2,25 @@
  * Running an asynchronous body until it commits. Between its awaits other transactions of this
  * thread may run, and commit; each has a read and write set of its own. Committing is the same
  * synchronous code as for `transactSync`.
+ *
+ * The event loop goes on turning whatever happens (docs/decisions/0025). A transaction that begins
+ * when a turn is due begins after it. Whoever is in the way is waited for within a turn for a
+ * millisecond at most (`executor.hurry`); then the attempt ends as a conflict, and the body is run
+ * again when the lock that it has met is gone.
  */
 
 import type { Executor } from "../engine/executor.ts";
 import { MEMORY_ABORT } from "../engine/metrics.ts";
-import {
-  gaveUp,
-  isCallersOwn,
-  limitToSnapshot,
-  releaseSnapshot,
-  storeFull,
-  throwIfFatal,
-} from "../engine/run.ts";
+import { gaveUp, isCallersOwn, releaseSnapshot, storeFull, throwIfFatal } from "../engine/run.ts";
+import { isSignal } from "../engine/signals.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { lockOwner } from "../memory/object.ts";
 import { nowMs, sleep, turn } from "../runtime/clock.ts";
 import type { SituError } from "../runtime/errors.ts";
-import { MAX_ATTEMPTS } from "../runtime/limits.ts";
+import { MAX_ASYNC_PAUSE_MS, MAX_ATTEMPTS } from "../runtime/limits.ts";
+import { isTurnDue, nextTurn } from "../runtime/turns.ts";
 import { AsyncTransaction } from "./async-transaction.ts";
+import { awaitLock, awaitSnapshot, limitToSnapshot, metLockOf } from "./async-waits.ts";
 import { type AsyncLimits, Expiry, runInside } from "./expiry.ts";
 import type { TransactionMetrics } from "./metrics.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
@@ -27,7 +28,6 @@ import { ENDED, type Stores, Transaction } from "./transaction.ts";
 
 /** From this attempt on, a lock that is still there is asked for its owner. */
 const SUSPECT_ATTEMPT = 2;
-const MAX_PAUSE_MS = 20;
 const MAX_POOLED = 64;
 
 export class AsyncRunner {
@@ -47,10 +47,12 @@ export class AsyncRunner {
     limits: AsyncLimits,
   ): Promise<T> {
     const executor = this.#executor;
-    const expiry = new Expiry(limits);
     const startMs = nowMs();
+    const expiry = new Expiry(limits, startMs);
     const isSnapshot = limits.snapshotMs > 0;
     let attempts = 0;
+    // Before anything is held, and before the body reads what others may change meanwhile.
+    while (isTurnDue()) await nextTurn();
     const tx = this.#pool.pop() ?? new EngineTransaction(executor);
     tx.isAsync = true;
     tx.timeoutMs = limits.timeoutMs;
@@ -100,8 +102,10 @@ export class AsyncRunner {
           executor.recoverIfDead(lockOwner(tx.metLock));
         }
         tx.trace ??= [];
+        const lock = metLockOf(tx);
         if (tx.yielded || executor.turns.isHolder(tx)) await turn();
-        else await sleep(executor.random.below(Math.min(2 ** attempt / 2, MAX_PAUSE_MS)));
+        else await sleep(executor.random.below(Math.min(2 ** attempt / 2, MAX_ASYNC_PAUSE_MS)));
+        if (lock !== undefined) await awaitLock(executor, lock, expiry);
         if (expiry.isOver()) throw gaveUp(executor, tx, limits.timeoutMs);
         if (executor.turns.meet(tx)) {
           tx.clear();
@@ -137,6 +141,8 @@ export class AsyncRunner {
     return committed.result;
   }
 
+  readonly #commit = (tx: EngineTransaction): boolean => this.#executor.commit(tx);
+
   async #attempt<T>(
     body: (tx: AsyncTransaction) => T | PromiseLike<T>,
     tx: EngineTransaction,
@@ -144,21 +150,24 @@ export class AsyncRunner {
     expiry: Expiry,
   ): Promise<{ done: true; result: T; epoch: number } | { done: false }> {
     tx.clear();
-    if (snapshotMs > 0) limitToSnapshot(this.#executor, tx, snapshotMs);
+    if (snapshotMs > 0) {
+      const slot = limitToSnapshot(this.#executor, tx, snapshotMs);
+      if (slot >= 0) await awaitSnapshot(this.#executor, tx.snapshot!, slot, expiry);
+    }
     const surface =
       snapshotMs > 0
         ? new SnapshotTransaction(this.#stores, tx)
         : new Transaction(this.#stores, tx);
     surface.begin(timeoutMs);
-    const handle = new AsyncTransaction(surface);
+    const handle = new AsyncTransaction(surface, this.#executor);
     const inside = runInside(this.#stores);
     let why = ENDED;
     try {
       const result = await expiry.race(inside.run(() => Promise.resolve(body(handle))));
-      handle.flush();
+      if (!handle.flush()) await expiry.race(handle.drain());
       const unseen = handle.unseenFailure();
       if (unseen !== undefined) throw unseen.error;
-      if (!tx.doomed && this.#executor.commit(tx)) {
+      if (!tx.doomed && this.#executor.hurry(this.#commit, tx)) {
         const epoch = waits ? this.#executor.committer.epochOf(tx) : 0;
         return { done: true, result, epoch };
       }
@@ -168,6 +177,7 @@ export class AsyncRunner {
         this.#executor.metrics.countAbortBy(error);
         throw expiry.explained(error);
       }
+      if (isSignal(error)) tx.doom(this.#executor.blockingLock);
       if (isCallersOwn(this.#executor, tx, error)) throw error;
     } finally {
       // Parts of the body may still run: they must not touch what the next attempt does.

@@ -4,9 +4,9 @@
  */
 
 import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
-import { nowMs, turn } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
-import { SCAN_BATCH_ROWS, SCAN_YIELD_MS } from "../runtime/limits.ts";
+import { SCAN_BATCH_ROWS } from "../runtime/limits.ts";
+import { isTurnDue, nextTurn } from "../runtime/turns.ts";
 import type { Cursor } from "../stores/store.ts";
 
 /** What a scan reads through: a transaction, or a snapshot. */
@@ -160,7 +160,6 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
   readonly #batches: Batches<Row>;
   readonly #read: ReadBatch<Row>;
   #at = 0;
-  #turnMs = nowMs();
   /** The step that runs; calls that do not wait for each other queue up behind it. */
   #running: Promise<unknown> | undefined;
 
@@ -174,8 +173,8 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
   }
 
   next(): Promise<IteratorResult<Row, undefined>> {
-    const isTime = nowMs() - this.#turnMs >= SCAN_YIELD_MS;
-    if (!isTime && this.#running === undefined && this.#at < this.#batches.rows.length) {
+    const isAtHand = this.#running === undefined && this.#at < this.#batches.rows.length;
+    if (isAtHand && !isTurnDue()) {
       try {
         this.#batches.check();
       } catch (error) {
@@ -204,9 +203,8 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
   }
 
   async #step(): Promise<IteratorResult<Row, undefined>> {
-    if (nowMs() - this.#turnMs >= SCAN_YIELD_MS) {
-      await turn();
-      this.#turnMs = nowMs();
+    if (isTurnDue()) {
+      await nextTurn();
       this.#batches.check();
     }
     if (this.#at === this.#batches.rows.length) {
@@ -222,8 +220,8 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
  * batches: a row that the body changes meanwhile may come as it was before, and one that it moves
  * ahead in the order may come again. `toArray` first, to change what was found.
  *
- * `for…of` does not let the event loop turn before its end; `for await` does, after every 5 ms of
- * work.
+ * `for…of` does not let the event loop turn before its end; `for await` does, after every few
+ * milliseconds of work.
  */
 export class Scan<Row> implements Iterable<Row>, AsyncIterable<Row> {
   readonly #open: () => Batches<Row>;
@@ -290,16 +288,31 @@ export class AsyncScan<Row> implements AsyncIterable<Row> {
   }
 }
 
-/** Counts the rows of a plan, without reading them where that is possible. */
-export function countRows<Row>(source: ScanSource, plan: ScanPlan<Row>): number {
+/** Counts the rows of a plan step by step, without reading them where that is possible. */
+export class RowCount {
+  rows = 0;
+  readonly #source: ScanSource;
+  readonly #cursor: Cursor<unknown>;
+
+  constructor(source: ScanSource, plan: ScanPlan<unknown>) {
+    this.#source = source;
+    this.#cursor = plan.cursor();
+  }
+
+  /** False at the end. */
+  step(): boolean {
+    const passed = this.#source.run(skip, this.#cursor);
+    this.rows += passed;
+    return passed > 0;
+  }
+}
+
+/** Counts all of them at once. */
+export function countRows(source: ScanSource, plan: ScanPlan<unknown>): number {
   try {
-    const cursor = plan.cursor();
-    let count = 0;
-    for (;;) {
-      const passed = source.run(skip, cursor as Cursor<unknown>);
-      if (passed === 0) return count;
-      count += passed;
-    }
+    const counting = new RowCount(source, plan);
+    while (counting.step());
+    return counting.rows;
   } finally {
     source.release();
   }

@@ -9,7 +9,11 @@ import type { Table } from "./table.ts";
 export type Isolation = "strict-serializable" | "snapshot";
 
 export interface TransactSyncOptions {
-  /** How long to retry and to wait for others, and for the disk, before giving up. */
+  /**
+   * How long to retry and to wait for others, and for the disk, before giving up. Default: that of
+   * `open`. If that has none, `transactSync`, which holds the event loop, waits for other processes
+   * for 500 ms; 5 s hold for the disk, for the body itself, and for `transact`.
+   */
   readonly timeoutMs?: number;
   /**
    * With "snapshot", reads see the store as it was when the body began, and of two transactions

@@ -21,7 +21,7 @@ import type {
   UniqueName,
 } from "./indexes/options.ts";
 import type { TableStore } from "./indexes/table-store.ts";
-import { CursorBatches, countRows, Scan, type ScanSource } from "./scan.ts";
+import { CursorBatches, countRows, RowCount, Scan, type ScanSource } from "./scan.ts";
 import type { Table } from "./table.ts";
 
 /** How often a body's operations look at the clock. */
@@ -102,6 +102,13 @@ export class Transaction {
     this.#check();
     const plan = this.#stores.tableOf(table).plan<Row>("count", options);
     return countRows(new TransactionSource(this, this.#tx.lives, table), plan);
+  }
+
+  /** For asynchronous bodies: the same step by step. */
+  counting(table: Table, options: unknown): RowCount {
+    this.#check();
+    const plan = this.#stores.tableOf(table).plan<unknown>("count", options);
+    return new RowCount(new TransactionSource(this, this.#tx.lives, table), plan);
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
@@ -198,6 +205,11 @@ export class Transaction {
   /** For the retry loop: no further operation is possible. */
   end(why: SituError): void {
     this.#ended = why;
+  }
+
+  /** For asynchronous bodies: an operation has met one for whom it must not wait here. */
+  cutShort(): void {
+    if (this.#ended === undefined) this.#tx.doom(this.#tx.executor.blockingLock);
   }
 
   #enter<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {

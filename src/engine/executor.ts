@@ -4,14 +4,20 @@
  */
 
 import { threadId } from "node:worker_threads";
-import { INSTALLING, LOCK, lockMode, lockOwner } from "../memory/object.ts";
+import { INSTALLING, LOCK, lockMode, lockOwner, lockWord, PREPARED } from "../memory/object.ts";
 import { storeRelease } from "../memory/ordering.ts";
 import type { Region, StoreMemory } from "../memory/region.ts";
 import { type SlabHost, Slabs } from "../memory/slabs.ts";
 import { assert } from "../runtime/assert.ts";
 import { nowMs, sleepSync, wallClockMs } from "../runtime/clock.ts";
 import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
-import { DEFAULT_TIMEOUT_MS, DEVICE_SLOTS } from "../runtime/limits.ts";
+import {
+  ASYNC_PATIENCE_MS,
+  DEFAULT_TIMEOUT_MS,
+  DEVICE_SLOTS,
+  MAINTENANCE_TURN_MS,
+  STUCK_MS,
+} from "../runtime/limits.ts";
 import { hashSeed, Random } from "../runtime/random.ts";
 import { Backoff } from "./backoff.ts";
 import { Committer } from "./commit.ts";
@@ -63,6 +69,16 @@ export class Executor implements SlabHost {
    * held by this very thread, until a message comes: there it is a conflict (prepared.ts).
    */
   isPatient = true;
+  /**
+   * Whether what runs now may hold this thread up for no more than ASYNC_PATIENCE_MS: its caller can
+   * wait elsewhere, while the event loop turns. See `hurry`.
+   */
+  isHurried = false;
+  /** The lock of the one because of whom a hurried call was cut short. */
+  blockingLock = 0;
+  /** Who was not worth waiting for, and when that was found out. */
+  #stuckSlot = -1;
+  #stuckMs = 0;
   /** The counters of this slot: `counters[counterBase + COMMITS]++`. */
   readonly counters: Float64Array;
   readonly counterBase: number;
@@ -205,13 +221,41 @@ export class Executor implements SlabHost {
     if (this.committer.isUnsettled) this.#settle();
   }
 
+  /**
+   * Runs something that belongs to an asynchronous transaction. Where it would have to wait for
+   * another executor for long, it is cut short with CONFLICT instead, and `blockingLock` names the
+   * other: the caller waits for that one between two turns of the event loop, and tries again.
+   */
+  hurry<A, T>(work: (argument: A) => T, argument: A): T {
+    const before = this.isHurried;
+    this.isHurried = true;
+    try {
+      return work(argument);
+    } finally {
+      this.isHurried = before;
+    }
+  }
+
+  /** For hurried calls: ends one that would have to wait for the holder of a lock. */
+  cutShort(lock: number): never {
+    this.blockingLock = lock;
+    throw CONFLICT;
+  }
+
+  /** When splits and merges that are due should be left to a later call. */
+  maintenanceEndMs(): number {
+    return this.isHurried ? nowMs() + MAINTENANCE_TURN_MS : Number.POSITIVE_INFINITY;
+  }
+
   /** Waits until the object's data may be read, for so long at most. */
   awaitReadable(region: Region, word: number, timeoutMs = this.timeoutMs): void {
     if (!this.isPatient) throw CONFLICT;
-    this.counters[this.counterBase + LOCK_WAITS]++;
-    for (let round = 0; round < 64; round++) {
-      if (lockMode(Atomics.load(region.i32, word + LOCK)) !== INSTALLING) return;
+    if (this.isHurried) {
+      if (this.isReadableSoon(region, word)) return;
+      this.cutShort(Atomics.load(region.i32, word + LOCK));
     }
+    this.counters[this.counterBase + LOCK_WAITS]++;
+    if (isReadableNow(region, word)) return;
     const patience = this.newPatience(timeoutMs);
     for (;;) {
       const lock = Atomics.load(region.i32, word + LOCK);
@@ -225,6 +269,36 @@ export class Executor implements SlabHost {
         holder,
       );
     }
+  }
+
+  /** For hurried calls: the same, for ASYNC_PATIENCE_MS; false if it cannot be read then either. */
+  isReadableSoon(region: Region, word: number): boolean {
+    this.counters[this.counterBase + LOCK_WAITS]++;
+    if (isReadableNow(region, word)) return true;
+    const lock = Atomics.load(region.i32, word + LOCK);
+    if (this.isStuck(lockOwner(lock))) return false;
+    const patience = this.newPatience(ASYNC_PATIENCE_MS);
+    for (;;) {
+      const lock = Atomics.load(region.i32, word + LOCK);
+      if (lockMode(lock) !== INSTALLING) return true;
+      if (patience.meet(lock)) continue;
+      this.markStuck(lockOwner(lock));
+      return false;
+    }
+  }
+
+  /**
+   * Whether a hurried call has waited for this slot in vain a moment ago. Without this, each of many
+   * transactions that meet one stopped process would spend its patience on it, and those that do not
+   * meet it would have to wait for them.
+   */
+  isStuck(slot: number): boolean {
+    return slot === this.#stuckSlot && nowMs() - this.#stuckMs < STUCK_MS;
+  }
+
+  markStuck(slot: number): void {
+    this.#stuckSlot = slot;
+    this.#stuckMs = nowMs();
   }
 
   /** A patience of its own, for a wait that must not spend that of a transaction's retries. */
@@ -288,10 +362,11 @@ export class Executor implements SlabHost {
   }
 
   waitForCreator(regionId: number): void {
-    const deadlineMs = nowMs() + DEFAULT_TIMEOUT_MS;
+    const deadlineMs = nowMs() + (this.isHurried ? ASYNC_PATIENCE_MS : DEFAULT_TIMEOUT_MS);
     while (this.memory.isBeingCreated(regionId)) {
       this.sweep();
       if (nowMs() > deadlineMs) {
+        if (this.isHurried) this.cutShort(lockWord(this.memory.creatorOf(regionId), PREPARED));
         throw new TimeoutError(`another process has been creating region ${regionId} for too long`);
       }
       sleepSync(1);
@@ -331,6 +406,14 @@ export class Executor implements SlabHost {
     }
     return journal;
   }
+}
+
+/** Looks for as long as most commits take to install an object. */
+function isReadableNow(region: Region, word: number): boolean {
+  for (let round = 0; round < 64; round++) {
+    if (lockMode(Atomics.load(region.i32, word + LOCK)) !== INSTALLING) return true;
+  }
+  return false;
 }
 
 function settle(memory: StoreMemory, slot: number): void {

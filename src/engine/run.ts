@@ -6,7 +6,7 @@
 
 import { lockOwner } from "../memory/object.ts";
 import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
-import { MAX_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
+import { ASYNC_PATIENCE_MS, MAX_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { Backoff } from "./backoff.ts";
 import type { Executor } from "./executor.ts";
 import { MEMORY_ABORT } from "./metrics.ts";
@@ -20,7 +20,8 @@ const RECLAIM_ATTEMPTS = 3;
 /**
  * Runs a body to the end inside this turn, retrying on conflict, and returns what it returned. With
  * `snapshotMs` each attempt reads from a snapshot of its own, which lives that long at most. For one
- * who waits for the disk then, `tx.epoch` is what to wait for.
+ * who waits for the disk then, `tx.epoch` is what to wait for. `timeoutMs` is for other executors;
+ * a full journal is waited for as long as `diskMs`: a slow disk is no stuck process.
  */
 export function runSync<A, T>(
   executor: Executor,
@@ -30,6 +31,7 @@ export function runSync<A, T>(
   argument: A,
   snapshotMs = 0,
   waits = false,
+  diskMs = timeoutMs,
 ): T {
   tx.timeoutMs = timeoutMs;
   executor.enter();
@@ -73,7 +75,7 @@ export function runSync<A, T>(
         tx.clear();
         executor.leave();
         try {
-          executor.durability.awaitRoomSync(timeoutMs);
+          executor.durability.awaitRoomSync(diskMs);
         } finally {
           executor.enter();
         }
@@ -188,9 +190,9 @@ export function runReadOnly<A, T>(
         if (isCallersOwn(executor, tx, error)) throw error;
       }
       // A patience of its own: it may run inside a transaction that is counting its attempts.
-      patience ??= executor.newPatience(executor.timeoutMs);
-      if (!patience.meet(tx.metLock)) throw gaveUp(executor, tx, executor.timeoutMs);
-      if (executor.turns.meet(tx)) awaitTurn(executor, tx);
+      patience ??= patienceOf(executor);
+      meetOrGiveUp(executor, tx, patience);
+      if (!executor.isHurried && executor.turns.meet(tx)) awaitTurn(executor, tx);
     }
   } finally {
     if (tx.conflicts > 0) executor.turns.end(tx);
@@ -238,14 +240,28 @@ export function readAtSnapshot<A, T>(
         if (!snapshot.isRegistered) throw snapshot.tooOld();
         if (!isSignal(error)) throw error;
       }
-      patience ??= executor.newPatience(executor.timeoutMs);
-      if (!patience.meet(tx.metLock)) throw gaveUp(executor, tx, executor.timeoutMs);
+      patience ??= patienceOf(executor);
+      meetOrGiveUp(executor, tx, patience);
     }
   } finally {
     tx.clear();
     tx.snapshot = undefined;
     executor.leave();
   }
+}
+
+function patienceOf(executor: Executor): Backoff {
+  return executor.newPatience(executor.isHurried ? ASYNC_PATIENCE_MS : executor.timeoutMs);
+}
+
+/** Waits for whoever a read outside of transactions has met; a hurried one is cut short instead. */
+function meetOrGiveUp(executor: Executor, tx: Transaction, patience: Backoff): void {
+  const { isHurried } = executor;
+  // One who holds a lock was waited for already, when it was met.
+  if (isHurried && tx.metLock !== 0) executor.cutShort(tx.metLock);
+  if (patience.meet(tx.metLock)) return;
+  if (isHurried) executor.cutShort(0);
+  throw gaveUp(executor, tx, executor.timeoutMs);
 }
 
 /** How long work that may be left undone waits for another executor. */

@@ -445,6 +445,15 @@ export class Transaction {
     throw CONFLICT;
   }
 
+  /** After an operation was cut short (executor.hurry) outside of this transaction's own objects. */
+  doom(lock: number): void {
+    if (this.doomed) return;
+    this.doomed = true;
+    this.metEntry = -1;
+    this.metLock = lock;
+    this.executor.countConflict(this);
+  }
+
   /**
    * For an operation that changes several objects: what it throws, other than a signal, leaves
    * the write set half done, and must end the transaction.
@@ -469,8 +478,10 @@ export class Transaction {
   #look(entry: number, region: Region, word: number): void {
     const { i32 } = region;
     if (lockMode(loadAcquire(i32, word + LOCK)) === INSTALLING) {
-      if (!this.executor.isPatient) this.conflict(entry);
-      this.executor.awaitReadable(region, word, this.timeoutMs);
+      const { executor } = this;
+      if (!executor.isPatient) this.conflict(entry);
+      if (!executor.isHurried) executor.awaitReadable(region, word, this.timeoutMs);
+      else if (!executor.isReadableSoon(region, word)) this.conflict(entry);
     }
     const { words } = this.set;
     words[entry + VERSION_HIGH] = i32[word + HEADER_VERSION_HIGH];

@@ -110,6 +110,12 @@ export class StoreMemory {
     return Atomics.load(this.control.i32, this.control.regionStateAt(id)) >= CREATING;
   }
 
+  /** The slot that is at creating the region; 0 if that has just ended. */
+  creatorOf(id: number): number {
+    const state = Atomics.load(this.control.i32, this.control.regionStateAt(id));
+    return Math.max(0, state - CREATING);
+  }
+
   /** A dead slot's half-created region is nobody's again. */
   abandonRegions(slot: number): void {
     for (let id = 0; id < this.control.geometry.regions; id++) {

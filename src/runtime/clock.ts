@@ -7,6 +7,11 @@ export function nowMs(): number {
   return performance.now();
 }
 
+/** For those who look at it very often, and need no more than milliseconds. May be set back. */
+export function coarseMs(): number {
+  return Date.now();
+}
+
 /** The same clock for all processes of this machine, counted from its start. */
 export function machineMs(): number {
   const [seconds, nanoseconds] = process.hrtime();

@@ -188,12 +188,27 @@ export const LOOKUP_ATTEMPTS = 1 << 20;
 
 /** Rows that a scan asks its cursor for at a time. */
 export const SCAN_BATCH_ROWS = 256;
-/** An asynchronous scan lets the event loop turn after this much work. */
+/** Tools let the event loop turn after this much work. */
 export const SCAN_YIELD_MS = 5;
+/** Asynchronous transactions and scans of one thread let the event loop turn after this much work. */
+export const EVENT_LOOP_TURN_MS = 4;
+/**
+ * How long an asynchronous transaction waits for another executor within a turn of the event loop;
+ * most locks are held for microseconds. Then it waits while the loop turns.
+ */
+export const ASYNC_PATIENCE_MS = 1;
+/** For so long, whoever was not worth that wait is not waited for within a turn again. */
+export const STUCK_MS = 50;
+/** Pauses between two looks at what an asynchronous transaction waits for. */
+export const MAX_ASYNC_PAUSE_MS = 20;
+/** Splits and merges that come after an asynchronous transaction, before the rest is put off. */
+export const MAINTENANCE_TURN_MS = 2;
 /** Rows that are indexed in one transaction while an index is built. */
 export const BUILD_BATCH_ROWS = 64;
 
 export const DEFAULT_TIMEOUT_MS = 5_000;
+/** The same for calls that hold the event loop while they wait: `transactSync`, `get`, `snapshot`. */
+export const DEFAULT_SYNC_TIMEOUT_MS = 500;
 export const MAX_TIMEOUT_MS = 24 * 3600 * 1000;
 /** Attempts of one transaction before it fails with SITU_CONFLICT, whatever its deadline. */
 export const MAX_ATTEMPTS = 10_000;
@@ -347,6 +362,10 @@ function relation(holds: boolean, what: string): void {
 relation(REGION_BYTES % (UNIT_BYTES * MAX_BLOCK_UNITS) === 0, "a region is whole blocks");
 relation(MAX_CELL_BYTES <= UNIT_BYTES * MAX_BLOCK_UNITS, "the largest cell fits a block");
 relation(MIN_MEMORY_BYTES % (UNIT_BYTES * MAX_BLOCK_UNITS) === 0, "a store is whole blocks");
+relation(
+  EVENT_LOOP_TURN_MS + ASYNC_PATIENCE_MS + MAINTENANCE_TURN_MS < 10,
+  "an asynchronous transaction holds the event loop for a few milliseconds",
+);
 relation(MAX_SLOTS < 256, "a slot id fits eight bits and leaves one value for nobody");
 relation(1 << (32 - MAX_SHARD_DEPTH) === SHARD_BUCKETS, "hash bits: bucket and depth");
 relation(MAX_ROW_BYTES + 256 * KIB <= THREAD_JOURNAL_BYTES, "the largest row fits a journal");

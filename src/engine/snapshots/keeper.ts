@@ -15,7 +15,8 @@
 
 import { KEEPER } from "../../memory/control.ts";
 import { lockWord, PREPARED } from "../../memory/object.ts";
-import { KEEPER_BATCH_BYTES, KEEPER_PATIENCE_MS } from "../../runtime/limits.ts";
+import { nowMs } from "../../runtime/clock.ts";
+import { ASYNC_PATIENCE_MS, KEEPER_BATCH_BYTES, KEEPER_PATIENCE_MS } from "../../runtime/limits.ts";
 import type { Executor } from "../executor.ts";
 import { SNAPSHOTS_RELEASED, VERSIONS_MOVED } from "../slot.ts";
 import { Limits } from "./registry.ts";
@@ -32,6 +33,9 @@ export class Keeper {
   readonly #limits = new Limits();
   /** The registry's count of releases when this keeper had last looked at all chunks. */
   #collectedAt = -1;
+  /** When hurried commits found the lock taken: the first of the latest attempts, and the last. */
+  #blockedSinceMs = 0;
+  #blockedMs = Number.NEGATIVE_INFINITY;
 
   constructor(executor: Executor, versions: Versions) {
     this.#executor = executor;
@@ -183,12 +187,28 @@ export class Keeper {
 
   #lockPatiently(): boolean {
     if (this.#tryLock()) return true;
-    const patience = this.#executor.newPatience(KEEPER_PATIENCE_MS);
+    const executor = this.#executor;
+    const patienceMs = executor.isHurried ? ASYNC_PATIENCE_MS : KEEPER_PATIENCE_MS;
+    const patience = executor.newPatience(patienceMs);
     for (;;) {
       const holder = Atomics.load(this.#control, KEEPER) - 1;
-      if (!patience.meet(holder < 0 ? 0 : lockWord(holder, PREPARED))) return false;
+      const lock = holder < 0 ? 0 : lockWord(holder, PREPARED);
+      if (!patience.meet(lock)) {
+        // Nothing is committed yet: it can be undone, and tried again when the event loop has turned.
+        if (executor.isHurried && this.#mayTryAgain()) executor.cutShort(lock);
+        return false;
+      }
       if (this.#tryLock()) return true;
     }
+  }
+
+  /** For hurried commits, which spend KEEPER_PATIENCE_MS in several attempts: is some of it left? */
+  #mayTryAgain(): boolean {
+    const now = nowMs();
+    // The attempts of one commit follow each other closely.
+    if (now - this.#blockedMs > KEEPER_PATIENCE_MS) this.#blockedSinceMs = now;
+    this.#blockedMs = now;
+    return now - this.#blockedSinceMs < KEEPER_PATIENCE_MS;
   }
 
   #unlock(): void {

@@ -51,14 +51,23 @@ export class Snapshot {
 
   /** Registers a snapshot of now, to be released after `lifeMs`. */
   static take(executor: Executor, lifeMs: number, timeoutMs: number): Snapshot {
-    const snapshot = register(executor, lifeMs);
+    const snapshot = Snapshot.begin(executor, lifeMs);
     try {
-      executor.epochs.advance(snapshot.epoch);
       awaitCommits(executor, snapshot.epoch, timeoutMs);
     } catch (error) {
       snapshot.release();
       throw error;
     }
+    return snapshot;
+  }
+
+  /**
+   * The first half of `take`. The snapshot may be read from once `committingSlot` has found nobody,
+   * and must be released, whatever becomes of it.
+   */
+  static begin(executor: Executor, lifeMs: number): Snapshot {
+    const snapshot = register(executor, lifeMs);
+    executor.epochs.advance(snapshot.epoch);
     executor.counters[executor.counterBase + SNAPSHOTS]++;
     return snapshot;
   }
@@ -117,6 +126,15 @@ function register(executor: Executor, lifeMs: number): Snapshot {
 
 /** Waits until nobody is committing at this epoch or an earlier one. */
 export function awaitCommits(executor: Executor, epoch: number, timeoutMs: number): void {
+  const slot = committingSlot(executor, epoch, timeoutMs);
+  if (slot >= 0) throw stillCommitting(executor, slot, timeoutMs);
+}
+
+/**
+ * The same for one who can wait elsewhere afterwards: who is still committing after `timeoutMs`, or
+ * -1. No commit that begins later announces this epoch, so it can be asked again, and ends.
+ */
+export function committingSlot(executor: Executor, epoch: number, timeoutMs: number): number {
   const { control } = executor.memory;
   const low = epoch | 0;
   executor.settleOwn();
@@ -129,13 +147,17 @@ export function awaitCommits(executor: Executor, epoch: number, timeoutMs: numbe
       if (phaseOf(status) < COMMITTING || epochsBehind(status, low) < 0) break;
       if (round < 64) continue;
       patience ??= executor.newPatience(timeoutMs);
-      if (patience.meet(lockWord(slot, PREPARED))) continue;
-      const holder = executor.holder(slot);
-      throw new TimeoutError(
-        `gave up after ${timeoutMs} ms: process ${holder.pid} (thread ${holder.threadId}, slot ` +
-          `${slot}) is committing and does not move; is it stopped?`,
-        holder,
-      );
+      if (!patience.meet(lockWord(slot, PREPARED))) return slot;
     }
   }
+  return -1;
+}
+
+export function stillCommitting(executor: Executor, slot: number, timeoutMs: number): TimeoutError {
+  const holder = executor.holder(slot);
+  return new TimeoutError(
+    `gave up after ${timeoutMs} ms: process ${holder.pid} (thread ${holder.threadId}, slot ` +
+      `${slot}) is committing and does not move; is it stopped?`,
+    holder,
+  );
 }

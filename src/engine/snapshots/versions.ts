@@ -32,6 +32,7 @@ import {
 } from "../access-set.ts";
 import type { Executor } from "../executor.ts";
 import { copyWords } from "../journal.ts";
+import { isSignal } from "../signals.ts";
 import { VERSIONS_KEPT } from "../slot.ts";
 import { isLater, slotOf } from "../tid.ts";
 import { Keeper } from "./keeper.ts";
@@ -129,8 +130,10 @@ export class Versions {
       const ring = this.ringOf(slot) ?? this.#attach(slot);
       if (!ring.append(kept) && !this.keeper.makeRoom(ring, kept)) return false;
     } catch (error) {
-      // A broken invariant, or no stack: the commit is undone, and the error told.
+      // A broken invariant, or no stack: the commit is undone, and the error told. The same for one
+      // that must not wait for the keeper here.
       if (error instanceof AssertionError || error instanceof RangeError) throw error;
+      if (isSignal(error)) throw error;
       // No memory for the ring or the overflow area: that is no reason for a commit to fail.
       this.keeper.releaseAll();
       return false;

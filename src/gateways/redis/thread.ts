@@ -12,6 +12,7 @@ import type { DurabilityMode } from "../../database/options.ts";
 import { AssertionError } from "../../runtime/assert.ts";
 import { afterTurn, every, realClock, wallClockMs } from "../../runtime/clock.ts";
 import {
+  DEFAULT_TIMEOUT_MS,
   EXPIRY_SWEEP_AGAIN_MS,
   EXPIRY_SWEEP_BUDGET_MS,
   EXPIRY_SWEEP_MS,
@@ -208,8 +209,7 @@ export class GatewayThread implements Server {
 
   /** Waits until all commits up to an epoch are on disk. */
   durable(epoch: number): Promise<void> {
-    const { durability, timeoutMs } = this.database.executor;
-    return durability.await(epoch, timeoutMs);
+    return this.database.executor.durability.await(epoch, DEFAULT_TIMEOUT_MS);
   }
 
   /** Sends what is to be sent, and leaves the store. */

@@ -10,6 +10,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { tryRun } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
+import { nowMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MERGE_BELOW, MERGED_AT_MOST } from "../../runtime/limits.ts";
 import { Entries } from "./entries.ts";
@@ -68,10 +69,16 @@ export class Merger {
 
   runPending(executor: Executor): void {
     if (this.#pending.size === 0) return;
-    const keys = [...this.#pending.values()];
+    const pending = [...this.#pending];
     this.#pending.clear();
     this.#tx ??= new Transaction(executor);
-    for (const key of keys) {
+    const untilMs = executor.maintenanceEndMs();
+    for (const [leaf, key] of pending) {
+      // One who is hurried leaves some of them to the next.
+      if (nowMs() > untilMs) {
+        this.#pending.set(leaf, key);
+        continue;
+      }
       try {
         // A merged leaf may be nearly empty still: its next neighbour is looked at, too.
         for (let merged = true; merged; ) {

@@ -8,6 +8,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { tryRun } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { type Address, addressOf } from "../../memory/address.ts";
+import { nowMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { DEPTH, HEAD_BUCKETS, HEAD_DEPTH, HEAD_SEED, HEAD_WORDS } from "./layout.ts";
 
@@ -47,13 +48,21 @@ export class PendingSplits {
     if (this.#hashes.size < MAX_PENDING) this.#hashes.add(hash);
   }
 
-  /** Looks at each of them with `split`, in a transaction of its own. */
+  /**
+   * Looks at each of them with `split`, in a transaction of its own. One who is hurried leaves some of
+   * them to the next.
+   */
   run(executor: Executor, split: (tx: Transaction, hash: number) => void): void {
     if (this.#hashes.size === 0) return;
     const hashes = [...this.#hashes];
     this.#hashes.clear();
     this.#tx ??= new Transaction(executor);
+    const untilMs = executor.maintenanceEndMs();
     for (const hash of hashes) {
+      if (nowMs() > untilMs) {
+        this.#hashes.add(hash);
+        continue;
+      }
       try {
         tryRun(executor, this.#tx, SPLIT_ATTEMPTS, (tx) => split(tx, hash));
       } catch (error) {
