@@ -27,6 +27,7 @@ import {
   MAX_THREAD_SLOTS,
   THREAD_JOURNAL_BYTES,
 } from "../runtime/limits.ts";
+import { FolderLock } from "./folder-lock.ts";
 import {
   isLogInDoubt,
   type Recovered,
@@ -35,10 +36,18 @@ import {
   startLogAnew,
 } from "./logged-store.ts";
 import { createControl, createMemory, geometryOf, refuseIfNoRoom } from "./memory-creation.ts";
+import {
+  type FoundMemory,
+  findMemory,
+  identityOfCopy,
+  otherMemory,
+  passOver,
+} from "./memory-search.ts";
 import type { Settings } from "./options.ts";
 import {
   explained,
   type Identity,
+  isCopied,
   makeFolder,
   memoryFolder,
   newIdentity,
@@ -46,7 +55,6 @@ import {
   refuseIfServed,
   withLog,
   withOpenLock,
-  writeIdentity,
 } from "./store-files.ts";
 
 const LEASES_NAME = "leases";
@@ -60,6 +68,8 @@ export interface Attached {
   readonly identity?: Identity;
   /** What was found on disk, if memory had to be rebuilt. */
   readonly recovered?: Recovered;
+  /** The lock of the store's folder. */
+  readonly lock?: FolderLock;
 }
 
 /** Runs `use` with an executor, before anyone else can join a store that is being created. */
@@ -73,7 +83,10 @@ export async function attach<T>(settings: Settings, use: (attached: Attached) =>
 function guarded<T>(attached: Attached, use: (attached: Attached) => T): T {
   try {
     attached.executor.sweep();
-    return use(attached);
+    const used = use(attached);
+    // What was made is published: others may join it.
+    attached.lock?.share();
+    return used;
   } catch (error) {
     attached.executor.close();
     throw error;
@@ -91,31 +104,77 @@ function openExecutor(memory: StoreMemory, leases: Leases): Executor {
 }
 
 async function joinProcesses(settings: Settings): Promise<Attached> {
-  if (sharedBuffers(settings.path) !== undefined) {
+  const { path } = settings;
+  if (sharedBuffers(path) !== undefined) {
     throw new SituError(
       "SITU_CONFIG",
-      `${settings.path} is open among the threads of this process only: open it with ` +
-        `sharing: "threads"`,
+      `${path} is open among the threads of this process only: open it with sharing: "threads"`,
     );
   }
-  const known = identityFor(settings);
-  const folder = memoryFolder(known);
-  const segments = new MappedSegments(folder);
-  const found = explained(folder, () => joinMemory(segments, bootId()));
-  if (found !== undefined) return joinFound(settings, known, found);
-  if (known.logStarted) refuseNone(settings);
-  const identity = known.logStarted ? known : identityAnew(settings, known);
-  if (identity.logStarted) {
-    const { memory, recovered } = await recoverMemory(settings, identity, segments);
-    const executor = openExecutor(memory, new FileLockLeases(folder));
-    return { executor, fresh: false, identity, recovered };
+  const lock = FolderLock.enter(path);
+  try {
+    const attached = await joinFolder(settings, lock);
+    // Held until the executor closes its memory.
+    attached.executor.memory.onClose(() => lock.release());
+    return { ...attached, lock };
+  } catch (error) {
+    lock.release();
+    throw error;
   }
-  refuseIfNoRoom(identity.memoryDir, settings.memoryBytes);
+}
+
+/** Joins the memory that store.json names, or makes the store's memory if nobody has it open. */
+async function joinFolder(settings: Settings, lock: FolderLock): Promise<Attached> {
+  const { path } = settings;
+  const known = readIdentity(path);
+  if (known === undefined) return createFirst(settings, lock);
+  checkMemoryDir(settings, known);
+  const isCopy = isCopied(path, known);
+  const { memory, problem }: FoundMemory = isCopy ? {} : findMemory(path, known);
+  if (memory !== undefined) return joinFound(settings, known, memory);
+  if (!(await lock.takeAlone())) throw otherMemory(path, known, problem);
+  if (isCopy) return createAnew(settings, identityOfCopy(path, known));
+  if (problem !== undefined) passOver(path, known, problem);
+  return createAnew(settings, known);
+}
+
+/** A folder without a store. */
+async function createFirst(settings: Settings, lock: FolderLock): Promise<Attached> {
+  const { path } = settings;
+  if (!(await lock.takeAlone())) {
+    throw new SituError(
+      "SITU_IN_USE",
+      `${path} has no store.json, and a process has a store open there: close it, or restore the file`,
+    );
+  }
+  refuseForeignLog(path);
+  refuseIfNoRoom(settings.memoryDir, settings.memoryBytes);
+  const identity = newIdentity(settings.memoryDir);
+  return createAnew(settings, settings.durability === "none" ? identity : withLog(identity));
+}
+
+/** Makes memory: from the log, or empty. For one who is alone in the store. */
+async function createAnew(settings: Settings, known: Identity): Promise<Attached> {
+  if (known.logStarted) {
+    refuseNone(settings);
+    const { memory, identity, recovered } = await recoverMemory(settings, known);
+    return {
+      executor: openExecutor(memory, leasesOf(identity)),
+      fresh: false,
+      identity,
+      recovered,
+    };
+  }
+  refuseIfNoRoom(known.memoryDir, settings.memoryBytes);
   const geometry = geometryOf(settings, MAX_SLOTS, JOURNAL_BYTES);
-  const memory = explained(folder, () => createMemory(segments, geometry));
+  const { memory, identity } = createMemory(settings.path, identityAnew(settings, known), geometry);
   if (identity.logId !== undefined) memory.control.startLog();
-  const executor = openExecutor(memory, new FileLockLeases(folder));
-  return { executor, fresh: true, identity };
+  return { executor: openExecutor(memory, leasesOf(identity)), fresh: true, identity };
+}
+
+/** The lease files of a store's memory. */
+function leasesOf(identity: Identity): FileLockLeases {
+  return new FileLockLeases(memoryFolder(identity));
 }
 
 /** Joins a store whose memory is there. What its dead had begun is ended by whoever meets it. */
@@ -127,7 +186,7 @@ function joinFound(settings: Settings, identity: Identity, memory: StoreMemory):
     memory.close();
     throw error;
   }
-  const leases = new FileLockLeases(memoryFolder(identity));
+  const leases = leasesOf(identity);
   if ((isLogged || !wantsLog(settings)) && !isLogInDoubt(memory, identity)) {
     return { executor: openExecutor(memory, leases), fresh: false, identity };
   }
@@ -149,8 +208,7 @@ function joinFound(settings: Settings, identity: Identity, memory: StoreMemory):
     // Its journal was made for a store without a log.
     executor.close();
     const again = joinMemory(new MappedSegments(memoryFolder(identity)), bootId())!;
-    const own = openExecutor(again, new FileLockLeases(memoryFolder(identity)));
-    return { executor: own, fresh: false, identity: logged };
+    return { executor: openExecutor(again, leasesOf(identity)), fresh: false, identity: logged };
   } catch (error) {
     executor.close();
     throw error;
@@ -160,11 +218,8 @@ function joinFound(settings: Settings, identity: Identity, memory: StoreMemory):
 /** Memory is gone, and with it a store whose log had not begun: it may have one now, or none. */
 function identityAnew(settings: Settings, known: Identity): Identity {
   const { logId, logStarted: _, ...unlogged } = known;
-  if (logId === undefined && wantsLog(settings)) {
-    return writeIdentity(settings.path, withLog(unlogged));
-  }
-  if (logId === undefined || settings.durability !== "none") return known;
-  return writeIdentity(settings.path, unlogged);
+  if (settings.durability === "none") return unlogged;
+  return logId === undefined && wantsLog(settings) ? withLog(unlogged) : known;
 }
 
 function wantsLog({ durability }: Settings): boolean {
@@ -180,23 +235,13 @@ function refuseNone({ durability, path }: Settings): void {
   );
 }
 
-function identityFor(settings: Settings): Identity {
-  const known = readIdentity(settings.path);
-  if (known === undefined) {
-    refuseForeignLog(settings.path);
-    refuseIfNoRoom(settings.memoryDir, settings.memoryBytes);
-    const fresh = newIdentity(settings.memoryDir);
-    const identity = settings.durability === "none" ? fresh : withLog(fresh);
-    return writeIdentity(settings.path, identity);
-  }
-  if (settings.memoryDirGiven && known.memoryDir !== settings.memoryDir) {
-    throw new SituError(
-      "SITU_CONFIG",
-      `the store at ${settings.path} has its memory in ${known.memoryDir}, not in ` +
-        `${settings.memoryDir}: leave memoryDir out, or destroy the store`,
-    );
-  }
-  return known;
+function checkMemoryDir(settings: Settings, known: Identity): void {
+  if (!settings.memoryDirGiven || known.memoryDir === settings.memoryDir) return;
+  throw new SituError(
+    "SITU_CONFIG",
+    `the store at ${settings.path} has its memory in ${known.memoryDir}, not in ` +
+      `${settings.memoryDir}: leave memoryDir out, or destroy the store`,
+  );
 }
 
 function joinProcessThreads(settings: Settings): Attached {
@@ -237,27 +282,46 @@ function threadSizes(geometry: Geometry): Map<string, number> {
   return segmentSizes(geometry).set(LEASES_NAME, geometry.slots * 8);
 }
 
-/** Refuses if an executor of this machine, or a thread of this process, has the store open. */
-export function refuseIfInUse(path: string, identity: Identity | undefined): void {
+/** Refuses if threads of this process share the store among themselves. */
+export function refuseIfInThreads(path: string): void {
   const buffers = sharedBuffers(path);
-  if (buffers !== undefined) {
-    const leases = new DescriptorLeases(buffers.get(LEASES_NAME)!);
-    refuseIfHeld(path, joinThreads(new ThreadSegments(buffers), buffers), leases);
-  }
-  if (identity === undefined) return;
-  const folder = memoryFolder(identity);
+  if (buffers === undefined) return;
+  const leases = new DescriptorLeases(buffers.get(LEASES_NAME)!);
+  const pids = holdersOf(joinThreads(new ThreadSegments(buffers), buffers), leases);
+  if (pids.length > 0) throw inUse(path, pids);
+}
+
+/** Takes the folder's lock alone, for `work`; refuses if anyone has the store open. */
+export async function whileAlone<T>(path: string, work: () => T | Promise<T>): Promise<T> {
+  const lock = FolderLock.enter(path);
   try {
-    const memory = joinMemory(new MappedSegments(folder), bootId());
-    if (memory !== undefined) refuseIfHeld(path, memory, new FileLockLeases(folder));
-  } catch (error) {
-    // A store that is damaged or of another layout can be destroyed all the same.
-    const code = error instanceof SituError ? error.code : undefined;
-    if (code !== "SITU_CORRUPT" && code !== "SITU_LAYOUT") throw error;
+    if (!(await lock.takeAlone())) throw inUse(path, pidsIn(path));
+    return await work();
+  } finally {
+    lock.release();
+  }
+}
+
+function inUse(path: string, pids: readonly number[]): SituError {
+  const who = pids.length > 0 ? `process ${pids.join()}` : "a process that is not visible here";
+  return new SituError("SITU_IN_USE", `the store at ${path} is open in ${who}`);
+}
+
+/** Those who have the store open, as far as its memory can be read here. */
+function pidsIn(path: string): number[] {
+  try {
+    const identity = readIdentity(path);
+    if (identity === undefined) return [];
+    const { memory } = findMemory(path, identity);
+    return memory === undefined ? [] : holdersOf(memory, leasesOf(identity));
+  } catch {
+    // It is in use, whatever is the matter with it.
+    return [];
   }
 }
 
 /** Asks for the leases of all claimed slots; who cannot get one has found a living executor. */
-function refuseIfHeld(path: string, memory: StoreMemory, leases: Leases): void {
+function holdersOf(memory: StoreMemory, leases: Leases): number[] {
   const pids = new Set<number>();
   for (let slot = 0; slot < memory.control.geometry.slots; slot++) {
     if (!isClaimed(memory.control, slot)) continue;
@@ -266,6 +330,5 @@ function refuseIfHeld(path: string, memory: StoreMemory, leases: Leases): void {
   }
   leases.close();
   memory.close();
-  if (pids.size === 0) return;
-  throw new SituError("SITU_IN_USE", `the store at ${path} is open in process ${[...pids].join()}`);
+  return [...pids];
 }

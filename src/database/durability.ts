@@ -7,7 +7,7 @@ import { DeviceHost } from "../device/host.ts";
 import { NodeFiles } from "../device/node-files.ts";
 import type { Copied } from "../device/tools/copy.ts";
 import type { FileToolOptions } from "../device/tools/pauses.ts";
-import { DISK_FULL, FAILED } from "../engine/durability.ts";
+import { DISK_FULL, FAILED, LOST, RUNNING } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
 import { LAG_MS } from "../engine/slot.ts";
 import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../memory/control.ts";
@@ -22,7 +22,7 @@ export interface DurabilityStats {
   readonly mode: DurabilityMode;
   /** Every commit up to this epoch is on disk. */
   readonly durableEpoch: number;
-  readonly state: "running" | "disk full" | "failed";
+  readonly state: "running" | "disk full" | "failed" | "memory lost";
   /** Who writes the log; undefined while somebody is about to take over. */
   readonly device: Holder | undefined;
   /** What was written to the log since the store's memory was made. */
@@ -34,6 +34,13 @@ export interface DurabilityStats {
     | { readonly epoch: number; readonly bytes: number; readonly ms: number; readonly kind: string }
     | undefined;
 }
+
+const STATES: Readonly<Record<number, DurabilityStats["state"]>> = {
+  [RUNNING]: "running",
+  [DISK_FULL]: "disk full",
+  [FAILED]: "failed",
+  [LOST]: "memory lost",
+};
 
 export class DatabaseDurability {
   readonly mode: DurabilityMode;
@@ -107,7 +114,7 @@ export class DatabaseDurability {
         );
       }
       if (isOver) return;
-      if (durability.state === FAILED) throw durability.failed("nothing was written");
+      if (durability.state >= FAILED) throw durability.failed("nothing was written");
       if (isClosed()) throw new SituError("SITU_CLOSED", "closed while a checkpoint was taken");
       durability.ensureDevice();
       await sleep(Math.min(DURABLE_LOOK_MS, 1 + (nowMs() - startMs) / 10));
@@ -126,6 +133,13 @@ export class DatabaseDurability {
       failure = error;
     }
     await this.#host.stop();
+    // The disk has all of it after all; it was only not acknowledged.
+    if (
+      durability.isMemoryLost &&
+      (await durability.awaitWritten(committer.lastEpoch, timeoutMs))
+    ) {
+      return undefined;
+    }
     return failure;
   }
 
@@ -136,7 +150,7 @@ export class DatabaseDurability {
     return {
       mode: this.mode,
       durableEpoch: durability.epoch,
-      state: state === FAILED ? "failed" : state === DISK_FULL ? "disk full" : "running",
+      state: STATES[state],
       device: durability.device,
       logBytes: figureOf(memory, "logBytes"),
       batches: figureOf(memory, "batches"),

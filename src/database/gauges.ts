@@ -1,7 +1,7 @@
 /** How things are now in a store, where `stats()` does not say: for those who watch it. */
 
 import { figureOf } from "../device/figures.ts";
-import { DISK_FULL, FAILED } from "../engine/durability.ts";
+import { DISK_FULL, FAILED, LOST } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
 import { HEAD, slotsInUse, TAIL } from "../engine/slot.ts";
 import { LOG_BLOCKER } from "../memory/control.ts";
@@ -70,6 +70,7 @@ function logProblem({
   durability,
 }: Pick<Executor, "memory" | "durability">): string | undefined {
   const { state } = durability;
+  if (state === LOST) return "the store's memory files were removed: nothing more is committed";
   if (state === FAILED) return "the log has failed: nothing more becomes durable";
   if (state === DISK_FULL) return "the disk of the log is full";
   if (durability.device === undefined) return "nobody writes the log";

@@ -16,15 +16,13 @@ import { settleDisk } from "../device/recovery/settle.ts";
 import { FAILED, RUNNING } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
 import { LOG_STATE } from "../memory/control.ts";
-import type { MappedSegments } from "../memory/mapped-segments.ts";
 import type { StoreMemory } from "../memory/region.ts";
 import { nowMs } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_RECOVERY_THREADS } from "../runtime/limits.ts";
-import { createMemory, refuseIfNoRoom } from "./memory-creation.ts";
+import { createMemory, type NewMemory, refuseIfNoRoom } from "./memory-creation.ts";
 import type { Settings } from "./options.ts";
 import {
-  explained,
   explainedOnDisk,
   type Identity,
   whileRecovering,
@@ -54,12 +52,14 @@ export function filesOf(path: string): NodeFiles {
   return new NodeFiles(path);
 }
 
-/** Rebuilds the memory of a store from its checkpoint and log, and publishes it. */
+/**
+ * Rebuilds the memory of a store from its checkpoint and log, and publishes it. For one who has the
+ * folder to itself.
+ */
 export async function recoverMemory(
   settings: Settings,
   identity: Identity,
-  segments: MappedSegments,
-): Promise<{ memory: StoreMemory; recovered: Recovered }> {
+): Promise<NewMemory & { recovered: Recovered }> {
   const startMs = nowMs();
   const { path } = settings;
   return whileRecovering(path, async () => {
@@ -69,14 +69,15 @@ export async function recoverMemory(
         planRecovery(filesOf(path), identity.logId!, damage),
       );
       refuseIfNoRoom(identity.memoryDir, plan.geometry.regionBytes * plan.geometry.regions);
-      const memory = explained(segments.place, () => createMemory(segments, plan.geometry));
+      const made = createMemory(path, identity, plan.geometry);
+      const { memory } = made;
       try {
-        const recovered = await rebuild(settings, plan, memory, segments.place);
+        const recovered = await rebuild(settings, plan, memory, memory.segments.place);
         if (!isDamage(recovered)) {
           explainedOnDisk(path, () => settleDisk(filesOf(path), plan, damage));
           memory.control.publish();
           warnOf(path, recovered.damage);
-          return { memory, recovered: { ...recovered, ms: nowMs() - startMs } };
+          return { ...made, recovered: { ...recovered, ms: nowMs() - startMs } };
         }
         // From another checkpoint, then. There is an end to it: none is tried twice.
         damage.push(recovered);

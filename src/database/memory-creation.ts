@@ -1,9 +1,20 @@
-/** Making the memory of a store: its geometry from what was asked for, and its control segment. */
+/**
+ * Making the memory of a store, by one who has the store's folder to itself (folder-lock.ts):
+ *
+ *   1. What is left of earlier memory is removed.
+ *   2. store.json names the new memory, by an id that is made for it.
+ *   3. The memory's folder is made, which must not be there yet; in it the control segment.
+ *   4. The memory is filled: with an empty catalogue, or from the log.
+ *   5. It is published. Only from here on can anyone join it.
+ *
+ * Whoever dies in between leaves a store.json that names memory that is not there or not published,
+ * with nobody in it: the next one begins again at 1.
+ */
 
-import { existsSync, mkdirSync, rmSync, statfsSync } from "node:fs";
+import { existsSync, statfsSync } from "node:fs";
 import { bootId } from "../memory/boot.ts";
 import { controlBytes, type Geometry } from "../memory/control.ts";
-import type { MappedSegments } from "../memory/mapped-segments.ts";
+import { MappedSegments } from "../memory/mapped-segments.ts";
 import { CONTROL_NAME, StoreMemory } from "../memory/region.ts";
 import type { Segments } from "../memory/segments.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -14,19 +25,47 @@ import {
   UNIT_BYTES,
   VERSION_RING_BYTES,
 } from "../runtime/limits.ts";
+import { uniqueId } from "../runtime/random.ts";
+import { refuseUnlessLockable } from "./folder-lock.ts";
 import type { Settings } from "./options.ts";
+import {
+  explained,
+  type Identity,
+  memoryFolder,
+  removeMemory,
+  writeIdentity,
+} from "./store-files.ts";
 
-/** Memory that is not published yet, in the place of what a dead creator or a reboot left. */
-export function createMemory(segments: MappedSegments, geometry: Geometry): StoreMemory {
-  rmSync(segments.place, { recursive: true, force: true });
-  mkdirSync(segments.place, { recursive: true, mode: 0o700 });
-  return createControl(segments, geometry);
+/** Memory that is not published yet, and what store.json now says of it. */
+export interface NewMemory {
+  readonly memory: StoreMemory;
+  readonly identity: Identity;
 }
 
-export function createControl(segments: Segments, geometry: Geometry): StoreMemory {
+/** Steps 1 to 3. */
+export function createMemory(path: string, given: Identity, geometry: Geometry): NewMemory {
+  removeMemory(given);
+  const memoryId = uniqueId();
+  const identity = writeIdentity(path, { ...given, memoryId });
+  const folder = memoryFolder(identity);
+  const memory = explained(folder, () => {
+    const segments = MappedSegments.make(folder);
+    refuseUnlessLockable(folder);
+    const created = createControl(segments, geometry, memoryId);
+    segments.watch(CONTROL_NAME);
+    return created;
+  });
+  return { memory, identity };
+}
+
+export function createControl(
+  segments: Segments,
+  geometry: Geometry,
+  memoryId?: string,
+): StoreMemory {
   const control = segments.create(CONTROL_NAME, controlBytes(geometry));
   const memory = new StoreMemory(segments, control, geometry);
-  memory.control.format(bootId());
+  memory.control.format(bootId(), memoryId);
   return memory;
 }
 

@@ -1,7 +1,7 @@
 /** Opening and destroying stores: where a user starts. */
 
 import { unshareBuffers } from "../memory/thread-segments.ts";
-import { attach, refuseIfInUse } from "./attach.ts";
+import { attach, refuseIfInThreads, whileAlone } from "./attach.ts";
 import { createCatalogue } from "./catalogue.ts";
 import { Database } from "./database.ts";
 import { startLogAnew } from "./logged-store.ts";
@@ -48,13 +48,13 @@ export async function openStore(settings: Settings): Promise<Database> {
 /** Removes a store that nobody has open, memory and all. */
 export async function destroy(path: string): Promise<void> {
   const { path: folder } = settingsOf({ path, sharing: "threads" });
-  refuseIfInUse(folder, undefined);
+  refuseIfInThreads(folder);
   unshareBuffers(folder);
   if (readIdentity(folder) === undefined) return;
-  await withOpenLock(folder, () => {
-    const identity = readIdentity(folder);
-    if (identity === undefined) return;
-    refuseIfInUse(folder, identity);
-    removeStore(folder, identity);
-  });
+  await withOpenLock(folder, () =>
+    whileAlone(folder, () => {
+      const identity = readIdentity(folder);
+      if (identity !== undefined) removeStore(folder, identity);
+    }),
+  );
 }

@@ -20,6 +20,7 @@ import type { FileProgress } from "../device/tools/pauses.ts";
 import { type VerifiedFiles, verifyFiles } from "../device/verify.ts";
 import { SituError } from "../runtime/errors.ts";
 import { show } from "../runtime/show.ts";
+import { whileAlone } from "./attach.ts";
 import type { InspectedTable } from "./inspect.ts";
 import { open } from "./open.ts";
 import { settingsOf } from "./options.ts";
@@ -146,7 +147,9 @@ export async function restore(
   const settings = settingsOf({ path, ...given });
   const { path: source } = settingsOf({ path: from });
   makeFolder(settings.path);
-  return withOpenLock(settings.path, async () => {
+  const whileEmpty = <T>(work: () => Promise<T>): Promise<T> =>
+    withOpenLock(settings.path, () => whileAlone(settings.path, work));
+  return whileEmpty(async () => {
     if (readIdentity(settings.path) !== undefined) {
       throw new SituError(
         "SITU_CONFIG",

@@ -1,6 +1,6 @@
 /**
  * What an open database does in the background, on timers that keep no process alive: it looks for
- * dead executors, and after old versions. Nothing depends on it, and any process may do it.
+ * dead executors, after old versions, and whether the store's memory is still there. Nothing depends on it, and any process may do it.
  */
 
 import { clearInterval, setInterval } from "node:timers";
@@ -15,6 +15,7 @@ export class Upkeep {
   readonly #executor: Executor;
   readonly #sweeper: NodeJS.Timeout;
   #keeper: NodeJS.Timeout | undefined;
+  #hasWarned = false;
 
   constructor(executor: Executor) {
     this.#executor = executor;
@@ -39,8 +40,16 @@ export class Upkeep {
     clearInterval(this.#keeper);
   }
 
+  #warnOfLoss(): void {
+    if (this.#hasWarned) return;
+    this.#hasWarned = true;
+    const { message } = this.#executor.durability.failed("nothing more is committed");
+    process.emitWarning(message, { code: "SITU_MEMORY_LOST" });
+  }
+
   #sweep(): void {
-    const { slabs, versions } = this.#executor;
+    const { slabs, versions, durability } = this.#executor;
+    if (durability.lookAtMemory()) this.#warnOfLoss();
     this.#executor.sweep();
     versions.keeper.tick();
     const { blocks } = slabs;

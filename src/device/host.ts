@@ -61,7 +61,8 @@ export class DeviceHost {
   /** Also called by one who waits for the disk, and whose event loop does not turn. */
   #look(): void {
     if (this.#isRunning || nowMs() - this.#startedMs < this.#restartMs) return;
-    if (this.#executor.durability.state === FAILED) return;
+    // A log that has failed is not written; memory that is lost cannot be joined by a new thread.
+    if (this.#executor.durability.state >= FAILED) return;
     const holder = Atomics.load(this.#executor.memory.control.i32, DEVICE) - 1;
     // A dead one's recovery gives the role back.
     if (holder >= 0 && !this.#executor.recoverIfDead(holder)) return;

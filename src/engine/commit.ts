@@ -43,6 +43,7 @@ import {
 } from "../memory/object.ts";
 import { loadAcquire, storeRelease } from "../memory/ordering.ts";
 import { assert } from "../runtime/assert.ts";
+import { COMMITS_PER_MEMORY_LOOK } from "../runtime/limits.ts";
 import {
   type AccessSet,
   BUFFER,
@@ -123,7 +124,7 @@ export class Committer {
     const writes = this.#sortWrites(set);
 
     const executor = this.#executor;
-    if (loadAcquire(this.#control, LOG_STATE) === FAILED) executor.durability.check();
+    if (loadAcquire(this.#control, LOG_STATE) >= FAILED) executor.durability.check();
     if (loadAcquire(this.#control, TURN) !== 0 && executor.turns.mustYield(tx)) {
       tx.yielded = true;
       return false;
@@ -171,7 +172,9 @@ export class Committer {
     storeRelease(this.#control, this.#statusAt, IDLE);
     if (calls) executor.durability.call();
 
-    executor.counters[executor.counterBase + COMMITS]++;
+    const commits = ++executor.counters[executor.counterBase + COMMITS];
+    // For one whose event loop does not turn, and who has no log whose writer would look.
+    if ((commits & (COMMITS_PER_MEMORY_LOOK - 1)) === 0) executor.durability.lookAtMemory();
     if (tx.allocated) this.settleCells(tx);
   }
 
@@ -182,7 +185,7 @@ export class Committer {
   prepare(tx: Transaction): boolean {
     const { set } = tx;
     const { words, end } = set;
-    if (loadAcquire(this.#control, LOG_STATE) === FAILED) this.#executor.durability.check();
+    if (loadAcquire(this.#control, LOG_STATE) >= FAILED) this.#executor.durability.check();
     // No waiting here: a message must be answered, and locks may be held already.
     if (loadAcquire(this.#control, TURN) !== 0 && this.#executor.turns.mustYield(tx)) {
       return this.#refuse(tx);

@@ -5,10 +5,19 @@
  *   durable epoch   every commit up to it is on disk. Moves only when a sync has returned
  *   calls           counted by those who cannot wait until the writer looks by itself
  *   state           running; disk full: the writer tries again; failed: what is not durable now will
- *                   not be before all have closed the store and one has opened it again
+ *                   not be before all have closed the store and one has opened it again; memory lost:
+ *                   the files of the store's memory were removed while it is open
+ *   memory lost     the same for good: the state goes to and fro with the disk, a loss does not
  *
  * After a failed write or sync nobody knows what is on disk, and the system may have dropped the
  * pages. So nothing is tried again, no epoch becomes durable, and commits are refused.
+ *
+ * Once memory is lost, nobody can join it any more. Commits are refused, so that all who are in it close the
+ * store, and the next one to open it rebuilds it from the log. The log's writer goes on: what was
+ * committed before is still written. But no epoch becomes durable any more: the writer looks at the memory
+ * after each sync and before it publishes, so nothing is acknowledged that reached the disk after
+ * the removal. First the loss is stored, then the journals are released: whoever finds them empty knows
+ * of the loss.
  */
 
 import { getSystemErrorMap } from "node:util";
@@ -21,11 +30,12 @@ import {
   LOG_BLOCKER,
   LOG_ERROR,
   LOG_STATE,
+  MEMORY_LOST,
   WRITTEN_LOW,
 } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import type { StoreMemory } from "../memory/region.ts";
-import { nowMs, turn } from "../runtime/clock.ts";
+import { nowMs, sleep, turn } from "../runtime/clock.ts";
 import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
 import { DURABLE_LOOK_MS, DURABLE_SPIN_MS } from "../runtime/limits.ts";
 import { COMMITTING, HEAD, holderOf, phaseOf, STATUS, slotsInUse, TAIL } from "./slot.ts";
@@ -35,7 +45,11 @@ const WRITTEN_I64 = WRITTEN_LOW / 2;
 
 export const RUNNING = 0;
 export const DISK_FULL = 1;
+/** From this state on nothing is committed. */
 export const FAILED = 2;
+export const LOST = 3;
+
+const COMMITTED_IN_MEMORY = "the transaction is committed in memory";
 
 /** How often one who spins for the durable epoch looks at the clock. */
 const SPINS_PER_LOOK = 16;
@@ -88,8 +102,27 @@ export class Durability {
   setState(state: number, errno: number): void {
     Atomics.store(this.#i32, LOG_ERROR, errno);
     Atomics.store(this.#i32, LOG_STATE, state);
+    // A loss that is noticed meanwhile is either stored after this, or seen here.
+    if (state < FAILED && this.isMemoryLost) Atomics.store(this.#i32, LOG_STATE, LOST);
     // Those who wait for the disk learn that they wait in vain.
     this.#memory.parking.wake(DURABLE_LOW);
+  }
+
+  get isMemoryLost(): boolean {
+    return Atomics.load(this.#i32, MEMORY_LOST) !== 0;
+  }
+
+  /** Looks whether the files of the store's memory are still there; a loss is told to all. */
+  lookAtMemory(): boolean {
+    if (this.isMemoryLost) return true;
+    if (!this.#memory.isLost()) return false;
+    Atomics.store(this.#i32, MEMORY_LOST, 1);
+    // A log that has failed is worse: it is not written any more.
+    for (let state = this.state; state < FAILED; state = this.state) {
+      Atomics.compareExchange(this.#i32, LOG_STATE, state, LOST);
+    }
+    this.#memory.parking.wake(DURABLE_LOW);
+    return true;
   }
 
   /** Who writes the log, or undefined. */
@@ -104,7 +137,7 @@ export class Durability {
    * that its successor knows to be in the log.
    */
   publish(epoch: number, release: () => void): void {
-    Atomics.store(this.#memory.control.i64, DURABLE_I64, BigInt(epoch));
+    if (!this.lookAtMemory()) Atomics.store(this.#memory.control.i64, DURABLE_I64, BigInt(epoch));
     release();
     if (Atomics.load(this.#i32, DURABLE_WAITERS) !== 0) this.#memory.parking.wake(DURABLE_LOW);
   }
@@ -134,7 +167,7 @@ export class Durability {
 
   /** Waits, event loop and all, until an epoch is durable. */
   awaitSync(epoch: number, timeoutMs: number): void {
-    if (this.epoch >= epoch || !this.isPending) return;
+    if (this.epoch >= epoch || this.#isAllOnDisk()) return;
     this.call();
     const startMs = nowMs();
     for (let spins = 1; ; spins++) {
@@ -156,7 +189,7 @@ export class Durability {
 
   /** The same while the event loop turns. */
   async await(epoch: number, timeoutMs: number): Promise<void> {
-    if (this.epoch >= epoch || !this.isPending) return;
+    if (this.epoch >= epoch || this.#isAllOnDisk()) return;
     this.call();
     const startMs = nowMs();
     Atomics.add(this.#i32, DURABLE_WAITERS, 1);
@@ -169,6 +202,24 @@ export class Durability {
     } finally {
       Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
     }
+  }
+
+  #isAllOnDisk(): boolean {
+    if (this.isPending) return false;
+    if (this.isMemoryLost) throw this.failed(COMMITTED_IN_MEMORY);
+    return true;
+  }
+
+  /**
+   * After a loss of memory: waits until the log's writer has written all up to an epoch. Whether it has;
+   * it may have died, and nobody can take over.
+   */
+  async awaitWritten(epoch: number, timeoutMs: number): Promise<boolean> {
+    this.call();
+    for (const startMs = nowMs(); this.written < epoch; await sleep(1)) {
+      if (this.state === FAILED || nowMs() - startMs >= timeoutMs) return false;
+    }
+    return true;
   }
 
   /** One look for all that wait in this thread. */
@@ -194,16 +245,18 @@ export class Durability {
 
   #isOver(epoch: number, startMs: number, timeoutMs: number): boolean {
     if (this.epoch >= epoch) return true;
-    const { state } = this;
-    if (state === FAILED) throw this.failed("the transaction is committed in memory");
+    if (this.state >= FAILED) throw this.failed(COMMITTED_IN_MEMORY);
     if (nowMs() - startMs >= timeoutMs) throw this.#late(timeoutMs);
     this.ensureDevice();
     return false;
   }
 
-  /** For one who is about to commit: refuses if the log has failed. */
+  /** For one who is about to commit: refuses if the log has failed, or memory is lost. */
   check(): void {
-    if (this.isLogged && this.state === FAILED) throw this.failed("nothing was committed");
+    const { state } = this;
+    if (state === LOST || (this.isLogged && state === FAILED)) {
+      throw this.failed("nothing was committed");
+    }
   }
 
   /** Waits, event loop and all, until the log has caught up a little: a journal is full. */
@@ -252,11 +305,25 @@ export class Durability {
 
   /** The log has failed; what became of the caller's transaction is for the caller to say. */
   failed(outcome: string): SituError {
+    if (this.isMemoryLost) return this.#lost(outcome);
     const why = `the log could not be written (${errorName(this.errno)})`;
     return new SituError(
       outcome.startsWith("nothing") ? "SITU_LOG_FAILED" : "SITU_NOT_DURABLE",
       `${why}, so nothing more becomes durable: ${outcome}. Reads go on. See to the disk, close ` +
         `the store in all processes and open it again: it then writes all of its memory anew`,
+    );
+  }
+
+  #lost(outcome: string): SituError {
+    const isRefused = outcome.startsWith("nothing");
+    const reopen = "close the store in all processes and open it again: it is rebuilt from its log";
+    const log = this.isLogged
+      ? `What was committed before is ${this.state === FAILED ? "not all " : ""}in the log; ${reopen}`
+      : "The store has no log: copy what you need to another store before you close this one";
+    return new SituError(
+      isRefused ? "SITU_MEMORY_LOST" : "SITU_NOT_DURABLE",
+      `${outcome}: the files in ${this.#memory.segments.place} were removed while the store was open (by a ` +
+        `cleaner of temporary files, or logind's RemoveIPC?). Reads go on. ${log}`,
     );
   }
 

@@ -119,7 +119,7 @@ export class Executor implements SlabHost {
     for (const claimed of [false, true]) {
       if (!claimed && claimedSlots(control) >= limit) continue;
       for (let slot = 0; slot < control.geometry.slots; slot++) {
-        if (isClaimed(control, slot) !== claimed || !leases.tryAcquire(slot)) continue;
+        if (isClaimed(control, slot) !== claimed || !leases.tryAcquire(slot, !claimed)) continue;
         settle(memory, slot);
         claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs(), isDevice);
         try {

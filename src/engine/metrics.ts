@@ -178,6 +178,7 @@ const REASONS_OF_ABORTS: Readonly<Record<string, AbortReason>> = {
   SITU_TOO_LARGE: "tooLarge",
   SITU_ABORTED: "other",
   SITU_LOG_FAILED: "other",
+  SITU_MEMORY_LOST: "other",
   SITU_DISK_FULL: "other",
   SITU_SNAPSHOT_TOO_OLD: "other",
 };
@@ -196,6 +197,7 @@ const REASONS_OF_FAILURES: Readonly<Record<string, FailureReason>> = {
   SITU_TOO_LARGE: "tooLarge",
   SITU_ABORTED: "other",
   SITU_LOG_FAILED: "other",
+  SITU_MEMORY_LOST: "other",
   SITU_DISK_FULL: "other",
   SITU_NOT_DURABLE: "other",
   SITU_SNAPSHOT_TOO_OLD: "other",

@@ -93,6 +93,8 @@ export const LOG_BLOCKER = 292;
 /** Checkpoints that were asked for, and up to which of them they are done. */
 export const CHECKPOINTS_WANTED = 290;
 export const CHECKPOINTS_DONE = 291;
+/** Not 0 once somebody has noticed that the memory's files were removed while it was in use. */
+export const MEMORY_LOST = 293;
 /** Figures about the log and the checkpoints, float64. */
 export const LOG_FIGURES_F64 = 304 / 2;
 const SLOTS_AT = 1024;
@@ -196,11 +198,11 @@ export class Control extends Views {
     return this.#metricsAt + slot * METRIC_WORDS;
   }
 
-  /** With the words of this run of the machine, see `isOfBoot`. */
-  format(boot: Int32Array = NO_BOOT): void {
+  /** With the words of this run of the machine, see `isOfBoot`, and the id of this memory. */
+  format(boot: Int32Array = NO_BOOT, memoryId = uniqueId()): void {
     const { i32, geometry } = this;
     i32.set(boot, WORD_BOOT);
-    const id = Buffer.from(uniqueId(), "hex");
+    const id = Buffer.from(memoryId, "hex");
     for (let i = 0; i < MEMORY_ID_WORDS; i++) i32[WORD_MEMORY_ID + i] = id.readInt32BE(4 * i);
     i32[WORD_MAGIC] = MAGIC;
     i32[WORD_LAYOUT] = LAYOUT_VERSION;

@@ -21,8 +21,11 @@ interface Koffi {
 
 const PROT_READ_WRITE = 1 | 2;
 const MAP_SHARED = 1;
+const LOCK_SHARED = 1;
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
+/** EWOULDBLOCK: somebody else has the lock. */
+const LOCKED_BY_OTHERS = process.platform === "darwin" ? 35 : 11;
 const ENOSPC = 28;
 const MAP_FAILED = 0xffffffffffffffffn;
 
@@ -41,8 +44,14 @@ export interface Libc {
   map(fd: number, bytes: number): Mapping;
   /** Gives the file its pages now: a full /dev/shm is then an error here, not a SIGBUS later. */
   reserve(fd: number, bytes: number): "ok" | "no space";
-  /** Takes the lock of this open file unless somebody has it. The kernel drops it on death. */
+  /**
+   * Takes the exclusive lock of this open file unless somebody else holds it. The kernel drops it when
+   * the last descriptor of the open file is closed, so also on death. SITU_UNSUPPORTED where the file
+   * system has no locks.
+   */
   tryLock(fd: number): boolean;
+  /** The same for a lock that many can hold at once, while nobody holds the exclusive one. */
+  tryLockShared(fd: number): boolean;
   /** Another number for an open file or socket, to be closed on its own; -1 if none is to be had. */
   duplicate(fd: number): number;
 }
@@ -136,6 +145,16 @@ function load(): Libc {
     process.platform === "linux"
       ? library.func("int posix_fallocate(int, int64_t, int64_t)")
       : undefined;
+  const tryFlock = (fd: number, kind: number): boolean => {
+    if (flock(fd, kind | LOCK_NON_BLOCKING) === 0) return true;
+    const errno = koffi.errno();
+    if (errno === LOCKED_BY_OTHERS) return false;
+    throw new SituError(
+      "SITU_UNSUPPORTED",
+      `the file system does not support file locks (flock failed with errno ${errno}): ` +
+        `put the store on a local disk`,
+    );
+  };
   return {
     map(fd, bytes) {
       const pointer = mmap(null, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0);
@@ -158,6 +177,7 @@ function load(): Libc {
       throw new SituError("SITU_NO_MEMORY", `reserving ${bytes} bytes failed: errno ${error}`);
     },
     duplicate: (fd) => dup(fd) as number,
-    tryLock: (fd) => flock(fd, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0,
+    tryLock: (fd) => tryFlock(fd, LOCK_EXCLUSIVE),
+    tryLockShared: (fd) => tryFlock(fd, LOCK_SHARED),
   };
 }

@@ -4,41 +4,93 @@ import {
   existsSync,
   fstatSync,
   ftruncateSync,
+  lstatSync,
+  mkdirSync,
   openSync,
-  rmSync,
-  statSync,
+  readdirSync,
+  type Stats,
 } from "node:fs";
 import { join } from "node:path";
 import { SituError } from "../runtime/errors.ts";
 import { libc } from "./libc.ts";
+import { refuseForeign } from "./ownership.ts";
+import { RemovalWatch } from "./removal-watch.ts";
 import type { Segment, Segments } from "./segments.ts";
 
-/** Segments as files of one folder, mapped by every process and worker thread for itself. */
+const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants;
+const FILE_MODE = 0o600;
+const FOLDER_MODE = 0o700;
+
+/**
+ * Segments as files of one folder, mapped by every process and worker thread for itself. Each file is
+ * looked at after it was opened and before it is mapped: see ownership.ts.
+ */
 export class MappedSegments implements Segments {
   readonly place: string;
+  #watch: RemovalWatch | undefined;
 
   constructor(folder: string) {
     this.place = folder;
+  }
+
+  /** A new folder, which must not be there yet: nobody else can have made what is in it. */
+  static make(folder: string): MappedSegments {
+    try {
+      mkdirSync(folder, { mode: FOLDER_MODE });
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
+      throw new SituError("SITU_PERMISSION", `${folder} was made by somebody else`, { cause });
+    }
+    const segments = new MappedSegments(folder);
+    segments.checkFolder();
+    return segments;
+  }
+
+  /** False if the folder is not there; SITU_PERMISSION if it is another user's. */
+  checkFolder(): boolean {
+    const stats = lstatSync(this.place, { throwIfNoEntry: false });
+    if (stats === undefined) return false;
+    refuseForeign(this.place, stats, "folder");
+    return true;
   }
 
   has(name: string): boolean {
     return existsSync(join(this.place, name));
   }
 
+  list(): string[] {
+    return readdirSync(this.place);
+  }
+
   /** The length of a segment's file, before anything of it is mapped. */
   bytesOf(name: string): number {
-    return statSync(join(this.place, name)).size;
+    const path = join(this.place, name);
+    const stats = lstatSync(path);
+    refuseForeign(path, stats, "file");
+    return stats.size;
+  }
+
+  /** From here on `isLost` tells whether files were removed. `name` is one that stays the same file. */
+  watch(name: string): void {
+    const { ino } = lstatSync(join(this.place, name));
+    this.#watch = new RemovalWatch(this.place, name, ino);
+  }
+
+  isLost(expected: () => readonly string[]): boolean {
+    return this.#watch?.isLost(expected) ?? false;
   }
 
   create(name: string, bytes: number): Segment {
     const path = join(this.place, name);
-    const fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+    const fd = this.#open(path, O_RDWR | O_CREAT | O_NOFOLLOW);
     try {
+      refuseForeign(path, fstatSync(fd), "file");
       // Emptied first: what a creator who died left behind must not be taken for zeroes.
       ftruncateSync(fd, 0);
       ftruncateSync(fd, bytes);
       if (libc().reserve(fd, bytes) === "no space") {
-        rmSync(path, { force: true });
+        // Not removed: a file that disappears is taken for a loss of memory (removal-watch.ts).
+        ftruncateSync(fd, 0);
         throw new SituError(
           "SITU_NO_MEMORY",
           `no room for ${bytes} bytes in ${this.place}: make that file system larger ` +
@@ -55,24 +107,44 @@ export class MappedSegments implements Segments {
     const path = join(this.place, name);
     let fd: number;
     try {
-      fd = openSync(path, constants.O_RDWR);
+      fd = this.#open(path, O_RDWR | O_NOFOLLOW);
     } catch (cause) {
-      if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
+      if (!(cause instanceof SituError) || cause.code !== "SITU_MEMORY_LOST") throw cause;
       throw new SituError("SITU_CORRUPT", `${path} is missing: the store has lost memory`, {
         cause,
       });
     }
     try {
-      const found = fstatSync(fd).size;
-      if (found !== bytes) {
+      const stats: Stats = fstatSync(fd);
+      refuseForeign(path, stats, "file");
+      if (stats.size !== bytes) {
         throw new SituError(
           "SITU_CORRUPT",
-          `${path} has ${found} bytes and should have ${bytes}: it was truncated or replaced`,
+          `${path} has ${stats.size} bytes and should have ${bytes}: it was truncated or replaced`,
         );
       }
       return this.#map(fd, bytes);
     } finally {
       closeSync(fd);
+    }
+  }
+
+  #open(path: string, flags: number): number {
+    try {
+      return openSync(path, flags, FILE_MODE);
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException;
+      if (code === "ELOOP") {
+        throw new SituError("SITU_PERMISSION", `${path} is a symbolic link`, { cause });
+      }
+      if (code === "ENOENT") {
+        throw new SituError(
+          "SITU_MEMORY_LOST",
+          `${path} cannot be made or opened: the memory of the store was removed while it was open`,
+          { cause },
+        );
+      }
+      throw cause;
     }
   }
 

@@ -6,6 +6,7 @@ import {
   controlBytes,
   isComplete,
   isOfBoot,
+  MEMORY_LOST,
   readGeometry,
 } from "./control.ts";
 import type { MappedSegments } from "./mapped-segments.ts";
@@ -14,9 +15,26 @@ import { CONTROL_NAME, regionName, StoreMemory } from "./region.ts";
 /**
  * Joins memory that is complete and of this run of the machine. Undefined if there is none: its
  * creator died over it, or it is what a reboot left on a disk.
+ *
+ * Memory that cannot be used is refused: with SITU_PERMISSION what another user made or may write to,
+ * with SITU_MEMORY_LOST what has another id than the one given, or lacks files that it had.
  */
-export function joinMemory(segments: MappedSegments, boot: Int32Array): StoreMemory | undefined {
-  return join(segments, boot, true);
+export function joinMemory(
+  segments: MappedSegments,
+  boot: Int32Array,
+  memoryId?: string,
+): StoreMemory | undefined {
+  const memory = join(segments, boot, true);
+  if (memory === undefined) return undefined;
+  try {
+    refuseIfLost(memory, segments, memoryId);
+    segments.watch(CONTROL_NAME);
+    checkRegions(memory, segments);
+    return memory;
+  } catch (error) {
+    memory.close();
+    throw error;
+  }
 }
 
 /** The same for one who helps to make it. */
@@ -31,7 +49,7 @@ function join(
   boot: Int32Array,
   mustBeComplete: boolean,
 ): StoreMemory | undefined {
-  if (!segments.has(CONTROL_NAME)) return undefined;
+  if (!segments.checkFolder() || !segments.has(CONTROL_NAME)) return undefined;
   const bytes = segments.bytesOf(CONTROL_NAME);
   // Its creator died before it had a length; nothing else was made before it.
   if (bytes === 0 && !segments.has(regionName(0))) return undefined;
@@ -56,13 +74,30 @@ function join(
         `${segments.place}/control has ${bytes} bytes and should have ${controlBytes(geometry)}`,
       );
     }
-    const memory = new StoreMemory(segments, control, geometry);
-    checkRegions(memory, segments);
-    return memory;
+    return new StoreMemory(segments, control, geometry);
   } catch (error) {
     control.release();
     throw error;
   }
+}
+
+function refuseIfLost(
+  memory: StoreMemory,
+  segments: MappedSegments,
+  memoryId: string | undefined,
+): void {
+  const { control } = memory;
+  const { place } = segments;
+  if (memoryId !== undefined && control.memoryId !== memoryId) {
+    throw new SituError("SITU_MEMORY_LOST", `${place} has the memory of another store`);
+  }
+  const names = new Set(segments.list());
+  const missing = memory.existing().filter((name) => !names.has(name));
+  if (missing.length > 0) {
+    throw new SituError("SITU_MEMORY_LOST", `${place} lacks ${missing[0]}: the file was removed`);
+  }
+  if (Atomics.load(control.i32, MEMORY_LOST) === 0) return;
+  throw new SituError("SITU_MEMORY_LOST", `files were removed from ${place} while it was in use`);
 }
 
 /** A truncated region is found here, and not as a bus error in the middle of a transaction. */
@@ -70,12 +105,12 @@ function checkRegions(memory: StoreMemory, segments: MappedSegments): void {
   const { regions, regionBytes } = memory.control.geometry;
   for (let id = 0; id < regions && memory.isReady(id); id++) {
     const name = regionName(id);
-    const bytes = segments.has(name) ? segments.bytesOf(name) : 0;
+    const bytes = segments.bytesOf(name);
     if (bytes === regionBytes) continue;
     throw new SituError(
       "SITU_CORRUPT",
       `${segments.place}/${name} has ${bytes} bytes and should have ${regionBytes}: ` +
-        `it was truncated or removed while the store was not open`,
+        `it was truncated while the store was not open`,
     );
   }
 }

@@ -55,6 +55,7 @@ export class StoreMemory {
   readonly regions: (Region | undefined)[] = [];
   readonly #held: Segment[] = [];
   readonly #views: Views[] = [];
+  readonly #releases: (() => void)[] = [];
 
   constructor(segments: Segments, control: Segment, geometry: Control["geometry"]) {
     this.segments = segments;
@@ -153,11 +154,39 @@ export class StoreMemory {
     return this.#attachOrMake(OVERFLOW_INDEX_NAME, OVERFLOW_INDEX_BYTES, OVERFLOW_INDEX_STATE);
   }
 
+  /** The segments that exist, by name; without those of the overflow area. */
+  existing(): string[] {
+    const { i32, geometry } = this.control;
+    const names = [CONTROL_NAME];
+    const add = (name: string, stateAt: number): void => {
+      if (Atomics.load(i32, stateAt) === READY) names.push(name);
+    };
+    for (let id = 0; id < geometry.regions; id++) {
+      add(regionName(id), this.control.regionStateAt(id));
+    }
+    for (let slot = 0; slot < geometry.slots; slot++) {
+      add(journalName(slot), this.control.journalStateAt(slot));
+      add(ringName(slot), this.control.ringStateAt(slot));
+    }
+    return names;
+  }
+
+  /** Whether files of this memory were removed while it is in use. */
+  isLost(): boolean {
+    return this.segments.isLost?.(() => this.existing()) ?? false;
+  }
+
+  /** Called when this memory is closed, after everything else. */
+  onClose(release: () => void): void {
+    this.#releases.push(release);
+  }
+
   close(): void {
     for (const views of this.#views) views.clear();
     for (const segment of this.#held) segment.release();
     this.#views.length = 0;
     this.#held.length = 0;
+    for (const release of this.#releases.splice(0)) release();
   }
 
   #attachOrMake(name: string, bytes: number, stateAt: number): Views {

@@ -22,4 +22,9 @@ export interface Segments {
   readonly place: string;
   create(name: string, bytes: number): Segment;
   attach(name: string, bytes: number): Segment;
+  /**
+   * Whether segments were removed while they are in use. `expected` names those that were created.
+   * Not there where nobody can remove them.
+   */
+  isLost?(expected: () => readonly string[]): boolean;
 }

@@ -93,6 +93,13 @@ export const DELTA_AT_MOST = 1 / 2;
 /** A part of memory that recovery hands to one thread: every block lies in one. */
 export const RECOVERY_CHUNK_BYTES = UNIT_BYTES * MAX_BLOCK_UNITS;
 export const MAX_RECOVERY_THREADS = 16;
+/** How long one who must be alone in a store waits for others, who may be on their way out. */
+export const FOLDER_PATIENCE_MS = 250;
+/**
+ * An executor looks after so many of its commits whether the store's memory is still there. A power of
+ * two.
+ */
+export const COMMITS_PER_MEMORY_LOOK = 4_096;
 /** How long others wait for the one who is recovering the store. */
 export const RECOVERY_PATIENCE_MS = 30 * 60_000;
 

@@ -422,27 +422,41 @@ describe("files that are not what they were", () => {
     await expectIntact(path);
   });
 
-  it("a region file that is missing, and a journal that is missing or cut", async () => {
+  it.each(["region-0", "journal-0"])("%s is missing: rebuilt from the log", async (name) => {
     const path = await closedStore();
-    for (const name of ["region-0", "journal-0"]) {
-      const file = join(memoryOf(path), name);
-      await changed(
-        file,
-        () => rmSync(file),
-        async () => {
-          await failure("SITU_CORRUPT", () => open({ path, tables: [Cell] }));
-        },
-      );
-      await expectIntact(path);
-      await changed(
-        file,
-        () => truncateSync(file, 4_096),
-        async () => {
-          await failure("SITU_CORRUPT", () => open({ path, tables: [Cell] }));
-        },
-      );
-      await expectIntact(path);
-    }
+    rmSync(join(memoryOf(path), name));
+    const db = await open({ path, tables: [Cell] });
+    expect(db.recovered).toBeDefined();
+    expect(db.get(Cell, 1)).toEqual({ id: 1, value: 11 });
+    await db.close();
+  });
+
+  it.each(["region-0", "journal-0"])("%s is missing, and there is no log", async (name) => {
+    const path = await closedStore("none");
+    const file = join(memoryOf(path), name);
+    await changed(
+      file,
+      () => rmSync(file),
+      async () => {
+        const error = await failure("SITU_MEMORY_LOST", () => open({ path, tables: [Cell] }));
+        expect(error.message).toMatch(new RegExp(`lacks ${name}.*has no log.*destroy`));
+      },
+    );
+    chmodSync(file, 0o600);
+    await expectIntact(path);
+  });
+
+  it("a journal that is cut", async () => {
+    const path = await closedStore();
+    const file = join(memoryOf(path), "journal-0");
+    await changed(
+      file,
+      () => truncateSync(file, 4_096),
+      async () => {
+        await failure("SITU_CORRUPT", () => open({ path, tables: [Cell] }));
+      },
+    );
+    await expectIntact(path);
     // The attempts that failed hold nothing.
     await destroy(path);
   });

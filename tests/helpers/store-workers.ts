@@ -1,6 +1,6 @@
 /** Code in other threads and processes. They import the compiled Situ: `npm run build` first. */
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { Worker } from "node:worker_threads";
 import type { TemporaryStores } from "./store.ts";
 
@@ -60,11 +60,33 @@ export interface ChildOutcome {
 
 const RESULT = "result of the child: ";
 
-/** A process; `code` is the body of an async function of (situ, data). */
+/** Runs a command with a /dev/shm of its own, as in a container. */
+const OWN_MEMORY = [
+  "unshare",
+  "--mount",
+  "sh",
+  "-c",
+  'mount -t tmpfs tmpfs /dev/shm && exec "$@"',
+  "sh",
+];
+
+/** Why no process can be started with memory of its own; undefined if it can. */
+export function whyNoOwnMemory(): string | undefined {
+  const [command, ...args] = [...OWN_MEMORY, "true"];
+  const { status, error, stderr } = spawnSync(command, args, { encoding: "utf8" });
+  if (status === 0) return undefined;
+  return `no mount namespace can be made here: ${error?.message ?? stderr}`;
+}
+
+/**
+ * A process; `code` is the body of an async function of (situ, data). With `ownMemory` it has a
+ * /dev/shm of its own.
+ */
 export function startChild(
   stores: TemporaryStores,
   code: string,
   data: unknown,
+  { ownMemory = false } = {},
 ): { child: ChildProcess; outcome: Promise<ChildOutcome> } {
   const source = `
     const situ = await import(${JSON.stringify(SITU)});
@@ -76,7 +98,11 @@ export function startChild(
     } catch (error) {
       say({ error: { code: error.code, message: String(error.message) } });
     }`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", source], {
+  const [command, ...args] = [
+    ...(ownMemory ? OWN_MEMORY : []),
+    ...[process.execPath, "--input-type=module", "-e", source],
+  ];
+  const child = spawn(command, args, {
     env: { ...process.env, SITU_TEST_DATA: JSON.stringify(data) },
     stdio: ["ignore", "pipe", "pipe"],
   });

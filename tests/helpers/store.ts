@@ -1,6 +1,6 @@
 /** Stores in temporary folders that are gone after each test, however the test ended. */
 
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
@@ -8,6 +8,7 @@ import { afterEach, expect } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy, open } from "../../src/database/open.ts";
 import type { OpenOptions } from "../../src/database/options.ts";
+import { memoryFolder, readIdentity, removeMemory } from "../../src/database/store-files.ts";
 import type { SituErrorCode } from "../../src/runtime/errors.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 
@@ -35,6 +36,12 @@ export class TemporaryStores {
     const path = mkdtempSync(join(tmpdir(), "situ-test-"));
     this.#folders.push(path);
     return path;
+  }
+
+  /** A folder that a test makes itself, in one of these. */
+  adopt(path: string): void {
+    // Destroyed before the one that it lies in is removed.
+    this.#folders.unshift(path);
   }
 
   async open(options: Partial<OpenOptions> = {}): Promise<Database> {
@@ -69,12 +76,11 @@ export class TemporaryStores {
 
 /** What `destroy` refused to remove must not stay in memory either. */
 function removeLeftovers(path: string): void {
-  const file = join(path, "store.json");
-  if (existsSync(file)) {
-    const found = /"id": "([0-9a-f]+)"[\s\S]*"memoryDir": "([^"]+)"/.exec(
-      readFileSync(file, "utf8"),
-    );
-    if (found) rmSync(join(found[2], `situ-${found[1]}`), { recursive: true, force: true });
+  try {
+    const identity = readIdentity(path);
+    if (identity !== undefined) removeMemory(identity);
+  } catch {
+    // A test has damaged store.json, and looks after the memory itself.
   }
   rmSync(path, { recursive: true, force: true });
 }
@@ -88,11 +94,7 @@ export function temporaryStores(): TemporaryStores {
 
 /** The folder in memory of the store at `path`. */
 export function memoryOf(path: string): string {
-  const { id, memoryDir } = JSON.parse(readFileSync(join(path, "store.json"), "utf8")) as {
-    id: string;
-    memoryDir: string;
-  };
-  return join(memoryDir, `situ-${id}`);
+  return memoryFolder(readIdentity(path)!);
 }
 
 /** Runs `work`, expects it to fail with this code, and returns the error. */

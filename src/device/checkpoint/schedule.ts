@@ -53,7 +53,7 @@ export class CheckpointSchedule {
 
   #isOverdue(): boolean {
     const { memory, durability } = this.#executor;
-    if (durability.state === FAILED) return false;
+    if (durability.state >= FAILED) return false;
     const segments = figureOf(memory, "segment") - figureOf(memory, "checkpointSegment");
     return this.#grown >= 2 * this.#task.checkpointBytes || segments >= MAX_LOG_SEGMENTS;
   }

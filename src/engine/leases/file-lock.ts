@@ -3,10 +3,16 @@ import { join } from "node:path";
 import { libc } from "../../memory/libc.ts";
 import type { Leases } from "./leases.ts";
 
+const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants;
+
 /**
  * One lock file per slot. flock belongs to the open file, so two worker threads of one process
  * exclude each other too. Node closes the files that a worker opened when the worker ends, also
  * by terminate(), and the kernel closes those of a process: both drop the lock.
+ *
+ * A claimed slot has a lock file. If it is missing, somebody removed it, and its owner may hold the lock
+ * of the removed file: making a new one would declare a living executor dead. So the file is only ever
+ * made for a slot that nobody claims.
  */
 export class FileLockLeases implements Leases {
   readonly #folder: string;
@@ -16,8 +22,10 @@ export class FileLockLeases implements Leases {
     this.#folder = folder;
   }
 
-  tryAcquire(slot: number): boolean {
-    if (libc().tryLock(this.#file(slot))) return true;
+  tryAcquire(slot: number, isNew = false): boolean {
+    const fd = this.#file(slot, isNew);
+    if (fd === undefined) return false;
+    if (libc().tryLock(fd)) return true;
     this.#forget(slot);
     return false;
   }
@@ -40,13 +48,17 @@ export class FileLockLeases implements Leases {
   }
 
   /** Each instance opens the files, and therefore holds the locks, for itself. */
-  #file(slot: number): number {
-    let fd = this.#files.get(slot);
-    if (fd === undefined) {
-      const path = join(this.#folder, `slot-${slot}.lock`);
-      fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+  #file(slot: number, isNew: boolean): number | undefined {
+    const known = this.#files.get(slot);
+    if (known !== undefined) return known;
+    const path = join(this.#folder, `slot-${slot}.lock`);
+    try {
+      const fd = openSync(path, O_RDWR | O_NOFOLLOW | (isNew ? O_CREAT : 0), 0o600);
       this.#files.set(slot, fd);
+      return fd;
+    } catch (error) {
+      if (!isNew && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
     }
-    return fd;
   }
 }

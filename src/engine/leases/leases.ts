@@ -6,8 +6,11 @@
  *   descriptor.ts    an open file descriptor of this process, where FFI is missing
  */
 export interface Leases {
-  /** Takes the lease if no living executor has it. Also the test for a dead owner. */
-  tryAcquire(slot: number): boolean;
+  /**
+   * Takes the lease if no living executor has it. Also the test for a dead owner. `isNew` is set for a
+   * slot that nobody claims: only then may the lease be one that did not exist before.
+   */
+  tryAcquire(slot: number, isNew?: boolean): boolean;
   release(slot: number): void;
   /** Gives up all leases of this instance. */
   close(): void;

@@ -1,0 +1,108 @@
+/**
+ * A process that dies at any step of creating a store, or of rebuilding it: the next one opens it, with all
+ * that was acknowledged, and nothing is left of the attempt. The child counts its calls of the file
+ * system and kills itself at one of them.
+ */
+
+import { readdirSync, rmSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { u32 } from "../../src/database/fields.ts";
+import { open } from "../../src/database/open.ts";
+import { table } from "../../src/database/table.ts";
+import { MIB, memoryOf, temporaryStores } from "../helpers/store.ts";
+import { runChild } from "../helpers/store-workers.ts";
+
+const stores = temporaryStores();
+const Cell = table("cell", { id: u32(), value: u32() }, { key: "id" });
+
+/** Calls that change something on disk or in memory. */
+const CHANGES = [
+  "mkdirSync",
+  "renameSync",
+  "writeFileSync",
+  "ftruncateSync",
+  "rmSync",
+  "writevSync",
+];
+/** So many of the steps are tried, evenly spread; all of them take a minute or two. */
+const STEPS = Number(process.env.SITU_CRASH_STEPS ?? 10);
+
+const CHILD = `
+  const { createRequire, syncBuiltinESMExports } = await import("node:module");
+  const fs = createRequire(data.script)("node:fs");
+  let calls = 0;
+  for (const name of data.changes) {
+    const real = fs[name];
+    fs[name] = (...args) => {
+      if (calls++ === data.at) process.kill(process.pid, "SIGKILL");
+      return real(...args);
+    };
+  }
+  syncBuiltinESMExports();
+  const { path, memoryDir } = data;
+  const db = await situ.open({ path, memoryDir, memoryBytes: 8 << 20, durability: "sync" });
+  const made = calls;
+  await db.close();
+  return made;`;
+
+interface Place {
+  readonly path: string;
+  readonly memoryDir: string;
+}
+
+function newPlace(): Place {
+  return { path: stores.folder(), memoryDir: stores.folder() };
+}
+
+async function runTo(at: number, place: Place): Promise<number | "killed"> {
+  const data = { ...place, at, changes: CHANGES, script: import.meta.url };
+  const { result, signal, error } = await runChild(stores, CHILD, data, 60_000);
+  if (signal === "SIGKILL") return "killed";
+  expect(error).toBeUndefined();
+  return result as number;
+}
+
+/** Numbers of the calls at which the child is to die. */
+function stepsOf(calls: number): number[] {
+  const step = Math.max(1, calls / STEPS);
+  const steps = new Set<number>();
+  for (let at = 0; at < calls; at += step) steps.add(Math.floor(at));
+  return [...steps];
+}
+
+async function expectSound({ path, memoryDir }: Place, rows: number): Promise<void> {
+  const db = await open({ path, memoryDir, tables: [Cell], memoryBytes: 8 * MIB });
+  expect(db.count(Cell)).toBe(rows);
+  await db.close();
+  expect(readdirSync(memoryDir)).toHaveLength(1);
+}
+
+describe("killed at a step", () => {
+  it("of creating a store", async () => {
+    const calls = await runTo(-1, newPlace());
+    expect(calls).toBeGreaterThan(5);
+    for (const at of stepsOf(calls as number)) {
+      const place = newPlace();
+      expect(await runTo(at, place)).toBe("killed");
+      await expectSound(place, 0);
+    }
+  }, 300_000);
+
+  it("of rebuilding one", async () => {
+    const place = newPlace();
+    const db = await open({ ...place, tables: [Cell], memoryBytes: 8 * MIB, durability: "sync" });
+    for (let id = 0; id < 100; id++) db.transactSync((tx) => tx.put(Cell, { id, value: id }));
+    await db.close();
+    const lose = (): void => rmSync(memoryOf(place.path), { recursive: true, force: true });
+    lose();
+    const calls = await runTo(-1, place);
+    expect(calls).toBeGreaterThan(5);
+    for (const at of stepsOf(calls as number)) {
+      lose();
+      const outcome = await runTo(at, place);
+      // How many calls the log's thread makes at the end is not the same in each run.
+      if (at < (calls as number) / 2) expect(outcome).toBe("killed");
+      await expectSound(place, 100);
+    }
+  }, 300_000);
+});
