@@ -4,16 +4,8 @@
  */
 
 import { afterAll, describe, expect, test } from "vitest";
-import { type Database, TimeoutError, type Transaction } from "../../src/index.ts";
-import {
-  endAll,
-  type Running,
-  StoreFolder,
-  start,
-  stateOf,
-  until,
-} from "../helpers/engine-processes.ts";
-import type { CrashOrder } from "./crash-child.ts";
+import { TimeoutError, type Transaction } from "../../src/index.ts";
+import { endAll, StoreFolder, stateOf } from "../helpers/engine-processes.ts";
 import {
   Account,
   describeStore,
@@ -25,39 +17,10 @@ import {
   playRound,
   ROUND,
 } from "./crash-store.ts";
+import { withStopped } from "./stopped-store.ts";
 
 /** What a deadline may be late by on a busy machine, before a test calls it missed. */
 const SLACK_MS = 1_500;
-
-async function withStopped(
-  step: (steps: number) => number,
-  work: (db: Database, stopped: Running) => Promise<void>,
-): Promise<void> {
-  const folder = new StoreFolder();
-  const { path } = folder;
-  let db: Database | undefined;
-  try {
-    db = await openStore(path);
-    fillStore(db);
-    const order: CrashOrder = {
-      path,
-      role: "victim",
-      step: 0,
-      when: "after",
-      signal: "SIGSTOP",
-      round: 1,
-    };
-    const rehearsal = await start("crash-child", order).ended;
-    const { steps } = JSON.parse(rehearsal.stdout) as { steps: number };
-    const stopped = start("crash-child", { ...order, step: step(steps), round: 2 });
-    await until("the process has stopped itself", () => stateOf(stopped.pid) === "T");
-    await work(db, stopped);
-  } finally {
-    endAll();
-    await db?.close();
-    await folder.remove();
-  }
-}
 
 /** Reads or writes all that a round changes. What is installed already could be read alone. */
 function touchAll(tx: Transaction): void {
