@@ -52,6 +52,10 @@ export class MeasuringProcess<To, From> {
     return started;
   }
 
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   tell(message: To): void {
     this.#send({ message });
   }

@@ -5,10 +5,11 @@ import { parseBenchArguments } from "../harness/options.ts";
 import { createProgress } from "../harness/progress.ts";
 import { printReport } from "../harness/report.ts";
 import { releaseAll } from "../harness/resources.ts";
+import { eventLoop } from "./event-loop.ts";
 import type { TrustMeasure, TrustResult } from "./measure.ts";
 import { starvation } from "./starvation.ts";
 
-const measures: readonly TrustMeasure[] = [starvation];
+const measures: readonly TrustMeasure[] = [starvation, eventLoop];
 
 async function main(): Promise<void> {
   const { names, options } = parseBenchArguments(process.argv.slice(2));
