@@ -10,10 +10,10 @@
 
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { didYouMean } from "../runtime/nearest.ts";
 import type { Command } from "./command.ts";
 import { COMMAND_NAMES, COMMANDS, type CommandName, SHOWN_NAMES } from "./commands.ts";
 import { UsageError } from "./failures.ts";
-import { didYouMean } from "./nearest.ts";
 import type { Option } from "./option-kinds.ts";
 
 export const CONFIG_NAME = "situ.config.json";

@@ -6,6 +6,7 @@
  */
 
 import { pathToFileURL } from "node:url";
+import { didYouMean } from "../runtime/nearest.ts";
 import { threadScript } from "../runtime/thread-script.ts";
 import { version } from "../runtime/version.ts";
 import { COMMAND_NAMES, type CommandName, SHOWN_NAMES } from "./commands.ts";
@@ -18,7 +19,6 @@ import {
   UsageError,
 } from "./failures.ts";
 import { commandHelp, generalHelp, helpAsJson } from "./help.ts";
-import { didYouMean } from "./nearest.ts";
 import { TRUE } from "./option-kinds.ts";
 import { readFlags, readOptions } from "./read-options.ts";
 import { Screen } from "./screen.ts";

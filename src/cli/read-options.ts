@@ -6,11 +6,11 @@
 
 import { statSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { didYouMean } from "../runtime/nearest.ts";
 import type { Command } from "./command.ts";
 import { COMMANDS, type CommandName } from "./commands.ts";
 import { CONFIG_NAME, readConfigFile } from "./config-file.ts";
 import { UsageError } from "./failures.ts";
-import { didYouMean } from "./nearest.ts";
 import { environmentOf, flagOf, type Option, type Options } from "./option-kinds.ts";
 
 export type Origin = "flag" | "environment" | "configuration" | "default";

@@ -32,6 +32,7 @@ import { type InspectedTable, inspectTable } from "./inspect.ts";
 import type { Recovered } from "./logged-store.ts";
 import { DatabaseMetrics } from "./metrics.ts";
 import { isDuration, notADuration, type Settings } from "./options.ts";
+import { ownKey } from "./own-key.ts";
 import { AsyncRunner } from "./run-async.ts";
 import {
   CursorBatches,
@@ -424,9 +425,11 @@ export class Database implements Stores {
     }
   }
 
-  #lookup<Row, Key>(table: Table<Row, Key>, key: unknown, options: unknown): Row | undefined {
+  #lookup<Row, Key>(table: Table<Row, Key>, given: unknown, options: unknown): Row | undefined {
     const store = this.tableOf(table);
-    const read = (tx: EngineTransaction) => store.lookup(tx, key, options);
+    const index = store.indexOf(options);
+    const key = ownKey(given);
+    const read = (tx: EngineTransaction) => store.lookup(tx, key, index);
     return runReadOnly(this.#executor, this.#reader, read, undefined) as Row | undefined;
   }
 

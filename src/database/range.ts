@@ -5,9 +5,10 @@
  * of words that does not begin with them.
  */
 
+import { isBytes } from "../runtime/bytes.ts";
 import { SituError } from "../runtime/errors.ts";
 import type { KeyRange } from "../stores/store.ts";
-import { EXPECTED } from "./codec/codec.ts";
+import { EXPECTED } from "./codec/field-code.ts";
 import {
   keyTooLong,
   MAX_ORDERED_KEY_WORDS,
@@ -146,7 +147,7 @@ function isOfType({ kind }: Field<unknown>, value: unknown): boolean {
     case "str":
       return typeof value === "string";
     default:
-      return value instanceof Uint8Array;
+      return isBytes(value);
   }
 }
 

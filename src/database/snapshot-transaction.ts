@@ -66,16 +66,29 @@ export class SnapshotTransaction extends Transaction {
     this.#changes(() => super.free(pointer));
   }
 
+  // The caller's code that an operation runs, as the getters of a row, may use this transaction too.
+  // It comes before the operation's own first look, which then goes on as what it is.
+
   #reads<T>(operation: () => T): T {
+    const before = this.#tx.readsOnly;
     this.#tx.readsOnly = true;
-    const result = operation();
-    this.#tx.snapshot?.check();
-    this.#tx.forgetReads();
-    return result;
+    try {
+      const result = operation();
+      this.#tx.snapshot?.check();
+      this.#tx.forgetReads();
+      return result;
+    } finally {
+      this.#tx.readsOnly = before;
+    }
   }
 
   #changes<T>(operation: () => T): T {
+    const before = this.#tx.readsOnly;
     this.#tx.readsOnly = false;
-    return operation();
+    try {
+      return operation();
+    } finally {
+      this.#tx.readsOnly = before;
+    }
   }
 }

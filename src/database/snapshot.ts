@@ -17,6 +17,7 @@ import type {
   UniqueName,
 } from "./indexes/options.ts";
 import type { TableStore } from "./indexes/table-store.ts";
+import { ownKey } from "./own-key.ts";
 import { CursorBatches, countRows, Scan, type ScanSource } from "./scan.ts";
 import type { Table } from "./table.ts";
 import { listOf } from "./transaction.ts";
@@ -51,24 +52,28 @@ export class Snapshot implements Disposable {
     key: NoInfer<IndexKey<Ways, Name>>,
     options: GetOptions<Name>,
   ): Row | undefined;
-  get(table: Table, key: unknown, options?: object): unknown {
+  get(table: Table, given: unknown, options?: object): unknown {
     const tableStore = this.#tableStore(table);
+    const key = ownKey(given);
     if (options === undefined) return this.#read((tx) => tableStore.rows.read(tx, key));
-    return this.#read((tx) => tableStore.lookup(tx, key, options));
+    const index = tableStore.indexOf(options);
+    return this.#read((tx) => tableStore.lookup(tx, key, index));
   }
 
   /** The rows of several keys, in their order. */
   getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
     const { rows } = this.#tableStore(table);
     // One by one: the copies of old versions need not all be held at once.
-    return listOf(table, keys).map(
-      (key) => this.#read((tx) => rows.read(tx, key)) as Row | undefined,
-    );
+    return listOf(table, keys).map((given) => {
+      const key = ownKey(given);
+      return this.#read((tx) => rows.read(tx, key)) as Row | undefined;
+    });
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
     const { rows } = this.#tableStore(table);
-    return this.#read((tx) => rows.has(tx, key));
+    const own = ownKey(key);
+    return this.#read((tx) => rows.has(tx, own));
   }
 
   /** Rows in the order of their key or of an index; see `Scan`. */

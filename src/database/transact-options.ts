@@ -1,6 +1,7 @@
 /** What transactions take, and the errors of those who call them wrongly. */
 
 import { SituError } from "../runtime/errors.ts";
+import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { show } from "../runtime/show.ts";
 import type { DurabilityMode } from "./options.ts";
 import type { Table } from "./table.ts";
@@ -32,18 +33,7 @@ const SYNC_OPTIONS = ["timeoutMs", "isolation", "durability"];
 const ASYNC_OPTIONS = [...SYNC_OPTIONS, "signal"];
 
 export function checkOptions(call: "transact" | "transactSync", options: object): void {
-  if (typeof options !== "object" || options === null) {
-    throw new SituError(
-      "SITU_CONFIG",
-      `${call}: the options are an object, such as { timeoutMs: 500 }`,
-    );
-  }
-  const known = call === "transact" ? ASYNC_OPTIONS : SYNC_OPTIONS;
-  for (const name of Object.keys(options)) {
-    if (known.includes(name)) continue;
-    const names = known.join(" and ");
-    throw new SituError("SITU_CONFIG", `${call} has no option ${name}; it has ${names}`);
-  }
+  refuseUnknownOptions(call, options, call === "transact" ? ASYNC_OPTIONS : SYNC_OPTIONS);
   const { signal } = options as TransactOptions;
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new SituError(

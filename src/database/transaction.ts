@@ -12,6 +12,8 @@ import type { Transaction as EngineTransaction } from "../engine/transaction.ts"
 import type { Pointer } from "../memory/pointer.ts";
 import { nowMs } from "../runtime/clock.ts";
 import { SituError, TimeoutError } from "../runtime/errors.ts";
+import { refuseUnknownOptions } from "../runtime/known-options.ts";
+import { show, showKey } from "../runtime/show.ts";
 import type { Store } from "../stores/store.ts";
 import type {
   CountOptions,
@@ -32,6 +34,18 @@ export const ENDED = new SituError(
   "SITU_CLOSED",
   "this transaction has ended: its body has returned, or is being run again",
 );
+
+export interface AllocOptions {
+  /** An object that the new one should lie close to. */
+  readonly near?: Pointer;
+}
+
+const ALLOC = ["near"] as const;
+
+function nearOf(call: string, options: AllocOptions): Pointer | undefined {
+  refuseUnknownOptions(call, options, ALLOC);
+  return options.near;
+}
 
 /** What a transaction needs of its database. */
 export interface Stores {
@@ -73,10 +87,12 @@ export class Transaction {
   getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
     const store = this.#enter(table);
     const wanted = Array.isArray(keys) ? (keys as readonly Key[]) : listOf(table, keys);
+    // Once: what the keys run, if they have getters, may change the list.
+    const count = wanted.length;
     // All are asked for before the first is waited for: memory is slow, but answers side by side.
-    for (let i = 0; i < wanted.length; i++) store.touch(this.#tx, wanted[i]);
-    const rows = new Array<Row | undefined>(wanted.length);
-    for (let i = 0; i < wanted.length; i++) rows[i] = this.get(table, wanted[i] as NoInfer<Key>);
+    for (let i = 0; i < count; i++) store.touch(this.#tx, wanted[i]);
+    const rows: (Row | undefined)[] = [];
+    for (let i = 0; i < count; i++) rows.push(this.get(table, wanted[i] as NoInfer<Key>));
     return rows;
   }
 
@@ -159,17 +175,19 @@ export class Transaction {
   }
 
   /** Allocates an object of `size` zeroed bytes, close to another one if that is possible. */
-  alloc(size: number, options: { readonly near?: Pointer } = {}): Pointer {
+  alloc(size: number, options: AllocOptions = {}): Pointer {
     this.#check();
-    this.#tx.subject = `an object of ${size} bytes`;
-    return allocateObject(this.#tx, size, options.near);
+    const near = nearOf("alloc", options);
+    this.#tx.subject = `an object of ${show(size)} bytes`;
+    return allocateObject(this.#tx, size, near);
   }
 
   /** Allocates `count` objects of `size` bytes side by side; `pointer.at(i)` leads to each. */
-  allocArray(size: number, count: number, options: { readonly near?: Pointer } = {}): Pointer {
+  allocArray(size: number, count: number, options: AllocOptions = {}): Pointer {
     this.#check();
-    this.#tx.subject = `an array of ${count} objects of ${size} bytes`;
-    return allocateArray(this.#tx, size, count, options.near);
+    const near = nearOf("allocArray", options);
+    this.#tx.subject = `an array of ${show(count)} objects of ${show(size)} bytes`;
+    return allocateArray(this.#tx, size, count, near);
   }
 
   /** A copy of the object's bytes; fails with SITU_FREED if it was freed. */
@@ -229,7 +247,8 @@ export class Transaction {
   #lookup<Row, Key>(table: Table<Row, Key>, key: unknown, options: unknown): Row | undefined {
     this.#enter(table);
     const from = this.#tx.set.end;
-    const row = this.#stores.tableOf(table).lookup(this.#tx, key, options);
+    const store = this.#stores.tableOf(table);
+    const row = store.lookup(this.#tx, key, store.indexOf(options));
     this.#trace(table, key, from);
     return row as Row | undefined;
   }
@@ -277,7 +296,8 @@ export class Transaction {
   #trace(table: Table, key: unknown, from: number, row?: unknown): void {
     const { trace, set } = this.#tx;
     if (trace === undefined) return;
-    trace.push({ table: table.name, key: key ?? keyOf(table, row), from, to: set.end });
+    const to = set.end;
+    trace.push({ table: table.name, key: key ?? keyOf(table, row), from, to });
   }
 }
 
@@ -313,14 +333,14 @@ export function listOf<Key>(table: Table, keys: Iterable<Key>): readonly Key[] {
 export function exists(table: Table, row: unknown): SituError {
   return new SituError(
     "SITU_EXISTS",
-    `table ${table.name} has a row with key ${String(keyOf(table, row))}; put replaces it`,
+    `table ${table.name} has a row with key ${showKey(keyOf(table, row))}; put replaces it`,
   );
 }
 
 export function missing(table: Table, key: unknown): SituError {
   return new SituError(
     "SITU_MISSING",
-    `table ${table.name} has no row with key ${String(key)}; insert or put adds one`,
+    `table ${table.name} has no row with key ${showKey(key)}; insert or put adds one`,
   );
 }
 

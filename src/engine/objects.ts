@@ -21,11 +21,13 @@ import {
   VERSION_LOW,
 } from "../memory/object.ts";
 import { loadAcquire } from "../memory/ordering.ts";
-import { Pointer, wordsFor } from "../memory/pointer.ts";
+import { isPointer, Pointer, wordsFor } from "../memory/pointer.ts";
 import type { Region } from "../memory/region.ts";
 import { sizeClassOf } from "../memory/size-classes.ts";
+import { byteLength, isBytes, isGone } from "../runtime/bytes.ts";
 import { SituError } from "../runtime/errors.ts";
 import { LOOKUP_ATTEMPTS, MAX_CELL_BYTES } from "../runtime/limits.ts";
+import { show } from "../runtime/show.ts";
 import type { Executor } from "./executor.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -34,8 +36,8 @@ function freed(pointer: Pointer): never {
 }
 
 function checkPointer(pointer: Pointer): void {
-  if (!(pointer instanceof Pointer)) {
-    throw new SituError("SITU_TYPE", `expected a Pointer, got ${typeof pointer}`);
+  if (!isPointer(pointer)) {
+    throw new SituError("SITU_TYPE", `expected a Pointer, got ${show(pointer)}`);
   }
 }
 
@@ -48,8 +50,8 @@ function refuseArray(pointer: Pointer): void {
 function checkSize(size: number): void {
   const most = MAX_CELL_BYTES - HEADER_BYTES;
   if (Number.isInteger(size) && size >= 1 && size <= most) return;
-  const code = size > most ? "SITU_TOO_LARGE" : "SITU_TYPE";
-  throw new SituError(code, `an object has 1 to ${most} bytes, not ${size}`);
+  const code = typeof size === "number" && size > most ? "SITU_TOO_LARGE" : "SITU_TYPE";
+  throw new SituError(code, `an object has 1 to ${most} bytes, not ${show(size)}`);
 }
 
 /**
@@ -158,16 +160,23 @@ export function readInTransaction(tx: Transaction, pointer: Pointer): Uint8Array
 /** Replaces the first `data.length` bytes of the object. */
 export function writeInTransaction(tx: Transaction, pointer: Pointer, data: Uint8Array): void {
   refuseArray(pointer);
+  if (!isBytes(data)) {
+    throw new SituError("SITU_TYPE", `the data of an object is a Uint8Array, not ${show(data)}`);
+  }
+  const length = byteLength(data);
+  if (length === 0 && isGone(data)) {
+    throw new SituError(
+      "SITU_TYPE",
+      "the memory of these bytes was transferred to another thread, or has shrunk; pass a copy",
+    );
+  }
+  if (length > pointer.size) {
+    throw new SituError("SITU_TOO_LARGE", `${length} bytes do not fit ${pointer}`);
+  }
   const entry = openObject(tx, pointer);
-  if (!(data instanceof Uint8Array)) {
-    throw new SituError("SITU_TYPE", "the data of an object is a Uint8Array");
-  }
-  if (data.length > pointer.size) {
-    throw new SituError("SITU_TOO_LARGE", `${data.length} bytes do not fit ${pointer}`);
-  }
   const at = tx.writable(entry, wordsFor(pointer.size));
   tx.set.arena.u8.set(data, at * 4);
-  tx.set.markDirty(entry, 0, Math.ceil(data.length / 4));
+  tx.set.markDirty(entry, 0, Math.ceil(length / 4));
 }
 
 export function allocateObject(tx: Transaction, size: number, near: Pointer | undefined): Pointer {
@@ -184,7 +193,7 @@ export function allocateArray(
 ): Pointer {
   checkSize(size);
   if (!Number.isInteger(count) || count < 1) {
-    throw new SituError("SITU_TYPE", `an array has one element or more, not ${count}`);
+    throw new SituError("SITU_TYPE", `an array has one element or more, not ${show(count)}`);
   }
   const first = whole(tx, () => tx.allocateArray(count, size, hint(near)));
   const { set } = tx;

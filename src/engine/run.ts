@@ -7,6 +7,7 @@
 import { lockOwner } from "../memory/object.ts";
 import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
 import { ASYNC_PATIENCE_MS, MAX_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
+import { showKey } from "../runtime/show.ts";
 import type { Backoff } from "./backoff.ts";
 import type { Executor } from "./executor.ts";
 import { MEMORY_ABORT } from "./metrics.ts";
@@ -159,7 +160,7 @@ export function gaveUp(
     );
   }
   const keys = tx.conflictKeys();
-  const what = keys.map(({ table, key }) => `${table} ${String(key)}`).join(", ");
+  const what = keys.map(({ table, key }) => `${table} ${showKey(key)}`).join(", ");
   return new ConflictError(
     `other transactions kept changing ${what || `what this one read of ${tx.subject}`}; gave up after ` +
       `${timeoutMs} ms. Try again later, or make the transaction shorter`,

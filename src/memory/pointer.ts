@@ -16,6 +16,8 @@ export function wordsFor(bytes: number): number {
 }
 
 export class Pointer {
+  /** Only what the constructor has made has it: `instanceof` believes any prototype. */
+  readonly #isPointer = true;
   readonly address: Address;
   /** Bytes of the object, or of each element. */
   readonly size: number;
@@ -29,6 +31,10 @@ export class Pointer {
     this.incarnation = incarnation;
     this.count = count;
     Object.freeze(this);
+  }
+
+  static is(value: unknown): value is Pointer {
+    return typeof value === "object" && value !== null && #isPointer in value;
   }
 
   /** A pointer to one element of an array. */
@@ -64,6 +70,10 @@ export class Pointer {
     const shape = this.count > 0 ? `${this.count} × ${this.size}` : `${this.size}`;
     return `pointer(${regionIdOf(this.address)}:${wordOf(this.address) * 4}, ${shape} bytes)`;
   }
+}
+
+export function isPointer(value: unknown): value is Pointer {
+  return Pointer.is(value);
 }
 
 /** Stores a pointer, or its absence, at a word. */

@@ -117,14 +117,9 @@ export function isPatchable(fixedWords: number): boolean {
   return fixedWords > 0 && fixedWords <= MAX_SINGLE_WORDS;
 }
 
-/** Changes fields of such a row in its object: only the words that they lie in are copied. */
-export function patchRow<Row>(
-  tx: Transaction,
-  entry: number,
-  codec: RowCodec<Row, never>,
-  changes: Partial<Row>,
-): void {
-  const range = codec.checkChanges(changes);
+/** Applies staged changes to such a row in its object: only the words that they lie in are copied. */
+export function patchRow<Row>(tx: Transaction, entry: number, codec: RowCodec<Row, never>): void {
+  const range = codec.changed[0];
   const from = ROW_DATA + (range >>> 16);
   const to = ROW_DATA + ((range >>> 1) & 0x7fff);
   const capacity = dataCapacity(objectWords(codec.fixedWords) * 4) / 4;
@@ -135,7 +130,7 @@ export function patchRow<Row>(
     at = tx.writable(entry, capacity);
     tx.set.markDirty(entry, from, to);
   }
-  codec.patch(tx.set.arena, at + ROW_DATA, changes);
+  codec.patch(tx.set.arena, at + ROW_DATA);
 }
 
 /** Frees the row object and the chunks it has. */

@@ -2,6 +2,10 @@
  * What every store offers to the database above: rows by key, inside a transaction or lock-free.
  * And what it asks for: a codec that knows the schema. Stores move words; only a codec knows what
  * they mean.
+ *
+ * Keys, rows and changes are the caller's, and reading them may run the caller's code, which may use
+ * the same transaction. A store hands them to its codec first, and only then searches: what it has
+ * found, and what the codec has staged, is then good until the operation ends.
  */
 
 import type { Transaction } from "../engine/transaction.ts";
@@ -18,8 +22,10 @@ export interface RowCodec<Row, Key> {
    * agree on, which places keys in a cluster's partitions.
    */
   stageKey(key: Key, seed?: number): number;
-  /** The same for the key inside a row. */
+  /** The same for the key inside a row that is our own. */
   stageKeyOf(row: Row, seed?: number): number;
+  /** The same for the key of the row that `encode` has left in the scratch area. */
+  stageEncoded(seed?: number): number;
   /** Whether the row at word `at` has the staged key. Bounded, whatever lies there. */
   matches(views: Views, at: number): boolean;
   /** Writes a row to the scratch area and returns its words, an even number. Checks all types. */
@@ -27,15 +33,27 @@ export interface RowCodec<Row, Key> {
   /** Reads the row at word `at`; `words` is its size. Total: garbage in, some row out. */
   decode(views: Views, at: number, words: number): Row;
   /**
-   * Checks the types of some fields of a row of fixed size, and says which words of the row they
-   * lie in: the first (16 bits), the one after the last (15 bits), and a bit that says that all
-   * these words are one field's, and lie at their place in the scratch area already.
+   * The same for a row that will be written again with some fields changed: what is costly to turn
+   * into a value and back is left as it is. For `merge` only.
    */
-  checkChanges(changes: Partial<Row>): number;
-  /** Applies fields that `checkChanges` has checked, in place. */
-  patch(views: Views, at: number, changes: Partial<Row>): void;
-  /** A row with some fields changed, none of them part of the key; `encode` checks their types. */
+  decodeToMerge(views: Views, at: number, words: number): Row;
+  /** Changes of the caller's as an object of our own, checked. None may be part of the key. */
+  takeChanges(changes: Partial<Row>): Partial<Row>;
+  /** A row of `decodeToMerge` with the changes of `takeChanges`. */
   merge(row: Row, changes: Partial<Row>): Row;
+  /**
+   * Stages a key as `stageKey` does, and changes of fields of a row of fixed size, for `patch`.
+   * Checks all types.
+   */
+  stageUpdate(key: Key, changes: Partial<Row>, seed?: number): number;
+  /**
+   * What the staged changes are. Its first word says which words of the row they lie in: the first
+   * (16 bits), the one after the last (15 bits), and a bit that says that all these words are one
+   * field's, and lie at their place in the scratch area.
+   */
+  readonly changed: Int32Array;
+  /** Applies the staged changes to the row at word `at`. */
+  patch(views: Views, at: number): void;
 }
 
 /**
@@ -50,8 +68,12 @@ export interface OrderedCodec<Row, Key> extends RowCodec<Row, Key> {
   readonly ordered: Int32Array;
   /** Writes a key in its ordered form to `ordered` and returns its words. Checks its type. */
   stageOrdered(key: Key): number;
-  /** The same for the key inside a row. */
+  /** The same for the key inside a row that is our own. */
   stageOrderedOf(row: Row): number;
+  /** The same for the key of the row that `encode` has left in the scratch area. */
+  stageOrderedEncoded(): number;
+  /** As `stageUpdate`, with the key in its ordered form. */
+  stageOrderedUpdate(key: Key, changes: Partial<Row>): number;
 }
 
 /** Keys in their ordered form, from the first one on, up to but not including the last one. */
@@ -112,4 +134,11 @@ export interface Store<Row, Key> {
   cursor(range: KeyRange, reverse: boolean): Cursor<Row>;
   /** Work that a committed transaction left for later, such as growing. */
   maintain(): void;
+}
+
+/** A store of rows that can be encoded first and added later, if nothing was encoded in between. */
+export interface RowStore<Row, Key> extends Store<Row, Key> {
+  /** `insert` and `put` of the row of so many words that the codec has in its scratch area. */
+  insertEncoded(tx: Transaction, words: number): boolean;
+  putEncoded(tx: Transaction, words: number): void;
 }

@@ -3,11 +3,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { failureOf, Interrupted } from "../../src/cli/failures.ts";
-import { distance, nearest } from "../../src/cli/nearest.ts";
 import { progressText } from "../../src/cli/progress.ts";
 import { toJson } from "../../src/cli/screen.ts";
 import { columnWidths, renderTable, truncated, widthOf } from "../../src/cli/text-table.ts";
 import { durationOf, shownSize, sizeOf } from "../../src/cli/units.ts";
+import { distance, nearest } from "../../src/runtime/nearest.ts";
 
 // The same inputs in every run; a failure prints the seed and the path to its counterexample.
 fc.configureGlobal({ seed: 20261115 });

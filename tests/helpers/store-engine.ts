@@ -60,6 +60,8 @@ export function rehashed<Row, Key>(table: Table<Row, Key>, rehash: Rehash): RowC
     ...codec,
     stageKey: (key) => rehash(codec.stageKey(key)) | 0 || 1,
     stageKeyOf: (row) => rehash(codec.stageKeyOf(row)) | 0 || 1,
+    stageEncoded: () => rehash(codec.stageEncoded()) | 0 || 1,
+    stageUpdate: (key, changes) => rehash(codec.stageUpdate(key, changes)) | 0 || 1,
   };
 }
 

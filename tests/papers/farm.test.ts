@@ -670,6 +670,11 @@ async function tableWithChosenHomes(): Promise<
       codec.stageKeyOf(row);
       return ((row.key >>> 8) << 26) | (row.key & 255) | 1024;
     },
+    stageEncoded: () => {
+      codec.stageEncoded();
+      const { key } = codec.decode(codec.scratch, 0, codec.fixedWords);
+      return ((key >>> 8) << 26) | (key & 255) | 1024;
+    },
   };
   const under = createTable(executor, chosen, Number.POSITIVE_INFINITY);
   return {

@@ -13,6 +13,8 @@
  * beginning of another one, so keys of several fields compare field by field.
  */
 
+import { isPointer, writePointer } from "../../memory/pointer.ts";
+import { isBytes } from "../../runtime/bytes.ts";
 import { SituError } from "../../runtime/errors.ts";
 import {
   MAX_FIXED_KEY_WORDS,
@@ -23,8 +25,12 @@ import {
 import type { OrderedCodec } from "../../stores/store.ts";
 import type { Field } from "../fields.ts";
 import type { Table } from "../table.ts";
-import { check, codecOf, compile } from "./codec.ts";
-import { textBytes, tooLong, wrongType } from "./values.ts";
+import { changeParts, stageChanges } from "./change-code.ts";
+import { codecOf, compile } from "./codec.ts";
+import { encodedText, encodedWord, keyParts, rowKeyParts, stageParts } from "./key-code.ts";
+import { type FieldLayout, layoutOf, type RowLayout } from "./layout.ts";
+import * as values from "./values.ts";
+import { bytesIn, textBytes, tooLong } from "./values.ts";
 
 export const MAX_ORDERED_KEY_WORDS = MAX_ORDERED_KEY_BYTES / 4;
 
@@ -69,7 +75,7 @@ export function orderFixedText(
   max: number,
   where: string,
 ): number {
-  return orderFixed(ordered, top, text, encodeText(value, max, where), max);
+  return orderFixed(ordered, top, text, 0, encodeText(value, max, where), max);
 }
 
 export function orderFixedBytes(
@@ -79,27 +85,31 @@ export function orderFixedBytes(
   max: number,
   where: string,
 ): number {
-  if (value.length > max) tooLong(where, value.length, max);
-  return orderFixed(ordered, top, value, value.length, max);
+  const length = bytesIn(value, where);
+  if (length > max) tooLong(where, length, max);
+  return orderFixed(ordered, top, value, 0, length, max);
 }
 
+/** The bytes of a string or of bytes, which lie in a larger array from `from` on. */
 function orderFixed(
   ordered: Int32Array,
   top: number,
   bytes: Uint8Array,
+  from: number,
   length: number,
   max: number,
 ): number {
   const end = top + Math.ceil(max / 4);
+  const stop = from + length;
   let at = top;
-  let byte = 0;
-  for (; byte + 3 < length; byte += 4) {
+  let byte = from;
+  for (; byte + 3 < stop; byte += 4) {
     ordered[at++] =
       (bytes[byte] << 24) | (bytes[byte + 1] << 16) | (bytes[byte + 2] << 8) | bytes[byte + 3];
   }
-  if (byte < length) {
+  if (byte < stop) {
     let word = 0;
-    for (let shift = 24; byte < length; shift -= 8) word |= bytes[byte++] << shift;
+    for (let shift = 24; byte < stop; shift -= 8) word |= bytes[byte++] << shift;
     ordered[at++] = word;
   }
   while (at < end) ordered[at++] = 0;
@@ -114,7 +124,7 @@ export function orderText(
   max: number,
   where: string,
 ): number {
-  return orderEscaped(ordered, top, text, encodeText(value, max, where));
+  return orderEscaped(ordered, top, text, 0, encodeText(value, max, where));
 }
 
 export function orderBytes(
@@ -124,15 +134,50 @@ export function orderBytes(
   max: number,
   where: string,
 ): number {
-  if (value.length > max) tooLong(where, value.length, max);
-  return orderEscaped(ordered, top, value, value.length);
+  const length = bytesIn(value, where);
+  if (length > max) tooLong(where, length, max);
+  return orderEscaped(ordered, top, value, 0, length);
 }
 
-function orderEscaped(ordered: Int32Array, top: number, bytes: Uint8Array, length: number): number {
+/** The same two for a string or bytes of a row that was encoded. */
+export function orderFixedEncoded(
+  ordered: Int32Array,
+  top: number,
+  row: Uint8Array,
+  from: number,
+  length: number,
+  max: number,
+  where: string,
+): number {
+  if (length > max) tooLong(where, length, max);
+  return orderFixed(ordered, top, row, from, length, max);
+}
+
+export function orderEncoded(
+  ordered: Int32Array,
+  top: number,
+  row: Uint8Array,
+  from: number,
+  length: number,
+  max: number,
+  where: string,
+): number {
+  if (length > max) tooLong(where, length, max);
+  return orderEscaped(ordered, top, row, from, length);
+}
+
+function orderEscaped(
+  ordered: Int32Array,
+  top: number,
+  bytes: Uint8Array,
+  from: number,
+  length: number,
+): number {
+  const stop = from + length;
   let at = top;
   let word = 0;
   let filled = 0;
-  for (let i = 0; i < length; i++) {
+  for (let i = from; i < stop; i++) {
     const byte = bytes[i];
     word = (word << 8) | byte;
     if (++filled === 4) {
@@ -187,35 +232,66 @@ function orderer(field: Field<unknown>, value: string, where: string): string {
   }
 }
 
-interface Generated<Row, Key> {
-  stageOrdered(key: Key): number;
-  stageOrderedOf(row: Row): number;
+/** The same for a part of the key of the row in the scratch area. */
+function encodedOrderer(table: Table, place: FieldLayout): string {
+  const { name, field, offset } = place;
+  const word = offset >> 2;
+  switch (field.kind) {
+    case "i32":
+      return `ordered[top++] = scratch.i32[${word}] ^ 0x80000000;`;
+    case "i64":
+    case "u64": {
+      const flip = field.kind === "i64" ? " ^ 0x80000000" : "";
+      return (
+        `ordered[top] = scratch.i32[${word + 1}]${flip}; ` +
+        `ordered[top + 1] = scratch.i32[${word}]; top += 2;`
+      );
+    }
+    case "str":
+    case "bytes": {
+      const { from, length } = encodedText(place);
+      const order = orderedWordsOf(field) > 0 ? "orderFixedEncoded" : "orderEncoded";
+      const where = JSON.stringify(`${table.name}.${name}`);
+      return `top = ${order}(ordered, top, scratch.u8, ${from}, ${length}, ${maxOf(field)}, ${where});`;
+    }
+    default:
+      return `ordered[top++] = ${encodedWord(place)};`;
+  }
 }
 
-function orderedSource(table: Table, fixed: boolean): string {
+type Generated<Row, Key> = Pick<
+  OrderedCodec<Row, Key>,
+  "stageOrdered" | "stageOrderedOf" | "stageOrderedEncoded" | "stageOrderedUpdate"
+>;
+
+function orderedSource(table: Table, layout: RowLayout, fixed: boolean): string {
   const label = JSON.stringify(`table ${table.name}`);
-  const stage = (partOf: (name: string, index: number) => string): string => {
-    const parts = table.key.map((name, index) => {
-      const field = table.fields[name];
-      const value = `key${index}`;
-      const where = JSON.stringify(`${table.name}.${name}`);
-      return (
-        `const ${value} = ${partOf(name, index)};` +
-        `${check(table, name, field, value)} ${orderer(field, value, where)}`
-      );
-    });
-    const limit = fixed ? "" : `if (top > ${MAX_ORDERED_KEY_WORDS}) keyTooLong(${label}, top);`;
-    return `let top = 0; ${parts.join(" ")} ${limit} return top;`;
-  };
-  const { length } = table.key;
+  const places = table.key.map((name) => layout.fields.find((field) => field.name === name)!);
+  const limit = fixed ? "" : `if (top > ${MAX_ORDERED_KEY_WORDS}) keyTooLong(${label}, top);`;
+  const stage = `${stageParts(table, layout, orderer)} ${limit}`;
   return `"use strict";
 return {
   stageOrdered(key) {
-    ${table.singleKey ? "" : `if (!Array.isArray(key) || key.length !== ${length}) wrongType(${label}, "a key of ${length} values", key);`}
-    ${stage((_, index) => (table.singleKey ? "key" : `key[${index}]`))}
+    ${keyParts(table)}
+    ${stage}
+    return top;
   },
   stageOrderedOf(row) {
-    ${stage((name) => `row[${JSON.stringify(name)}]`)}
+    ${rowKeyParts(table)}
+    ${stage}
+    return top;
+  },
+  stageOrderedEncoded() {
+    let top = 0;
+    ${places.map((place) => encodedOrderer(table, place)).join(" ")} ${limit}
+    return top;
+  },
+  stageOrderedUpdate(key, changes) {
+    ${keyParts(table)}
+    ${changeParts(table, layout)}
+    ${stage}
+    ${stageChanges(table, layout)}
+    return top;
   },
 };`;
 }
@@ -225,17 +301,27 @@ export function orderedCodecOf<Row, Key>(table: Table<Row, Key>): OrderedCodec<R
   const orderedWords = wordsOfKey(table.key.map((name) => table.fields[name]));
   // What a key that is too long writes behind the end is dropped, then the key is refused.
   const ordered = new Int32Array(MAX_ORDERED_KEY_WORDS + 8);
+  const layout = layoutOf(table);
+  const codec = codecOf(table, layout);
+  const { scratch, changed } = codec;
   const library = {
-    wrongType,
+    ...values,
+    isBytes,
+    isPointer,
+    writePointer,
+    scratch,
+    changed,
     keyTooLong,
     orderLong,
     orderText,
     orderBytes,
     orderFixedText,
     orderFixedBytes,
+    orderFixedEncoded,
+    orderEncoded,
     ordered,
   };
-  const make = compile(orderedSource(table, orderedWords > 0), Object.keys(library));
+  const make = compile(orderedSource(table, layout, orderedWords > 0), Object.keys(library));
   const generated = make(...Object.values(library)) as Generated<Row, Key>;
-  return { ...codecOf(table), ...generated, orderedWords, ordered };
+  return { ...codec, ...generated, orderedWords, ordered };
 }

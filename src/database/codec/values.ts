@@ -1,10 +1,20 @@
 /** What the generated codecs call: checks with a clear error, and the values that need a loop. */
 
 import type { Views } from "../../memory/views.ts";
+import { byteLength, isGone } from "../../runtime/bytes.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_VALUE_BYTES } from "../../runtime/limits.ts";
 
+/** For messages: says something of whatever it is, also of a proxy that refuses to be looked at. */
 function shown(value: unknown): string {
+  try {
+    return described(value);
+  } catch {
+    return `an ${typeof value}`;
+  }
+}
+
+function described(value: unknown): string {
   if (value === undefined) return "nothing";
   if (typeof value === "string") return `the string ${JSON.stringify(value.slice(0, 40))}`;
   if (typeof value === "bigint") return `the bigint ${value}n`;
@@ -39,6 +49,19 @@ export function tooLong(where: string, bytes: number, max: number): never {
 export function textBytes(value: string, where: string): number {
   const length = Buffer.byteLength(value);
   if (length !== value.length && !value.isWellFormed()) wrongType(where, "well-formed text", value);
+  return length;
+}
+
+/** The length of bytes, as it is now. */
+export function bytesIn(value: Uint8Array, where: string): number {
+  const length = byteLength(value);
+  if (length === 0 && isGone(value)) {
+    throw new SituError(
+      "SITU_TYPE",
+      `${where}: the memory of these bytes was transferred to another thread, or has shrunk; ` +
+        `pass a copy instead`,
+    );
+  }
   return length;
 }
 
@@ -118,9 +141,10 @@ export function writeInlineBytes(
   max: number,
   where: string,
 ): void {
-  if (value.length > max) tooLong(where, value.length, max);
+  const length = bytesIn(value, where);
+  if (length > max) tooLong(where, length, max);
   views.u8.fill(0, at, at + 1 + max);
-  views.u8[at] = value.length;
+  views.u8[at] = length;
   views.u8.set(value, at + 1);
 }
 
@@ -152,12 +176,29 @@ export function readJson(views: Views, row: number, at: number, words: number): 
   }
 }
 
+/** The value of a json field that was turned into text, or was not turned into a value, by Situ. */
+export class JsonText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** For a row that will be written again with other fields changed. */
+export function readJsonText(views: Views, row: number, at: number, words: number): JsonText {
+  return new JsonText(readString(views, row, at, words));
+}
+
 export function jsonText(value: unknown, where: string): string {
+  if (value instanceof JsonText) return value.text;
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
   } catch (cause) {
-    throw new SituError("SITU_TYPE", `${where}: ${(cause as Error).message}`, { cause });
+    // What the caller's own code throws is the caller's, but for what JSON says of the value.
+    if (!(cause instanceof TypeError || cause instanceof RangeError)) throw cause;
+    throw new SituError("SITU_TYPE", `${where}: ${cause.message}`, { cause });
   }
   return text ?? wrongType(where, "a value that JSON can hold", value);
 }
@@ -188,12 +229,13 @@ export function appendBytes(
   max: number | undefined,
   where: string,
 ): number {
-  if (value.length > (max ?? MAX_VALUE_BYTES)) tooLong(where, value.length, max ?? MAX_VALUE_BYTES);
-  ensure(views, end + value.length, where);
+  const length = bytesIn(value, where);
+  if (length > (max ?? MAX_VALUE_BYTES)) tooLong(where, length, max ?? MAX_VALUE_BYTES);
+  ensure(views, end + length, where);
   views.u8.set(value, end);
   views.i32[at] = end;
-  views.i32[at + 1] = value.length;
-  return end + value.length;
+  views.i32[at + 1] = length;
+  return end + length;
 }
 
 /** The scratch area is as large as the largest row: what does not fit is too large. */
@@ -256,12 +298,50 @@ export function stageBytes(
   max: number,
   where: string,
 ): number {
-  if (value.length > max) tooLong(where, value.length, max);
-  const words = Math.ceil(value.length / 4);
+  const length = bytesIn(value, where);
+  if (length > max) tooLong(where, length, max);
+  const words = Math.ceil(length / 4);
   if (words > 0) stage.i32[at + words] = 0;
-  stage.i32[at] = value.length;
+  stage.i32[at] = length;
   stage.u8.set(value, at * 4 + 4);
   return at + 1 + words;
+}
+
+/** The same for a string or bytes of a row that was encoded. */
+export function stageEncodedText(
+  stage: Views,
+  at: number,
+  row: Views,
+  from: number,
+  length: number,
+  max: number,
+  where: string,
+): number {
+  if (length > max) tooLong(where, length, max);
+  const words = (length + 3) >> 2;
+  if (words > 0) stage.i32[at + words] = 0;
+  stage.i32[at] = length;
+  copyBytes(row, from, stage, at * 4 + 4, length);
+  return at + 1 + words;
+}
+
+/** Up to here a loop beats the call into native code. */
+const COPY_LOOP_BYTES = 48;
+
+export function copyBytes(
+  source: Views,
+  from: number,
+  target: Views,
+  to: number,
+  length: number,
+): void {
+  if (length > COPY_LOOP_BYTES) {
+    source.bytes.copy(target.bytes, to, from, from + length);
+    return;
+  }
+  const a = source.u8;
+  const b = target.u8;
+  for (let i = 0; i < length; i++) b[to + i] = a[from + i];
 }
 
 /** Whether `length` bytes at two places are the same. */

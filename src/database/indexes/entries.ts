@@ -2,6 +2,7 @@
 
 import type { Transaction } from "../../engine/transaction.ts";
 import { assert } from "../../runtime/assert.ts";
+import { isBytes } from "../../runtime/bytes.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { Cursor } from "../../stores/store.ts";
 import type { Table } from "../table.ts";
@@ -88,7 +89,7 @@ export function keyIn(row: Values, names: readonly string[], single: boolean): u
 
 export function sameValue(a: unknown, b: unknown): boolean {
   if (a === b) return true;
-  return a instanceof Uint8Array && b instanceof Uint8Array && Buffer.compare(a, b) === 0;
+  return isBytes(a) && isBytes(b) && Buffer.compare(a, b) === 0;
 }
 
 export function sameValues(a: Values, b: Values, names: readonly string[]): boolean {

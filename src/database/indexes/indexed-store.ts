@@ -2,33 +2,47 @@
  * A store whose rows have indexes: every change goes to the rows and to all of the indexes, in the
  * same transaction. What can be refused is refused before anything is changed, so that a body may
  * catch the error and go on.
+ *
+ * A row of the caller's is read once, by `encode`. What the indexes get to see is decoded from the
+ * words that the row is stored as, so rows and entries agree whatever the row's getters say. The
+ * encoded row stays in the scratch area meanwhile: checks only stage keys and read.
  */
 
+import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
-import type { Cursor, KeyRange, RowCodec, Store } from "../../stores/store.ts";
+import type { Address } from "../../memory/address.ts";
+import type { Cursor, KeyRange, RowCodec, RowStore, Store } from "../../stores/store.ts";
+import { ownKey } from "../own-key.ts";
 import type { Table } from "../table.ts";
 import { type Index, keyIn, notUnique, sameValue, sameValues } from "./entries.ts";
-import type { Values } from "./structure.ts";
+import type { Structure, Values } from "./structure.ts";
 
 export class IndexedStore implements Store<Values, unknown> {
   readonly #table: Table;
   readonly #codec: RowCodec<Values, unknown>;
-  readonly #rows: Store<Values, unknown>;
+  readonly #rows: RowStore<Values, unknown>;
   readonly #indexes: readonly Index[];
   /** The fields that some index is on. */
   readonly #indexed: ReadonlySet<string>;
+  /** Decodes these fields and the key: all that indexes need to know of a row. */
+  readonly #part: RowCodec<Values, unknown>;
+  /** The rows, of which only that is read. */
+  readonly #parts: Store<Values, unknown>;
 
   constructor(
-    table: Table,
-    codec: RowCodec<Values, unknown>,
-    rows: Store<Values, unknown>,
+    executor: Executor,
+    structure: Structure<Values, unknown>,
+    root: Address,
+    rows: RowStore<Values, unknown>,
     indexes: readonly Index[],
   ) {
-    this.#table = table;
-    this.#codec = codec;
+    this.#table = structure.table;
+    this.#codec = structure.codec;
     this.#rows = rows;
     this.#indexes = indexes;
     this.#indexed = new Set(indexes.flatMap(({ definition }) => definition.on));
+    this.#part = structure.partCodec([...new Set([...this.#table.key, ...this.#indexed])]);
+    this.#parts = structure.openWith(executor, root, this.#part);
   }
 
   get(key: unknown): Values | undefined {
@@ -51,57 +65,43 @@ export class IndexedStore implements Store<Values, unknown> {
     return this.#rows.cursor(range, reverse);
   }
 
-  insert(tx: Transaction, row: Values): boolean {
-    // Checks the types of all fields, under the names of the table.
-    this.#codec.encode(row);
+  insert(tx: Transaction, given: Values): boolean {
+    const words = this.#codec.encode(given);
+    const row = this.#part.decode(this.#codec.scratch, 0, words);
     if (this.#rows.has(tx, this.#keyOf(row))) return false;
     this.#check(tx, undefined, row);
-    try {
-      this.#rows.insert(tx, row);
-      this.#follow(tx, undefined, row);
-    } catch (error) {
-      tx.failHalfWay(error);
-    }
+    if (!this.#rows.insertEncoded(tx, words)) return false;
+    this.#follow(tx, undefined, row);
     return true;
   }
 
-  put(tx: Transaction, row: Values): void {
-    this.#codec.encode(row);
-    const before = this.#rows.read(tx, this.#keyOf(row));
+  put(tx: Transaction, given: Values): void {
+    const words = this.#codec.encode(given);
+    const row = this.#part.decode(this.#codec.scratch, 0, words);
+    const before = this.#parts.read(tx, this.#keyOf(row));
     this.#check(tx, before, row);
-    try {
-      this.#rows.put(tx, row);
-      this.#follow(tx, before, row);
-    } catch (error) {
-      tx.failHalfWay(error);
-    }
+    this.#rows.putEncoded(tx, words);
+    this.#follow(tx, before, row);
   }
 
-  update(tx: Transaction, key: unknown, changes: Partial<Values>): boolean {
+  update(tx: Transaction, givenKey: unknown, given: Partial<Values>): boolean {
+    const changes = this.#codec.takeChanges(given);
+    const key = ownKey(givenKey);
     if (!this.#concernsIndexes(changes)) return this.#rows.update(tx, key, changes);
-    const before = this.#rows.read(tx, key);
+    const before = this.#parts.read(tx, key);
     if (before === undefined) return false;
-    const after = this.#codec.merge(before, changes);
-    this.#codec.encode(after);
+    const after = { ...before, ...changes };
     this.#check(tx, before, after);
-    try {
-      this.#rows.update(tx, key, changes);
-      this.#follow(tx, before, after);
-    } catch (error) {
-      tx.failHalfWay(error);
-    }
+    if (!this.#rows.update(tx, key, changes)) return false;
+    this.#follow(tx, before, after);
     return true;
   }
 
-  remove(tx: Transaction, key: unknown): boolean {
-    const before = this.#rows.read(tx, key);
-    if (before === undefined) return false;
-    try {
-      this.#rows.remove(tx, key);
-      this.#follow(tx, before, undefined);
-    } catch (error) {
-      tx.failHalfWay(error);
-    }
+  remove(tx: Transaction, givenKey: unknown): boolean {
+    const key = ownKey(givenKey);
+    const before = this.#parts.read(tx, key);
+    if (before === undefined || !this.#rows.remove(tx, key)) return false;
+    this.#follow(tx, before, undefined);
     return true;
   }
 
@@ -128,12 +128,16 @@ export class IndexedStore implements Store<Values, unknown> {
     }
   }
 
-  /** Brings the indexes from one row to the other. */
+  /** Brings the indexes from one row to the other, or ends the transaction. */
   #follow(tx: Transaction, before: Values | undefined, after: Values | undefined): void {
-    for (const index of this.#indexes) {
-      if (isSame(index, before, after)) continue;
-      if (before !== undefined) index.remove(tx, before);
-      if (after !== undefined && index.state !== "announced") index.add(tx, after);
+    try {
+      for (const index of this.#indexes) {
+        if (isSame(index, before, after)) continue;
+        if (before !== undefined) index.remove(tx, before);
+        if (after !== undefined && index.state !== "announced") index.add(tx, after);
+      }
+    } catch (error) {
+      tx.failHalfWay(error);
     }
   }
 }

@@ -2,6 +2,7 @@
 
 import { SituError } from "../../runtime/errors.ts";
 import { show } from "../../runtime/show.ts";
+import { keptKey } from "../own-key.ts";
 import type { Way } from "../table.ts";
 
 /** The first one to all of the values of a composite key, as types. */
@@ -135,7 +136,9 @@ export function checkedScan(
   if (limit !== Number.POSITIVE_INFINITY && !(Number.isSafeInteger(limit) && limit >= 0)) {
     refuse(`${what}: limit is a whole number from 0 on, not ${show(limit)}`);
   }
-  const bounds = options as Bounds<unknown>;
+  // Each is read once, and is then our own: the scan may begin much later.
+  const bounds: Partial<Record<(typeof BOUNDS)[number], unknown>> = {};
+  for (const name of BOUNDS) bounds[name] = keptKey((options as Bounds<unknown>)[name]);
   const given = BOUNDS.filter((name) => bounds[name] !== undefined);
   return { index, bounds, given, reverse, limit };
 }

@@ -8,7 +8,7 @@ import { Buckets } from "../../stores/buckets/buckets.ts";
 import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
 import { seedAt } from "../../stores/hopscotch/seed.ts";
 import { describeRemote, type RemoteTable } from "../../stores/remote/remote.ts";
-import type { OrderedCodec, RowCodec, Store } from "../../stores/store.ts";
+import type { OrderedCodec, RowCodec, RowStore, Store } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
 import { layoutOf } from "../codec/layout.ts";
 import { orderedCodecOf } from "../codec/ordered.ts";
@@ -43,7 +43,7 @@ export class Structure<Row, Key> {
       : Hopscotch.create(tx, this.codec.fixedWords, seed);
   }
 
-  open(executor: Executor, root: Address): Store<Row, Key> {
+  open(executor: Executor, root: Address): RowStore<Row, Key> {
     return this.openWith(executor, root, this.ordered ?? this.codec);
   }
 
@@ -52,18 +52,24 @@ export class Structure<Row, Key> {
     executor: Executor,
     root: Address,
     codec: RowCodec<Form, Key> | OrderedCodec<Form, Key>,
-  ): Store<Form, Key> {
+  ): RowStore<Form, Key> {
     if ("orderedWords" in codec) return new BTree(executor, codec, root);
     return this.isBuckets
       ? new Buckets(executor, codec, root)
       : new Hopscotch(executor, codec, root);
   }
 
-  /** The same for one who reads only some fields of rows that have no order. */
+  /** The same for one who reads only some fields. */
   openPart(executor: Executor, root: Address, names: readonly string[]): Store<Row, Key> {
+    return this.openWith(executor, root, this.partCodec(names));
+  }
+
+  /** The codec, but for rows of which only some fields are decoded. */
+  partCodec(names: readonly string[]): RowCodec<Row, Key> | OrderedCodec<Row, Key> {
     const { table } = this;
     const part = { ...table, fields: pick(table.fields, names) };
-    return this.openWith(executor, root, codecOf(part, layoutOf(table)));
+    const { decode } = codecOf(part, layoutOf(table));
+    return { ...(this.ordered ?? this.codec), decode };
   }
 
   /** What others need to look keys up by verbs; undefined if this structure is ordered. */

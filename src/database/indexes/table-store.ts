@@ -7,7 +7,7 @@ import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import { SituError } from "../../runtime/errors.ts";
-import type { Store } from "../../stores/store.ts";
+import type { RowStore, Store } from "../../stores/store.ts";
 import type { ScanPlan } from "../scan.ts";
 import type { Table } from "../table.ts";
 import type { StoredIndex } from "./definition.ts";
@@ -23,7 +23,7 @@ export class TableStore {
   readonly table: Table;
   /** Which one of the catalogue's tables it is. */
   readonly position: number;
-  readonly rows: Store<Values, unknown>;
+  readonly rows: RowStore<Values, unknown>;
   readonly structure: Structure<Values, unknown>;
   /** Where the rows are rooted. */
   readonly root: Address;
@@ -75,7 +75,7 @@ export class TableStore {
     this.#store =
       stored.length === 0
         ? this.rows
-        : new IndexedStore(this.table, this.structure.codec, this.rows, this.#indexes);
+        : new IndexedStore(this.#executor, this.structure, this.root, this.rows, this.#indexes);
   }
 
   /** An index as it stands in the store. */
@@ -84,17 +84,21 @@ export class TableStore {
     return this.#stored.find((each) => each.name === definition.name)!;
   }
 
-  /** A row by the values of a unique index, or by its key. */
-  lookup(tx: Transaction, key: unknown, options: unknown): Values | undefined {
+  /** The unique index that the options of a `get` name; undefined for the key. */
+  indexOf(options: unknown): Index | undefined {
     const name = checkedGet(this.table.name, options);
-    if (name === undefined) return this.rows.read(tx, key);
+    if (name === undefined) return undefined;
     const index = this.#index(name);
-    if (!index.definition.unique) {
-      throw new SituError(
-        "SITU_TYPE",
-        `index ${name} of table ${this.table.name} is not unique and leads to many rows: use scan`,
-      );
-    }
+    if (index.definition.unique) return index;
+    throw new SituError(
+      "SITU_TYPE",
+      `index ${name} of table ${this.table.name} is not unique and leads to many rows: use scan`,
+    );
+  }
+
+  /** A row by the values of a unique index, or by its key. */
+  lookup(tx: Transaction, key: unknown, index: Index | undefined): Values | undefined {
+    if (index === undefined) return this.rows.read(tx, key);
     const found = index.find(tx, key);
     if (found === undefined) return undefined;
     return this.rows.read(tx, found) ?? withoutRow(tx);

@@ -23,6 +23,7 @@ import type {
 } from "../indexes/options.ts";
 import type { Values } from "../indexes/structure.ts";
 import { Operation } from "../operation.ts";
+import { keptKey } from "../own-key.ts";
 import { AsyncScan } from "../scan.ts";
 import { soon } from "../soon.ts";
 import type { Table } from "../table.ts";
@@ -140,12 +141,20 @@ export class RemoteTransaction implements Operations {
     key: NoInfer<Key>,
     changes: NoInfer<Changes>,
   ): Promise<void> {
+    // Checks all types, now and not when its turn comes.
+    let taken: Partial<Values>;
+    try {
+      taken = this.#fetcher.tableOf(table as Table).codec.takeChanges(changes as Values);
+    } catch (error) {
+      return this.#enqueue([], () => {
+        throw error;
+      });
+    }
     return this.#enqueueOne(table as Table, key, (entry) => {
       if (entry.row === undefined) throw missing(table as Table, key);
       const { codec } = entry.table;
-      const merged = codec.merge(entry.row, changes as Values);
-      codec.encode(merged);
-      write(entry, merged);
+      const words = codec.encode(codec.merge(entry.row, taken));
+      write(entry, codec.decode(codec.scratch, 0, words));
     });
   }
 
@@ -259,7 +268,7 @@ export class RemoteTransaction implements Operations {
       // Checks all types, now and not when its turn comes.
       const words = remote.codec.encode(row);
       copy = remote.codec.decode(remote.codec.scratch, 0, words);
-      entry = this.#entryOf(table, remote.keyOf(row));
+      entry = this.#entryOf(table, remote.keyOf(copy));
     } catch (error) {
       return this.#enqueue([], () => {
         throw error;
@@ -268,8 +277,9 @@ export class RemoteTransaction implements Operations {
     return this.#enqueue(reads ? [entry] : [], () => run(entry, copy));
   }
 
-  #entryOf(table: Table, key: unknown): Entry {
+  #entryOf(table: Table, given: unknown): Entry {
     const remote = this.#fetcher.tableOf(table);
+    const key = keptKey(given);
     const partition = remote.partitionOf(key);
     const name = `${remote.id} ${keyText(key)}`;
     let entry = this.#entries.get(name);

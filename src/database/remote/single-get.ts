@@ -13,6 +13,7 @@ import { DEPENDENCY_WORDS } from "../../protocols/writes.ts";
 import { type SituError, TimeoutError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES, RESEND_MAX_MS } from "../../runtime/limits.ts";
 import type { Values } from "../indexes/structure.ts";
+import { keptKey } from "../own-key.ts";
 import type { RemoteTable } from "./remote-table.ts";
 
 export class SingleGet implements Request {
@@ -30,13 +31,14 @@ export class SingleGet implements Request {
   constructor(
     endpoint: Endpoint,
     table: RemoteTable,
-    key: unknown,
+    given: unknown,
     timeoutMs: number,
     resolve: (row: Values | undefined) => void,
     reject: (error: SituError) => void,
   ) {
     this.#endpoint = endpoint;
     this.#table = table;
+    const key = keptKey(given);
     this.#partition = table.partitionOf(key);
     this.#key = table.sent(key);
     this.#timeoutMs = timeoutMs;

@@ -38,9 +38,14 @@ export function rawCodec<Key, Form>(
     decode: (views: Views, at: number, words: number) => rows.take(views, at, words),
     stageKeyOf: refuse,
     stageOrderedOf: refuse,
+    stageEncoded: refuse,
+    stageOrderedEncoded: refuse,
     encode: refuse,
-    checkChanges: refuse,
-    patch: refuse,
+    decodeToMerge: refuse,
+    takeChanges: refuse,
     merge: refuse,
+    stageUpdate: refuse,
+    stageOrderedUpdate: refuse,
+    patch: refuse,
   };
 }

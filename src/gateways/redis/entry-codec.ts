@@ -85,6 +85,8 @@ export class EntryCodec implements RowCodec<Entry, Slice> {
   matchedExpires = 0;
   /** And the first bytes of its value, if it is a large collection: where its members are. */
   matchedHead: Uint8Array = NOTHING;
+  #encoded = this.entry;
+  readonly changed = new Int32Array(1);
   readonly #stage = new Views(new ArrayBuffer(MAX_KEY_BYTES + 16));
 
   stageKey(key: Slice, seed = 0): number {
@@ -98,6 +100,10 @@ export class EntryCodec implements RowCodec<Entry, Slice> {
 
   stageKeyOf(entry: Entry, seed = 0): number {
     return this.stageKey(entry.key, seed);
+  }
+
+  stageEncoded(seed = 0): number {
+    return this.stageKey(this.#encoded.key, seed);
   }
 
   matches(views: Views, at: number): boolean {
@@ -125,6 +131,7 @@ export class EntryCodec implements RowCodec<Entry, Slice> {
   }
 
   encode(entry: Entry): number {
+    this.#encoded = entry;
     const { key, value } = entry;
     const keyBytes = key.end - key.start;
     const valueBytes = value.end - value.start;
@@ -179,16 +186,24 @@ export class EntryCodec implements RowCodec<Entry, Slice> {
     if (this.entry.type === STRING) replies.bulk(views.bytes, start, end);
   }
 
-  checkChanges(): number {
+  decodeToMerge(): Entry {
+    return refuse();
+  }
+
+  takeChanges(): Partial<Entry> {
+    return refuse();
+  }
+
+  merge(): Entry {
+    return refuse();
+  }
+
+  stageUpdate(): number {
     return refuse();
   }
 
   patch(): void {
     refuse();
-  }
-
-  merge(): Entry {
-    return refuse();
   }
 }
 

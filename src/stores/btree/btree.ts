@@ -8,7 +8,7 @@ import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import { createRow, freeRow, isPatchable, patchRow, replaceRow } from "../row-object.ts";
-import type { Cursor, KeyRange, OrderedCodec, Store } from "../store.ts";
+import type { Cursor, KeyRange, OrderedCodec, RowStore } from "../store.ts";
 import { TreeCursor } from "./cursor.ts";
 import { Geometry, type TreeSizes } from "./geometry.ts";
 import { COUNT } from "./layout.ts";
@@ -20,11 +20,13 @@ import { createTree, pointerTo, Splitter } from "./split.ts";
 /** A window that begins further behind in its object than this would begin before the arena. */
 const MAX_WINDOWED_WORDS = 512;
 
-export class BTree<Row, Key> implements Store<Row, Key> {
+export class BTree<Row, Key> implements RowStore<Row, Key> {
   readonly #executor: Executor;
   readonly #codec: OrderedCodec<Row, Key>;
   readonly #geometry: Geometry;
   readonly #search: Search<Row, Key>;
+  /** Gives rows in the form that they are merged with changes in. */
+  readonly #mergeSearch: Search<Row, Key>;
   readonly #splitter: Splitter;
   readonly #merger: Merger;
   readonly #lookup: Lookup<Row, Key>;
@@ -35,6 +37,8 @@ export class BTree<Row, Key> implements Store<Row, Key> {
     this.#geometry = new Geometry(codec);
     const search = new Search(codec, this.#geometry, root);
     this.#search = search;
+    const toMerge = { ...codec, decode: codec.decodeToMerge };
+    this.#mergeSearch = new Search(toMerge, this.#geometry, root);
     this.#splitter = new Splitter(this.#geometry, search);
     this.#merger = new Merger(this.#geometry, search);
     this.#lookup = new Lookup(executor, codec, this.#geometry, root, (tx, words) =>
@@ -66,8 +70,15 @@ export class BTree<Row, Key> implements Store<Row, Key> {
   }
 
   insert(tx: Transaction, row: Row): boolean {
-    const words = this.#codec.encode(row);
-    const keyWords = this.#codec.stageOrderedOf(row);
+    return this.insertEncoded(tx, this.#codec.encode(row));
+  }
+
+  put(tx: Transaction, row: Row): void {
+    this.putEncoded(tx, this.#codec.encode(row));
+  }
+
+  insertEncoded(tx: Transaction, words: number): boolean {
+    const keyWords = this.#codec.stageOrderedEncoded();
     if (this.#search.find(tx, keyWords, false)) return false;
     try {
       this.#add(tx, keyWords, words);
@@ -77,12 +88,11 @@ export class BTree<Row, Key> implements Store<Row, Key> {
     return true;
   }
 
-  put(tx: Transaction, row: Row): void {
-    const words = this.#codec.encode(row);
-    const keyWords = this.#codec.stageOrderedOf(row);
+  putEncoded(tx: Transaction, words: number): void {
+    const keyWords = this.#codec.stageOrderedEncoded();
     const found = this.#search.find(tx, keyWords, false);
     try {
-      if (found) this.#replace(tx, words);
+      if (found) this.#replace(tx, this.#search, words);
       else this.#add(tx, keyWords, words);
     } catch (error) {
       tx.failHalfWay(error);
@@ -92,30 +102,35 @@ export class BTree<Row, Key> implements Store<Row, Key> {
   update(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
     const { inline, leaf: nodes } = this.#geometry;
     const search = this.#search;
-    const isMerged = !inline && !isPatchable(this.#codec.fixedWords);
-    if (!search.find(tx, this.#codec.stageOrdered(key), isMerged)) return false;
+    if (!isPatchable(this.#codec.fixedWords)) return this.#merge(tx, key, changes);
+    if (!search.find(tx, this.#codec.stageOrderedUpdate(key, changes), false)) return false;
     if (inline) {
-      const range = this.#codec.checkChanges(changes);
+      const range = this.#codec.changed[0];
       const first = range >>> 16;
       const end = (range >>> 1) & 0x7fff;
       const rowAt = nodes.payloadAt(search.index);
       if ((range & 1) === 0) {
-        const at = this.#writableWords(tx, rowAt + first, rowAt + end);
-        this.#codec.patch(tx.set.arena, at + rowAt, changes);
+        const at = this.#writableWords(tx, search.leaf, rowAt + first, rowAt + end);
+        this.#codec.patch(tx.set.arena, at + rowAt);
       } else {
-        const at = this.#overwritableWords(tx, rowAt + first, rowAt + end) + rowAt;
+        const at = this.#overwritableWords(tx, search.leaf, rowAt + first, rowAt + end) + rowAt;
         const source = this.#codec.scratch.i32;
         for (let i = first; i < end; i++) tx.set.arena.i32[at + i] = source[i];
       }
       return true;
     }
-    if (!isMerged) {
-      patchRow(tx, search.rowEntry, this.#codec, changes);
-      return true;
-    }
-    const words = this.#codec.encode(this.#codec.merge(search.row!, changes));
+    patchRow(tx, search.rowEntry, this.#codec);
+    return true;
+  }
+
+  /** Changes fields of a row whose size may change with them. */
+  #merge(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
+    const search = this.#mergeSearch;
+    const taken = this.#codec.takeChanges(changes);
+    if (!search.find(tx, this.#codec.stageOrdered(key), true)) return false;
+    const words = this.#codec.encode(this.#codec.merge(search.row!, taken));
     try {
-      this.#replace(tx, words);
+      this.#replace(tx, search, words);
     } catch (error) {
       tx.failHalfWay(error);
     }
@@ -159,8 +174,8 @@ export class BTree<Row, Key> implements Store<Row, Key> {
   }
 
   /** Puts the encoded row in the place of the one that was found. */
-  #replace(tx: Transaction, words: number): void {
-    const { leaf, index, rowEntry } = this.#search;
+  #replace(tx: Transaction, search: Search<Row, Key>, words: number): void {
+    const { leaf, index, rowEntry } = search;
     const { inline, leaf: nodes } = this.#geometry;
     let source = this.#codec.scratch.i32;
     if (!inline) {
@@ -169,13 +184,12 @@ export class BTree<Row, Key> implements Store<Row, Key> {
       source = pointerTo(tx, createRow(tx, source, words, tx.addressOf(leaf)));
     }
     const rowAt = nodes.payloadAt(index);
-    const at = this.#overwritableWords(tx, rowAt, rowAt + nodes.payloadWords) + rowAt;
+    const at = this.#overwritableWords(tx, leaf, rowAt, rowAt + nodes.payloadWords) + rowAt;
     for (let i = 0; i < nodes.payloadWords; i++) tx.set.arena.i32[at + i] = source[i];
   }
 
   /** Makes some words of the leaf writable; they count as changed. */
-  #writableWords(tx: Transaction, from: number, to: number): number {
-    const { leaf } = this.#search;
+  #writableWords(tx: Transaction, leaf: number, from: number, to: number): number {
     const { words } = this.#geometry.leaf;
     if (words <= MAX_WINDOWED_WORDS) return tx.writableWindow(leaf, from, to, words);
     const at = tx.writable(leaf, words);
@@ -184,10 +198,9 @@ export class BTree<Row, Key> implements Store<Row, Key> {
   }
 
   /** The same for words that will be overwritten, all of them. */
-  #overwritableWords(tx: Transaction, from: number, to: number): number {
-    const { leaf } = this.#search;
+  #overwritableWords(tx: Transaction, leaf: number, from: number, to: number): number {
     const { words } = this.#geometry.leaf;
-    if (words > MAX_WINDOWED_WORDS) return this.#writableWords(tx, from, to);
+    if (words > MAX_WINDOWED_WORDS) return this.#writableWords(tx, leaf, from, to);
     return tx.overwritableWindow(leaf, from, to, words);
   }
 }

@@ -13,7 +13,7 @@ import { BUCKETS_SPLIT_CHAIN_BLOCKS, BUCKETS_SPLIT_OCCUPANCY } from "../../runti
 import { Directory } from "../hopscotch/directory.ts";
 import { seedAt } from "../hopscotch/seed.ts";
 import { createRow, freeRow, isPatchable, patchRow, replaceRow } from "../row-object.ts";
-import type { KeyRange, PlacedCursor, RowCodec, RowPlace, Store } from "../store.ts";
+import type { KeyRange, PlacedCursor, RowCodec, RowPlace, RowStore } from "../store.ts";
 import { Chains } from "./chains.ts";
 import { Geometry, POINTER_ROW_WORDS } from "./layout.ts";
 import { Lookup } from "./lookup.ts";
@@ -21,7 +21,7 @@ import { Search } from "./search.ts";
 import { createShard, Splitter } from "./split.ts";
 import { Walk } from "./walk.ts";
 
-export class Buckets<Row, Key> implements Store<Row, Key> {
+export class Buckets<Row, Key> implements RowStore<Row, Key> {
   readonly #executor: Executor;
   readonly #codec: RowCodec<Row, Key>;
   readonly #geometry: Geometry;
@@ -78,8 +78,15 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
   }
 
   insert(tx: Transaction, row: Row): boolean {
-    const words = this.#codec.encode(row);
-    const hash = this.#codec.stageKeyOf(row, this.#seed);
+    return this.insertEncoded(tx, this.#codec.encode(row));
+  }
+
+  put(tx: Transaction, row: Row): void {
+    this.putEncoded(tx, this.#codec.encode(row));
+  }
+
+  insertEncoded(tx: Transaction, words: number): boolean {
+    const hash = this.#codec.stageEncoded(this.#seed);
     if (this.#isThere(tx, hash)) return false;
     try {
       this.#add(tx, hash, words);
@@ -89,9 +96,8 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
     return true;
   }
 
-  put(tx: Transaction, row: Row): void {
-    const words = this.#codec.encode(row);
-    const hash = this.#codec.stageKeyOf(row, this.#seed);
+  putEncoded(tx: Transaction, words: number): void {
+    const hash = this.#codec.stageEncoded(this.#seed);
     const found = this.#search.find(tx, hash);
     try {
       if (found) this.#replace(tx, words);
@@ -102,21 +108,27 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
   }
 
   update(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
-    const hash = this.#codec.stageKey(key, this.#seed);
+    if (!isPatchable(this.#codec.fixedWords)) return this.#merge(tx, key, changes);
+    const hash = this.#codec.stageUpdate(key, changes, this.#seed);
     if (!this.#search.find(tx, hash)) return false;
     if (this.#geometry.inline) {
-      this.#patch(tx, changes);
+      this.#patch(tx);
       return true;
     }
-    const { main, row, rowEntry } = this.#search;
-    if (isPatchable(this.#codec.fixedWords)) {
-      patchRow(tx, rowEntry, this.#codec, changes);
-      this.#chains.bump(tx, main);
-      return true;
-    }
-    const before = this.#codec.decode(row.views, row.at, row.words);
+    const { main, rowEntry } = this.#search;
+    patchRow(tx, rowEntry, this.#codec);
+    this.#chains.bump(tx, main);
+    return true;
+  }
+
+  /** Changes fields of a row whose size may change with them. */
+  #merge(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
+    const taken = this.#codec.takeChanges(changes);
+    if (!this.#search.find(tx, this.#codec.stageKey(key, this.#seed))) return false;
+    const { row } = this.#search;
+    const before = this.#codec.decodeToMerge(row.views, row.at, row.words);
     this.#search.settle(tx);
-    const words = this.#codec.encode(this.#codec.merge(before, changes));
+    const words = this.#codec.encode(this.#codec.merge(before, taken));
     try {
       this.#replace(tx, words);
     } catch (error) {
@@ -181,15 +193,15 @@ export class Buckets<Row, Key> implements Store<Row, Key> {
   }
 
   /** Changes fields of the inline row that was found. */
-  #patch(tx: Transaction, changes: Partial<Row>): void {
+  #patch(tx: Transaction): void {
     const { main, holder, slotAt } = this.#search;
     const { bucketWords } = this.#geometry;
-    const range = this.#codec.checkChanges(changes);
+    const range = this.#codec.changed[0];
     const first = range >>> 16;
     const end = (range >>> 1) & 0x7fff;
     if ((range & 1) === 0) {
       const at = tx.writableWindow(holder, slotAt + first, slotAt + end, bucketWords);
-      this.#codec.patch(tx.set.arena, at + slotAt, changes);
+      this.#codec.patch(tx.set.arena, at + slotAt);
     } else {
       const at = tx.overwritableWindow(holder, slotAt + first, slotAt + end, bucketWords) + slotAt;
       const source = this.#codec.scratch.i32;

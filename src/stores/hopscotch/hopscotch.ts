@@ -11,7 +11,7 @@ import { addressOf, regionIdOf, wordOf } from "../../memory/address.ts";
 import { assert } from "../../runtime/assert.ts";
 import { OVERFLOW_SLOTS, SPLIT_CHAIN_BLOCKS, SPLIT_OCCUPANCY } from "../../runtime/limits.ts";
 import { createRow, freeRow, isPatchable, patchRow, replaceRow } from "../row-object.ts";
-import type { Cursor, KeyRange, RowCodec, RowPlace, Store } from "../store.ts";
+import type { Cursor, KeyRange, RowCodec, RowPlace, RowStore } from "../store.ts";
 import { Directory } from "./directory.ts";
 import { BLOCK_ROWS, BLOCK_TAGS, Geometry, NEXT, OVERFLOW } from "./layout.ts";
 import { Lookup } from "./lookup.ts";
@@ -21,7 +21,7 @@ import { seedAt } from "./seed.ts";
 import { createShard, Splitter } from "./split.ts";
 import { END, Walk } from "./walk.ts";
 
-export class Hopscotch<Row, Key> implements Store<Row, Key> {
+export class Hopscotch<Row, Key> implements RowStore<Row, Key> {
   readonly #executor: Executor;
   readonly #codec: RowCodec<Row, Key>;
   readonly #geometry: Geometry;
@@ -82,8 +82,15 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
   }
 
   insert(tx: Transaction, row: Row): boolean {
-    const words = this.#codec.encode(row);
-    const hash = this.#codec.stageKeyOf(row, this.#seed);
+    return this.insertEncoded(tx, this.#codec.encode(row));
+  }
+
+  put(tx: Transaction, row: Row): void {
+    this.putEncoded(tx, this.#codec.encode(row));
+  }
+
+  insertEncoded(tx: Transaction, words: number): boolean {
+    const hash = this.#codec.stageEncoded(this.#seed);
     if (this.#isThere(tx, hash)) return false;
     try {
       this.#add(tx, hash, words);
@@ -93,9 +100,8 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
     return true;
   }
 
-  put(tx: Transaction, row: Row): void {
-    const words = this.#codec.encode(row);
-    const hash = this.#codec.stageKeyOf(row, this.#seed);
+  putEncoded(tx: Transaction, words: number): void {
+    const hash = this.#codec.stageEncoded(this.#seed);
     const found = this.#search.find(tx, hash);
     try {
       if (found) this.#replace(tx, words);
@@ -106,17 +112,18 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
   }
 
   update(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
-    const hash = this.#codec.stageKey(key, this.#seed);
+    if (!isPatchable(this.#codec.fixedWords)) return this.#merge(tx, key, changes);
+    const hash = this.#codec.stageUpdate(key, changes, this.#seed);
     if (!this.#search.find(tx, hash)) return false;
     if (this.#inline) {
       const { holder, slotAt } = this.#search;
-      const range = this.#codec.checkChanges(changes);
+      const range = this.#codec.changed[0];
       const first = range >>> 16;
       const end = (range >>> 1) & 0x7fff;
       const words = this.#holderWords();
       if ((range & 1) === 0) {
         const at = tx.writableWindow(holder, slotAt + first, slotAt + end, words);
-        this.#codec.patch(tx.set.arena, at + slotAt, changes);
+        this.#codec.patch(tx.set.arena, at + slotAt);
       } else {
         const at = tx.overwritableWindow(holder, slotAt + first, slotAt + end, words) + slotAt;
         const source = this.#codec.scratch.i32;
@@ -124,14 +131,18 @@ export class Hopscotch<Row, Key> implements Store<Row, Key> {
       }
       return true;
     }
+    patchRow(tx, this.#search.rowEntry, this.#codec);
+    return true;
+  }
+
+  /** Changes fields of a row whose size may change with them. */
+  #merge(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
+    const taken = this.#codec.takeChanges(changes);
+    if (!this.#search.find(tx, this.#codec.stageKey(key, this.#seed))) return false;
     const { row, rowEntry } = this.#search;
-    if (isPatchable(this.#codec.fixedWords)) {
-      patchRow(tx, rowEntry, this.#codec, changes);
-      return true;
-    }
-    const before = this.#codec.decode(row.views, row.at, row.words);
+    const before = this.#codec.decodeToMerge(row.views, row.at, row.words);
     if (!tx.settle(rowEntry)) tx.conflict(rowEntry);
-    const words = this.#codec.encode(this.#codec.merge(before, changes));
+    const words = this.#codec.encode(this.#codec.merge(before, taken));
     try {
       this.#replace(tx, words);
     } catch (error) {

@@ -7,7 +7,7 @@
 import type { Field } from "../../../database/fields.ts";
 import type { Table } from "../../../database/table.ts";
 import { SituError } from "../../../runtime/errors.ts";
-import { didYouMean } from "../../nearest.ts";
+import { didYouMean } from "../../../runtime/nearest.ts";
 import { parseLiteral } from "./literals.ts";
 import type { Word } from "./words.ts";
 

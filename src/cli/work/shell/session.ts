@@ -3,7 +3,7 @@
 import type { Database } from "../../../database/database.ts";
 import type { Table } from "../../../database/table.ts";
 import { SituError } from "../../../runtime/errors.ts";
-import { didYouMean } from "../../nearest.ts";
+import { didYouMean } from "../../../runtime/nearest.ts";
 import type { Screen } from "../../screen.ts";
 import { type OpenStore, openStored } from "../stores.ts";
 import type { DataStatement, Outcome } from "./outcome.ts";

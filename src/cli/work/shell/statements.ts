@@ -3,7 +3,7 @@
 import type { AnyScanOptions } from "../../../database/indexes/options.ts";
 import type { Table } from "../../../database/table.ts";
 import { SituError } from "../../../runtime/errors.ts";
-import { didYouMean } from "../../nearest.ts";
+import { didYouMean } from "../../../runtime/nearest.ts";
 import { keyFor, rowFor } from "./fields.ts";
 import type { DataStatement } from "./outcome.ts";
 import type { Session } from "./session.ts";

@@ -1,0 +1,33 @@
+/**
+ * Keys as callers write them, made our own before an operation begins that looks at its key more
+ * than once, or that is set up before it does: a list may have getters, be a proxy, or change
+ * meanwhile. Strings and numbers are what they are, and most keys are one of these.
+ */
+
+import { byteLength, isBytes, isGone } from "../runtime/bytes.ts";
+import { MAX_FIELDS } from "../runtime/limits.ts";
+
+/** The same key in a list of our own. What is no key stays none, for the codec to refuse. */
+export function ownKey(key: unknown): unknown {
+  return typeof key === "object" && Array.isArray(key) ? ownList(key) : key;
+}
+
+/** The same with copies of bytes, for a key that is used later. */
+export function keptKey(key: unknown): unknown {
+  if (typeof key !== "object") return key;
+  return Array.isArray(key) ? ownList(key).map(keptValue) : keptValue(key);
+}
+
+function ownList(key: readonly unknown[]): unknown[] {
+  const list: unknown[] = [];
+  // No key has more values than a table has fields; the length of a proxy can be anything.
+  const length = Math.min(key.length, MAX_FIELDS + 1);
+  for (let i = 0; i < length; i++) list.push(key[i]);
+  return list;
+}
+
+function keptValue(value: unknown): unknown {
+  return isBytes(value) && (byteLength(value) > 0 || !isGone(value))
+    ? new Uint8Array(value)
+    : value;
+}
