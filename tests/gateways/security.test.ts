@@ -171,10 +171,15 @@ describe("how much one client may have", () => {
     const gateway = await start({ maxBulkBytes: 1_000, maxRequestBytes: 5_000 });
     const client = await enter(gateway);
     expect(await client.ask("SET", "a", "x".repeat(1_000))).toBe("+OK\r\n");
-    const invalid = "-ERR Protocol error: invalid bulk length\r\n";
-    expect(await talk(gateway, "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1001\r\n")).toBe(invalid);
+    const tooLong = "-ERR string exceeds maximum allowed size (1000 bytes)\r\n";
+    expect(await client.ask("SET", "a", "x".repeat(1_001))).toBe(tooLong);
     const many = encodeRequest(["DEL", ...Array.from({ length: 10 }, () => "x".repeat(900))]);
-    expect(await talk(gateway, many.toString())).toBe("-ERR Protocol error: too big request\r\n");
+    expect(await talk(gateway, many.toString())).toBe(
+      "-ERR Protocol error: too big request, at most 5000 bytes are taken\r\n",
+    );
+    expect(await talk(gateway, "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$5001\r\n")).toBe(
+      "-ERR Protocol error: too big request, at most 5000 bytes are taken\r\n",
+    );
     expect(await talk(gateway, "x".repeat(65_537))).toBe(
       "-ERR Protocol error: too big inline request\r\n",
     );
@@ -182,6 +187,41 @@ describe("how much one client may have", () => {
       "-ERR Protocol error: invalid multibulk length\r\n",
     );
     expect(await client.ask("STRLEN", "a")).toBe(":1000\r\n");
+  });
+
+  test("a value that is too long is an error of its command only", async () => {
+    const gateway = await start({});
+    const client = await enter(gateway);
+    const tooLong = "-ERR string exceeds maximum allowed size (1048576 bytes)\r\n";
+    const value = "x".repeat(2 ** 20 + 1);
+    const replies = await client.sendAll([
+      ["SET", "a", "1"],
+      ["SET", "a", value],
+      ["INCR", "a"],
+      ["MSET", "b", value, "c", value],
+      ["GET", "b"],
+      ["MULTI"],
+      ["INCR", "a"],
+      ["APPEND", "a", value],
+      ["EXEC"],
+      ["GET", "a"],
+      ["SET", "a", "x".repeat(2 ** 20)],
+      ["STRLEN", "a"],
+    ]);
+    expect(replies.map((reply) => reply.toString())).toEqual([
+      "+OK\r\n",
+      tooLong,
+      ":2\r\n",
+      tooLong,
+      "$-1\r\n",
+      "+OK\r\n",
+      "+QUEUED\r\n",
+      tooLong,
+      "-EXECABORT Transaction discarded because of previous errors.\r\n",
+      "$1\r\n2\r\n",
+      "+OK\r\n",
+      ":1048576\r\n",
+    ]);
   });
 
   test("of commands that MULTI queues", async () => {

@@ -90,6 +90,14 @@ export class Conversation {
     this.#serveAlone(request);
   }
 
+  /** Answers a request with an argument that was longer than the longest value, and was not kept. */
+  refuseTooLong(): void {
+    this.finish();
+    if (this.transaction.isOpen) this.transaction.isSpoilt = true;
+    const { maxBulkBytes } = this.#thread.limits;
+    this.#replies.error(`ERR string exceeds maximum allowed size (${maxBulkBytes} bytes)`);
+  }
+
   #gather(request: Request, found: Registered): void {
     const { batch } = this.#thread;
     batch.add(request, found);

@@ -158,7 +158,8 @@ export class Session implements SessionState {
     try {
       while (!this.#isEnding && decoder.next()) {
         served++;
-        this.#conversation.serve(decoder.request);
+        if (decoder.isTooLong) this.#conversation.refuseTooLong();
+        else this.#conversation.serve(decoder.request);
         if (replies.length < MAX_WAITING_REPLY_BYTES) continue;
         this.#conversation.finish();
         this.#send();

@@ -21,8 +21,13 @@
  * what a client announces, only for what it sends. An error is met at the same byte however the
  * stream is cut, and ends the stream: nothing more is given, nothing is kept.
  *
+ * A request with an argument beyond `maxBulkBytes`, but within `maxRequestBytes` as a whole, is not an
+ * error of the protocol: its bytes are passed over, none of them is kept, and `next` gives it out as
+ * one that `isTooLong`, so that the client gets an error for this command and the stream goes on.
+ *
  * Differences from Redis: at most MAX_ARGUMENTS arguments; a limit on a whole request; a NUL byte
- * in the line of a length is an error at once, where Redis waits for 64 KiB more.
+ * in the line of a length is an error at once, where Redis waits for 64 KiB more. Redis takes
+ * arguments of up to 512 MB; what is beyond that is an error with its words here too.
  */
 
 import { splitInline } from "./inline.ts";
@@ -30,7 +35,7 @@ import { DIGITS_BITS, DIGITS_MASK, shortNumber, wholeNumber } from "./numbers.ts
 import { MAX_ARGUMENTS, Request } from "./request.ts";
 
 export interface DecoderLimits {
-  /** The longest argument (Redis: proto-max-bulk-len). */
+  /** The longest argument (Redis: proto-max-bulk-len); a longer one is passed over. */
   readonly maxBulkBytes: number;
   /** A whole request, with the lengths before its arguments. */
   readonly maxRequestBytes: number;
@@ -43,6 +48,9 @@ const CARRIAGE_RETURN = 13;
 const SPACE = 32;
 const DOLLAR = 36;
 const ASTERISK = 42;
+
+/** The longest argument that Redis takes (proto-max-bulk-len, by default). */
+const REDIS_BULK_BYTES = 512 * 1024 * 1024;
 
 /** Redis 7's limits for clients that have yet to say the password. */
 const UNAUTHENTICATED_ARGUMENTS = 10;
@@ -60,6 +68,8 @@ const PROTOCOL_ERROR = "ERR Protocol error: ";
 
 export class Decoder {
   readonly request = new Request();
+  /** Whether the request that was given out last had an argument that was too long: it is empty. */
+  isTooLong = false;
   error: string | undefined = undefined;
 
   readonly #limits: DecoderLimits;
@@ -79,6 +89,12 @@ export class Decoder {
   #bulkBytes = -1;
   /** Up to here the line at `#at` has been searched for its end. */
   #searched = 0;
+  /** Whether the request being read has an argument that is too long, and is passed over. */
+  #isSkipping = false;
+  /** Of that one: bytes before `#start`, which are gone; arguments, and bytes of this one, to come. */
+  #dropped = 0;
+  #left = 0;
+  #toSkip = 0;
 
   constructor(limits: DecoderLimits) {
     this.#limits = limits;
@@ -127,11 +143,13 @@ export class Decoder {
   }
 
   /**
-   * True: `request` holds the next request, with one argument at least; empty ones are skipped.
-   * False: more bytes are needed, or `error` is set.
+   * True: `request` holds the next request, with one argument at least, unless `isTooLong`; empty ones
+   * are skipped. False: more bytes are needed, or `error` is set.
    */
   next(): boolean {
+    this.isTooLong = false;
     if (this.#wanted === 0 && !this.#begin()) return false;
+    if (this.#isSkipping) return this.#skip();
     return this.#wanted === 0 || this.#arguments();
   }
 
@@ -185,7 +203,7 @@ export class Decoder {
         if (short >= 0) {
           length = short >> DIGITS_BITS;
           at += 3 + (short & DIGITS_MASK);
-          if (length > this.#maxBulkBytes) return this.#failLength(length);
+          if (length > this.#maxBulkBytes && !this.#mayPassOver(length)) return false;
         } else {
           this.#at = at;
           this.#bulkBytes = -1;
@@ -195,8 +213,13 @@ export class Decoder {
           at = this.#at;
           length = this.#bulkBytes;
         }
-        // Ours: Redis closes without a word beyond client-query-buffer-limit.
-        if (at + length + 2 > limit) return this.#fail("too big request");
+        if (at + length + 2 > limit) return this.#failSize();
+        if (length > this.#maxBulkBytes) {
+          this.#at = at;
+          this.#bulkBytes = length;
+          this.#left = wanted - count;
+          return this.#beginToSkip();
+        }
       }
       const after = at + length;
       if (after + 2 > end) break;
@@ -227,6 +250,51 @@ export class Decoder {
     return this.#wait();
   }
 
+  /** Whether a length beyond `#maxBulkBytes` is one to pass over, and no error. */
+  #mayPassOver(length: number): boolean {
+    return (this.#authenticated && length <= REDIS_BULK_BYTES) || this.#failLength(length);
+  }
+
+  /** Forgets all of the request that was read so far. */
+  #beginToSkip(): boolean {
+    this.#isSkipping = true;
+    this.#dropped = 0;
+    this.#toSkip = this.#bulkBytes + 2;
+    this.#drop();
+    return this.#skip();
+  }
+
+  #drop(): void {
+    this.#dropped += this.#at - this.#start;
+    this.#start = this.#at;
+    this.#searched = this.#at;
+  }
+
+  /** Passes over the rest of such a request; true at its end. */
+  #skip(): boolean {
+    for (;;) {
+      const passed = Math.min(this.#toSkip, this.#end - this.#at);
+      this.#at += passed;
+      this.#toSkip -= passed;
+      if (passed > 0) this.#drop();
+      if (this.#toSkip > 0) return this.#wait();
+      if (this.#bulkBytes >= 0) {
+        this.#bulkBytes = -1;
+        if (--this.#left === 0) break;
+      }
+      if (!this.#bulkHeader()) return false;
+      const size = this.#dropped + this.#at - this.#start + this.#bulkBytes + 2;
+      if (size > this.#limits.maxRequestBytes) return this.#failSize();
+      this.#toSkip = this.#bulkBytes + 2;
+      this.#drop();
+    }
+    this.request.count = 0;
+    this.#wanted = 0;
+    this.#isSkipping = false;
+    this.isTooLong = true;
+    return true;
+  }
+
   /** The unusual way to the length of an argument: in pieces, very long, or wrong. */
   #bulkHeader(): boolean {
     const line = this.#lineEnd("too big bulk count string");
@@ -235,7 +303,8 @@ export class Decoder {
     const at = this.#at;
     if (bytes[at] !== DOLLAR) return this.#fail(`expected '$', got '${shown(bytes[at])}'`);
     const length = wholeNumber(bytes, at + 1, line);
-    if (!(length >= 0 && length <= this.#maxBulkBytes)) return this.#failLength(length);
+    if (!(length >= 0)) return this.#failLength(length);
+    if (length > this.#maxBulkBytes && !this.#mayPassOver(length)) return false;
     this.#bulkBytes = length;
     this.#at = line + 2;
     this.#searched = this.#at;
@@ -327,7 +396,7 @@ export class Decoder {
     this.#end -= start;
     this.#searched -= start;
     // Between two requests the places are those of the last one, which nobody may use any more.
-    if (this.#wanted > 0) this.request.shift(start);
+    if (this.#wanted > 0 && !this.#isSkipping) this.request.shift(start);
   }
 
   #failCount(wanted: number): false {
@@ -336,13 +405,19 @@ export class Decoder {
   }
 
   #failLength(length: number): false {
-    const valid = length >= 0 && length <= this.#limits.maxBulkBytes;
+    const valid = length >= 0 && length <= REDIS_BULK_BYTES;
     return this.#fail(valid ? "unauthenticated bulk length" : "invalid bulk length");
+  }
+
+  /** Ours: Redis closes without a word beyond client-query-buffer-limit. */
+  #failSize(): false {
+    return this.#fail(`too big request, at most ${this.#limits.maxRequestBytes} bytes are taken`);
   }
 
   #fail(text: string): false {
     this.error = PROTOCOL_ERROR + text;
     this.#wanted = 0;
+    this.#isSkipping = false;
     this.#own = NOTHING;
     this.#start = this.#end;
     return this.#wait();

@@ -14,7 +14,7 @@
 import { Decoder } from "../../../src/gateways/resp/decoder.ts";
 import type { Random } from "../../../src/runtime/random.ts";
 import { type Input, makeInput } from "./inputs.ts";
-import { type Decoded, decodeAll } from "./model.ts";
+import { type Decoded, decodeAll, TOO_LONG } from "./model.ts";
 
 export interface FuzzReport {
   readonly inputs: number;
@@ -38,7 +38,7 @@ class Run {
   readonly #input: Input;
   readonly #guard: Buffer;
   readonly #decoder: Decoder;
-  readonly #requests: string[][] = [];
+  readonly #requests: (readonly string[])[] = [];
   /** Arguments since the last push: where they are, and what they were. */
   readonly #given: { bytes: Buffer; start: number; text: string }[] = [];
   #room = Buffer.alloc(0);
@@ -109,7 +109,7 @@ class Run {
       expect(decoder.ownBytes <= memory, "takes too much memory");
       if (!decoder.next()) return true;
       expect(decoder.error === undefined, "gives a request with an error");
-      this.#requests.push(this.#copy());
+      this.#requests.push(decoder.isTooLong ? TOO_LONG : this.#copy());
     }
     return false;
   }

@@ -13,6 +13,10 @@ export interface Decoded {
   readonly rest: number;
 }
 
+/** In the place of a request with an argument that is too long. */
+export const TOO_LONG: readonly string[] = ["(too long)"];
+const REDIS_BULK_BYTES = 512n * 1024n * 1024n;
+
 /** Stops the stream; `undefined` is "more bytes are needed". */
 class Stop {
   readonly text: string | undefined;
@@ -37,6 +41,9 @@ class Model {
   readonly #limits: DecoderLimits;
   readonly #authenticated: boolean;
   #at = 0;
+  /** What is before this place is not kept. */
+  #kept = 0;
+  #isTooLong = false;
 
   constructor(text: string, limits: DecoderLimits, authenticated: boolean) {
     this.#text = text;
@@ -45,15 +52,15 @@ class Model {
   }
 
   decode(): Decoded {
-    const requests: string[][] = [];
-    let start = 0;
+    const requests: (readonly string[])[] = [];
     try {
       while (this.#at < this.#text.length) {
-        start = this.#at;
-        const isArray = this.#text[start] === "*";
-        const request = isArray ? this.#array(start) : splitLine(this.#line());
-        if (request.length > 0) requests.push(request);
-        start = this.#at;
+        this.#isTooLong = false;
+        const isArray = this.#text[this.#at] === "*";
+        const request = isArray ? this.#array(this.#at) : splitLine(this.#line());
+        if (this.#isTooLong) requests.push(TOO_LONG);
+        else if (request.length > 0) requests.push(request);
+        this.#kept = this.#at;
       }
     } catch (stop) {
       if (!(stop instanceof Stop)) throw stop;
@@ -61,7 +68,7 @@ class Model {
         return { requests, error: `ERR Protocol error: ${stop.text}`, rest: 0 };
       }
     }
-    return { requests, error: undefined, rest: this.#text.length - start };
+    return { requests, error: undefined, rest: this.#text.length - this.#kept };
   }
 
   #array(start: number): string[] {
@@ -80,12 +87,19 @@ class Model {
       throw new Stop(`expected '$', got '${(line[0] ?? " ").replace("\n", " ")}'`);
     }
     const length = parseNumber(line.slice(1));
-    if (length === undefined || length < 0n || length > maxBulkBytes) {
+    if (length === undefined || length < 0n || length > REDIS_BULK_BYTES) {
       throw new Stop("invalid bulk length");
     }
-    if (length > 16_384n && !this.#authenticated) throw new Stop("unauthenticated bulk length");
+    const mostUnauthenticated = Math.min(16_384, maxBulkBytes);
+    if (length > mostUnauthenticated && !this.#authenticated) {
+      throw new Stop("unauthenticated bulk length");
+    }
     const end = this.#at + Number(length);
-    if (end + 2 - start > maxRequestBytes) throw new Stop("too big request");
+    if (end + 2 - start > maxRequestBytes) {
+      throw new Stop(`too big request, at most ${maxRequestBytes} bytes are taken`);
+    }
+    this.#isTooLong ||= length > maxBulkBytes;
+    if (this.#isTooLong) this.#kept = Math.min(end + 2, this.#text.length);
     if (end + 2 > this.#text.length) throw new Stop();
     const argument = this.#text.slice(this.#at, end);
     this.#at = end + 2;
