@@ -12,8 +12,10 @@ import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
 import { AssertionError } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
+import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
+import { coded } from "../runtime/system-errors.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
 import { openTable, refreshTables } from "./catalogue.ts";
@@ -31,7 +33,7 @@ import type { TableStore } from "./indexes/table-store.ts";
 import { type InspectedTable, inspectTable } from "./inspect.ts";
 import type { Recovered } from "./logged-store.ts";
 import { DatabaseMetrics } from "./metrics.ts";
-import { isDuration, notADuration, type Settings } from "./options.ts";
+import { folderOf, isDuration, notADuration, type Settings } from "./options.ts";
 import { ownKey } from "./own-key.ts";
 import { AsyncRunner } from "./run-async.ts";
 import {
@@ -295,6 +297,7 @@ export class Database implements Stores {
   /** Waits until all that was committed before, by anyone, is on disk. */
   async durable(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     this.#check();
+    refuseUnknownOptions("durable", options, ["timeoutMs"]);
     await this.#whileOpen(this.#durability.durable(this.#timeoutOf(options)));
   }
 
@@ -307,6 +310,7 @@ export class Database implements Stores {
   /** Looks for faults: all structures, and indexes against rows. Others go on meanwhile. */
   async verify(options: VerifyOptions = {}): Promise<Verification> {
     this.#check();
+    refuseUnknownOptions("verify", options, ["signal", "onProgress", "mostProblems"]);
     return this.#whileOpen(verifyTables(this.#executor, options));
   }
 
@@ -319,7 +323,10 @@ export class Database implements Stores {
   /** Copies the store, with all that was committed before, to an empty folder: see `restore`. */
   async backup(folder: string, options: FileToolOptions = {}): Promise<Copied> {
     this.#check();
-    return this.#whileOpen(this.#durability.backup(this.path, folder, options));
+    refuseUnknownOptions("backup", options, ["signal", "onProgress"]);
+    const target = folderOf("the folder of the backup", folder);
+    const copying = coded(target, () => this.#durability.backup(this.path, target, options));
+    return this.#whileOpen(copying);
   }
 
   /** `close` waits for it. */

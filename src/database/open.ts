@@ -1,6 +1,7 @@
 /** Opening and destroying stores: where a user starts. */
 
 import { unshareBuffers } from "../memory/thread-segments.ts";
+import { coded } from "../runtime/system-errors.ts";
 import { attach, refuseIfInThreads, whileAlone } from "./attach.ts";
 import { createCatalogue } from "./catalogue.ts";
 import { Database } from "./database.ts";
@@ -18,7 +19,9 @@ export async function open(options: ConnectOptions): Promise<RemoteDatabase>;
 export async function open(
   options: OpenOptions | ConnectOptions,
 ): Promise<Database | RemoteDatabase> {
-  return isConnect(options) ? connect(options) : openStore(settingsOf(options));
+  if (isConnect(options)) return connect(options);
+  const settings = settingsOf(options);
+  return coded(settings.path, () => openStore(settings));
 }
 
 function isConnect(options: OpenOptions | ConnectOptions): options is ConnectOptions {
@@ -48,13 +51,15 @@ export async function openStore(settings: Settings): Promise<Database> {
 /** Removes a store that nobody has open, memory and all. */
 export async function destroy(path: string): Promise<void> {
   const { path: folder } = settingsOf({ path, sharing: "threads" });
-  refuseIfInThreads(folder);
-  unshareBuffers(folder);
-  if (readIdentity(folder) === undefined) return;
-  await withOpenLock(folder, () =>
-    whileAlone(folder, () => {
-      const identity = readIdentity(folder);
-      if (identity !== undefined) removeStore(folder, identity);
-    }),
-  );
+  await coded(folder, async () => {
+    refuseIfInThreads(folder);
+    unshareBuffers(folder);
+    if (readIdentity(folder) === undefined) return;
+    await withOpenLock(folder, () =>
+      whileAlone(folder, () => {
+        const identity = readIdentity(folder);
+        if (identity !== undefined) removeStore(folder, identity);
+      }),
+    );
+  });
 }

@@ -6,6 +6,7 @@ import { resolve } from "node:path";
 import type { RecoveryProgress } from "../device/recovery/progress.ts";
 import { whyNoProcesses } from "../memory/libc.ts";
 import { SituError } from "../runtime/errors.ts";
+import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import {
   DEFAULT_CHECKPOINT_BYTES,
   DEFAULT_CHECKPOINT_MS,
@@ -130,12 +131,15 @@ function refuse(why: string): never {
 
 export function settingsOf(options: OpenOptions): Settings {
   if (typeof options !== "object" || options === null) refuse('pass { path: "./folder" }');
-  for (const name of Object.keys(options)) {
-    if (!KNOWN.includes(name)) refuse(`unknown option ${name}; there are ${KNOWN.join(", ")}`);
+  refuseUnknownOptions("open", options, KNOWN);
+  if (typeof SharedArrayBuffer === "undefined") {
+    throw new SituError(
+      "SITU_UNSUPPORTED",
+      "this process has no SharedArrayBuffer, which Situ's threads share memory by: start Node " +
+        "without the flag that disables it",
+    );
   }
-  if (typeof options.path !== "string" || options.path === "") {
-    throw new SituError("SITU_CONFIG", "path is the name of a folder");
-  }
+  const path = folderOf("path", options.path);
   const tables = options.tables ?? [];
   if (!Array.isArray(tables) || tables.some((table) => typeof table?.ordinal !== "number")) {
     refuse("tables is a list of what table() returns");
@@ -150,18 +154,43 @@ export function settingsOf(options: OpenOptions): Settings {
   const memoryBytes = memoryBytesOf(options.memoryBytes ?? DEFAULT_MEMORY_BYTES);
   const sharing = sharingOf(options.sharing);
   return {
-    path: resolve(options.path),
+    path,
     ...durabilityOf(options, sharing),
     tables,
     memoryBytes,
     versionBytes: versionBytesOf(options.versionBytes, memoryBytes),
     maxSnapshotMs,
-    memoryDir: resolve(options.memoryDir ?? process.env.SITU_MEMORY_DIR ?? defaultMemoryDir()),
+    memoryDir: folderOf(
+      "memoryDir",
+      options.memoryDir ?? process.env.SITU_MEMORY_DIR ?? defaultMemoryDir(),
+    ),
     memoryDirGiven: options.memoryDir !== undefined,
     sharing,
     timeoutMs,
     syncTimeoutMs: options.timeoutMs ?? DEFAULT_SYNC_TIMEOUT_MS,
   };
+}
+
+/** The name of a folder that a caller gives, as a full path. */
+export function folderOf(name: string, value: unknown): string {
+  if (typeof value !== "string" || value === "") {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${name} is the name of a folder, as a string, not ${show(value)}`,
+    );
+  }
+  if (value.includes("\0")) {
+    throw new SituError("SITU_CONFIG", `${name} has a NUL character, which no file name can have`);
+  }
+  try {
+    return resolve(value);
+  } catch (cause) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${name} ${show(value)} is relative, and this process's working folder is gone: use a full path`,
+      { cause },
+    );
+  }
 }
 
 function durabilityOf(options: OpenOptions, sharing: Settings["sharing"]) {

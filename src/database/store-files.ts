@@ -40,6 +40,7 @@ import { nowMs, sleep, wallClockMs } from "../runtime/clock.ts";
 import { SituError, type SituErrorCode, TimeoutError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS, RECOVERY_PATIENCE_MS } from "../runtime/limits.ts";
 import { uniqueId } from "../runtime/random.ts";
+import { systemError } from "../runtime/system-errors.ts";
 
 const IDENTITY = "store.json";
 const ID = /^[0-9a-f]{24}$/;
@@ -270,20 +271,6 @@ export function explained<T>(path: string, work: () => T, noRoom = NO_MEMORY): T
   try {
     return work();
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
-      throw new SituError(
-        "SITU_PERMISSION",
-        `no permission for ${path}: open the store as the user who owns it`,
-        { cause },
-      );
-    }
-    if (code === "ENOTDIR" || code === "EEXIST") {
-      throw new SituError("SITU_CONFIG", `${path} is not a folder`, { cause });
-    }
-    if (code === "ENOSPC") {
-      throw new SituError(noRoom, `no room left for ${path}`, { cause });
-    }
-    throw cause;
+    throw systemError(cause, path, noRoom) ?? cause;
   }
 }

@@ -19,11 +19,13 @@ import type { Copied } from "../device/tools/copy.ts";
 import type { FileProgress } from "../device/tools/pauses.ts";
 import { type VerifiedFiles, verifyFiles } from "../device/verify.ts";
 import { SituError } from "../runtime/errors.ts";
+import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { show } from "../runtime/show.ts";
+import { coded } from "../runtime/system-errors.ts";
 import { whileAlone } from "./attach.ts";
 import type { InspectedTable } from "./inspect.ts";
 import { open } from "./open.ts";
-import { settingsOf } from "./options.ts";
+import { folderOf, settingsOf } from "./options.ts";
 import {
   explainedOnDisk,
   makeFolder,
@@ -34,6 +36,10 @@ import {
 } from "./store-files.ts";
 import type { Progress } from "./tools/session.ts";
 import type { Verification } from "./verify.ts";
+
+const TOOL_OPTIONS = ["signal", "onProgress"];
+const VERIFY_OPTIONS = [...TOOL_OPTIONS, "mostProblems"];
+const RESTORE_OPTIONS = [...TOOL_OPTIONS, "to", "memoryDir"];
 
 /** How far a tool is: with a file, or with the rows of a table. */
 export type ToolProgress = FileProgress | Progress;
@@ -57,6 +63,11 @@ export interface VerifiedStore {
 /** Every checksum on disk, every structure in memory, every index against its rows. */
 export async function verify(path: string, options: ToolOptions = {}): Promise<VerifiedStore> {
   const { path: folder } = settingsOf({ path });
+  refuseUnknownOptions("verify", options, VERIFY_OPTIONS);
+  return coded(folder, () => verifyFolder(folder, options));
+}
+
+async function verifyFolder(folder: string, options: ToolOptions): Promise<VerifiedStore> {
   const identity = identityOf(folder);
   const { logId } = identity;
   const files =
@@ -92,6 +103,14 @@ export async function inspect(
   what: Inspectable & { readonly records?: boolean },
 ): Promise<InspectedTable | InspectedSegment | InspectedCheckpoint> {
   const { path: folder } = settingsOf({ path });
+  refuseUnknownOptions("inspect", what, ["table", "file", "records"]);
+  return coded(folder, () => inspectFolder(folder, what));
+}
+
+async function inspectFolder(
+  folder: string,
+  what: Inspectable & { readonly records?: boolean },
+): Promise<InspectedTable | InspectedSegment | InspectedCheckpoint> {
   if ("table" in what) {
     identityOf(folder);
     await using db = await open({ path: folder });
@@ -118,9 +137,13 @@ export async function backup(
   options: ToolOptions = {},
 ): Promise<Copied> {
   const { path: store } = settingsOf({ path });
-  identityOf(store);
-  await using db = await open({ path: store });
-  return await db.backup(folder, options);
+  refuseUnknownOptions("backup", options, TOOL_OPTIONS);
+  const target = folderOf("the folder of the backup", folder);
+  return coded(store, async () => {
+    identityOf(store);
+    await using db = await open({ path: store });
+    return await db.backup(target, options);
+  });
 }
 
 export interface RestoreOptions extends ToolOptions {
@@ -139,6 +162,7 @@ export async function restore(
   path: string,
   options: RestoreOptions = {},
 ): Promise<Copied> {
+  refuseUnknownOptions("restore", options, RESTORE_OPTIONS);
   const { to, memoryDir, signal, onProgress } = options;
   if (to !== undefined && !(to instanceof Date && Number.isFinite(to.getTime()))) {
     throw new SituError("SITU_CONFIG", `to is a Date, not ${show(to)}`);
@@ -146,10 +170,12 @@ export async function restore(
   const given = memoryDir === undefined ? {} : { memoryDir };
   const settings = settingsOf({ path, ...given });
   const { path: source } = settingsOf({ path: from });
-  makeFolder(settings.path);
-  const whileEmpty = <T>(work: () => Promise<T>): Promise<T> =>
-    withOpenLock(settings.path, () => whileAlone(settings.path, work));
-  return whileEmpty(async () => {
+  return coded(settings.path, async () => {
+    makeFolder(settings.path);
+    return withOpenLock(settings.path, () => whileAlone(settings.path, restoreLocked));
+  });
+
+  async function restoreLocked(): Promise<Copied> {
     if (readIdentity(settings.path) !== undefined) {
       throw new SituError(
         "SITU_CONFIG",
@@ -162,7 +188,7 @@ export async function restore(
     const identity = newIdentity(settings.memoryDir);
     writeIdentity(settings.path, { ...identity, logId: copied.logId, logStarted: true });
     return copied;
-  });
+  }
 }
 
 function identityOf(folder: string) {

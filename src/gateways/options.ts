@@ -3,6 +3,7 @@
 import type { DurabilityMode } from "../database/options.ts";
 import { whyNoProcesses } from "../memory/libc.ts";
 import { SituError } from "../runtime/errors.ts";
+import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import {
   DEFAULT_MAX_CLIENTS,
   DEFAULT_MAX_OUTPUT_BYTES,
@@ -95,6 +96,7 @@ const MAX_PORT = 65_535;
 
 /** SITU_CONFIG says what is wrong. */
 export function checkedOptions(options: GatewayOptions): CheckedOptions {
+  refuseUnknownOptions("serve", options, KNOWN);
   const { path, host = "127.0.0.1", socket, password = "", metricsPort } = options;
   const { memoryBytes, durability } = options;
   const number = (name: keyof GatewayOptions, from: number, to: number, otherwise: number) => {
@@ -108,11 +110,6 @@ export function checkedOptions(options: GatewayOptions): CheckedOptions {
     if (optional && value === undefined) return;
     if (typeof value !== "string" || value === "") throw wrong(`${name} is a text`);
   };
-  for (const name of Object.keys(options)) {
-    if (!KNOWN.includes(name)) {
-      throw wrong(`there is no option ${name}; there are ${KNOWN.join(", ")}`);
-    }
-  }
   text("path", path, false);
   text("host", host, false);
   text("socket", socket, true);

@@ -23,7 +23,10 @@ export function wallClockMs(): number {
   return Date.now();
 }
 
-const pillow = new Int32Array(new SharedArrayBuffer(4));
+// Made even where there is none: the package can then be loaded, and `open` says what is missing.
+const pillow = new Int32Array(
+  typeof SharedArrayBuffer === "undefined" ? new ArrayBuffer(4) : new SharedArrayBuffer(4),
+);
 
 /** Sleeps this thread, event loop and all; only for short waits inside synchronous calls. */
 export function sleepSync(ms: number): void {

@@ -2,6 +2,7 @@
 
 import type { NodeAddress, TlsOptions } from "../../fabric/tcp/options.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
 import type { Table } from "../table.ts";
@@ -32,13 +33,7 @@ export interface ConnectSettings {
 const KNOWN = ["connect", "tables", "cluster", "secret", "tls", "timeoutMs"];
 
 export function connectSettingsOf(options: ConnectOptions): ConnectSettings {
-  for (const name of Object.keys(options)) {
-    if (KNOWN.includes(name)) continue;
-    throw new SituError(
-      "SITU_CONFIG",
-      `open({ connect }) has no option ${name}; it has ${KNOWN.join(", ")}`,
-    );
-  }
+  refuseUnknownOptions("open({ connect })", options, KNOWN);
   const { connect, tables = [], cluster = "situ", secret, tls } = options;
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const list = typeof connect === "string" ? [connect] : connect;

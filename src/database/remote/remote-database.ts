@@ -14,6 +14,7 @@ import { type KeyToRead, OK, Read, type Take } from "../../protocols/read.ts";
 import { ReadLock } from "../../protocols/read-lock.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { RESEND_MAX_MS } from "../../runtime/limits.ts";
 import { readAlone } from "../../stores/remote/open.ts";
 import type { Found } from "../../stores/remote/remote.ts";
@@ -170,6 +171,7 @@ export class RemoteDatabase implements Fetcher {
   ): Promise<unknown> {
     this.#check();
     const { driver, session } = this.#ends;
+    refuseUnknownOptions("call", options, ["timeoutMs", "near"]);
     const { near } = options;
     const timeoutMs = this.#timeoutOf(options);
     const node = near === undefined ? session.nodes[0] : this.#primaryOf(near);

@@ -13,6 +13,7 @@ import type { AddressInfo } from "node:net";
 import type { Database } from "../../database/database.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import {
   METRICS_CLOSE_MS,
   METRICS_CONNECTIONS,
@@ -53,6 +54,7 @@ export function serveMetrics(
   database: Database,
   options: ServeMetricsOptions = {},
 ): Promise<MetricsEndpoint> {
+  refuseUnknownOptions("serveMetrics", options, ["host", "port"]);
   return startMetrics({ ...options, database });
 }
 
