@@ -264,5 +264,10 @@ function sharingOf(wanted: OpenOptions["sharing"]): "processes" | "threads" {
 }
 
 function defaultMemoryDir(): string {
-  return existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+  try {
+    return existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
+  } catch {
+    // Node's permission model forbids the question: whoever uses the folder is told so.
+    return "/dev/shm";
+  }
 }
