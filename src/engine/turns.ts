@@ -104,13 +104,14 @@ export class Turns {
 
   /**
    * An attempt has failed: counts it if another transaction was the cause. Says whether `look`, or
-   * one of the two that wait with it, must be called before the next attempt.
+   * one of the two that wait with it, must be called before the next attempt. A thread that must not
+   * wait takes no turn.
    */
   meet(tx: Transaction): boolean {
     if (tx.conflicts === 0) tx.conflictsSinceMs = nowMs();
     // A lock that is still held may be that of a stopped process: a turn would not help.
     if (tx.metLock === 0 || tx.conflicts === 0) tx.conflicts++;
-    if (!tx.isStarved && tx.conflicts > 1) {
+    if (!tx.isStarved && tx.conflicts > 1 && this.#executor.isPatient) {
       const ms = nowMs() - tx.conflictsSinceMs;
       tx.isStarved =
         ms >= tx.timeoutMs * STARVED_SHARE ||

@@ -252,6 +252,21 @@ describe("yielding", () => {
     transact(writer, (tx) => addTo(tx, accounts[0], 1), PATIENT_MS);
     expect([word, 0]).toContain(turn());
   });
+
+  test("and takes none", () => {
+    large.isPatient = false;
+    let attempts = 0;
+    transact(
+      large,
+      (tx) => {
+        addTo(tx, accounts[0], 100);
+        sleepSync(STARVED_MS);
+        if (++attempts <= 2 * STARVED_CONFLICTS) tryToAdd(writer, accounts[0]);
+      },
+      PATIENT_MS,
+    );
+    expect([attempts, turnsTaken()]).toEqual([2 * STARVED_CONFLICTS + 1, 0]);
+  });
 });
 
 describe("prepared transactions", () => {

@@ -66,6 +66,12 @@ function transactions(
   );
   text.one("situ_retries_total", "counter", "Attempts after the first.", counters.retries);
   text.one(
+    "situ_turns_total",
+    "counter",
+    "Times that others waited for a transaction that kept losing against shorter ones.",
+    counters.turns,
+  );
+  text.one(
     "situ_lock_waits_total",
     "counter",
     "Reads that waited for a commit that was being installed.",
