@@ -18,8 +18,8 @@
  * - A turn is bounded. It ends with the holder's transaction, or at its time, whatever becomes of the
  *   holder: anybody who finds it expired ends it. A dead holder's is given back by its recovery. A
  *   holder that did not get through takes a longer one the next time, up to MAX_TURN_MS.
- * - After a turn the store rests for as long as the turn took. So turns take at most half of the time,
- *   and a transaction that is shorter than a rest is not delayed by more than one turn.
+ * - After a turn the store rests for TURN_REST times as long as the turn took. So turns take at most a
+ *   quarter of the time, and a transaction that is shorter than a rest is delayed by one turn at most.
  * - The starved stand in line by their tickets. Only the first one waits for the end of the rest; the
  *   others go on trying, for where there are no short transactions, one of them gets through. One that
  *   is stopped, or busy with an attempt, is passed over after TURN_GRACE_MS.
@@ -47,6 +47,7 @@ import {
   STARVED_SHARE,
   TURN_GRACE_MS,
   TURN_MS,
+  TURN_REST,
   TURN_SETTLE_MS,
 } from "../runtime/limits.ts";
 import type { Executor } from "./executor.ts";
@@ -98,7 +99,7 @@ export class Turns {
     if (turn === 0 || tx.passesTurns) return false;
     if (slotOf(turn) === this.#executor.slot) return tx !== this.#holder && tx.isAsync;
     if (isOn(turn, machineMs())) return true;
-    endTurn(this.#memory, turn, machineMs() + TURN_MS);
+    endTurn(this.#memory, turn, TURN_MS);
     return false;
   }
 
@@ -176,13 +177,13 @@ export class Turns {
       return this.look(tx);
     }
     if (turn !== 0 && !isOn(turn, now)) {
-      endTurn(this.#memory, turn, now + TURN_MS);
+      endTurn(this.#memory, turn, TURN_MS);
       return this.look(tx);
     }
     if (turn !== 0) return this.#yield(tx, turn, waitedMs);
     if (!tx.isStarved || waitedMs >= tx.timeoutMs || !this.#isFirst(tx, now)) return 0;
     const restMs = this.#f64[RESTS_F64] - now;
-    if (restMs > 0 && restMs <= MAX_TURN_MS) return atLeast(Math.min(restMs, LOOK_MS));
+    if (restMs > 0 && restMs <= TURN_REST * MAX_TURN_MS) return atLeast(Math.min(restMs, LOOK_MS));
     return this.#take(tx, now) ? this.#settle(now) : this.look(tx);
   }
 
@@ -254,8 +255,7 @@ export class Turns {
     if (tx !== this.#holder) return;
     this.#holder = undefined;
     turnsHere.delete(this.#nameOf(this.#executor.slot));
-    const now = machineMs();
-    endTurn(this.#memory, this.#taken, now + Math.min(now - this.#takenMs, MAX_TURN_MS));
+    endTurn(this.#memory, this.#taken, machineMs() - this.#takenMs);
   }
 
   /** The transaction has ended, in whatever way. */
@@ -277,14 +277,14 @@ export function releaseTurn(memory: StoreMemory, slot: number): void {
   const ticketAt = memory.control.slotAt(slot) + TICKET;
   if (Atomics.load(i32, ticketAt) !== 0) Atomics.store(i32, ticketAt, 0);
   const turn = Atomics.load(i32, TURN);
-  if (turn !== 0 && slotOf(turn) === slot) endTurn(memory, turn, machineMs() + TURN_MS);
+  if (turn !== 0 && slotOf(turn) === slot) endTurn(memory, turn, 0);
 }
 
-/** Ends this turn, if nobody has yet, and has the store rest. */
-function endTurn(memory: StoreMemory, turn: number, restsUntilMs: number): void {
+/** Ends this turn, if nobody has yet, and has the store rest after what it took. */
+function endTurn(memory: StoreMemory, turn: number, tookMs: number): void {
   const { i32, f64 } = memory.control;
   if (Atomics.compareExchange(i32, TURN, turn, 0) !== turn) return;
-  f64[RESTS_F64] = restsUntilMs;
+  f64[RESTS_F64] = machineMs() + TURN_REST * Math.min(tookMs, MAX_TURN_MS);
   memory.parking.wake(TURN);
 }
 

@@ -234,6 +234,8 @@ export const STARVED_SHARE = 1 / 5;
 /** How long others yield to it at most, the first time and if that was not enough. */
 export const TURN_MS = 250;
 export const MAX_TURN_MS = 1_000;
+/** For how many times as long nobody takes a turn after it. */
+export const TURN_REST = 3;
 /** One who does not come for its turn is passed over after this time. */
 export const TURN_GRACE_MS = 10;
 /** How long the holder waits for commits that were under way when it took the turn. */
