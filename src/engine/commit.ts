@@ -40,6 +40,7 @@ import {
   LOCK,
   lockWord,
   PREPARED,
+  storeVersion,
 } from "../memory/object.ts";
 import { loadAcquire, storeRelease } from "../memory/ordering.ts";
 import { assert } from "../runtime/assert.ts";
@@ -461,8 +462,7 @@ export class Committer {
       const target = word + HEADER_WORDS + from;
       if (changed > 0) copyWords(arena, words[entry + BUFFER] + from, i32, target, changed);
       i32[word + HEADER_INCARNATION] = words[entry + INCARNATION];
-      i32[word + HEADER_VERSION_HIGH] = this.#lastHigh;
-      i32[word + HEADER_VERSION_LOW] = this.#lastLow;
+      storeVersion(i32, word, this.#lastHigh, this.#lastLow);
       storeRelease(i32, word + LOCK, 0);
     }
   }

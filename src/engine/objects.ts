@@ -107,8 +107,8 @@ export function readObject(executor: Executor, pointer: Pointer): Uint8Array {
     if (lockMode(loadAcquire(i32, word + LOCK)) === INSTALLING) {
       executor.awaitReadable(region, word);
     }
-    const high = i32[word + VERSION_HIGH];
-    const low = i32[word + VERSION_LOW];
+    const high = loadAcquire(i32, word + VERSION_HIGH);
+    const low = loadAcquire(i32, word + VERSION_LOW);
     const incarnation = i32[word + INCARNATION];
     const start = (word + HEADER_WORDS) * 4;
     const data = region.u8.slice(start, start + pointer.size);

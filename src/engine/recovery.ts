@@ -26,8 +26,7 @@ import {
   LOCK,
   lockOwner,
   lockWord,
-  VERSION_HIGH,
-  VERSION_LOW,
+  storeVersion,
 } from "../memory/object.ts";
 import type { StoreMemory } from "../memory/region.ts";
 import { copyWords, type Journal, RECORD_ENTRY_WORDS, REGION_MASK } from "./journal.ts";
@@ -86,8 +85,7 @@ function rollForward(memory: StoreMemory, slot: number, journal: Journal): void 
     const target = word + HEADER_WORDS + record[at + 3];
     copyWords(record, at + RECORD_ENTRY_WORDS, i32, target, record[at + 4]);
     i32[word + INCARNATION] = record[at + 2];
-    i32[word + VERSION_HIGH] = journal.tidHigh;
-    i32[word + VERSION_LOW] = journal.tidLow;
+    storeVersion(i32, word, journal.tidHigh, journal.tidLow);
     Atomics.store(i32, word + LOCK, 0);
     // What the record freed, the owner of its block must hear of.
     if ((record[at + 2] & ALLOCATED) === 0)

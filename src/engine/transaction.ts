@@ -484,8 +484,8 @@ export class Transaction {
       else if (!executor.isReadableSoon(region, word)) this.conflict(entry);
     }
     const { words } = this.set;
-    words[entry + VERSION_HIGH] = i32[word + HEADER_VERSION_HIGH];
-    words[entry + VERSION_LOW] = i32[word + HEADER_VERSION_LOW];
+    words[entry + VERSION_HIGH] = loadAcquire(i32, word + HEADER_VERSION_HIGH);
+    words[entry + VERSION_LOW] = loadAcquire(i32, word + HEADER_VERSION_LOW);
     words[entry + INCARNATION] = i32[word + HEADER_INCARNATION];
   }
 

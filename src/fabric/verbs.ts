@@ -257,8 +257,8 @@ function copyObject(region: Region, word: number, count: number, out: Writer): v
   for (let attempt = 0; attempt < COPY_ATTEMPTS; attempt++) {
     out.at = start;
     const lock = loadAcquire(i32, word + LOCK);
-    const high = i32[word + VERSION_HIGH];
-    const low = i32[word + VERSION_LOW];
+    const high = loadAcquire(i32, word + VERSION_HIGH);
+    const low = loadAcquire(i32, word + VERSION_LOW);
     if (lockMode(lock) === INSTALLING) continue;
     out.word(0);
     out.word(lock);

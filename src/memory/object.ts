@@ -22,13 +22,19 @@
  *
  * A consistent read is a seqlock: look at the version, read the data, look again, at the lock and
  * the version. The first look need not see the lock: installing writes data, then version, then
- * unlocks, so whoever reads the new version reads the new data after it. On x64 loads are not
- * reordered with loads. Elsewhere the first look begins with an atomic load, and the second takes
- * a read-modify-write of the lock word: its store half cannot move above the data loads, and its
- * load half is adjacent to it (memory/ordering.ts).
+ * unlocks, so whoever reads the new version reads the new data after it. What this needs of the
+ * memory (memory/ordering.ts has the functions, docs/decisions/0027 the argument):
+ *
+ *   reader   both words of the version are acquired before any data is read, and the second look
+ *            begins with a `loadAfterLoads` of the lock, after all data was read
+ *   writer   INSTALLING is in the lock before any data is written: between the two, a commit stores
+ *            the epoch that it announces, and loads the global one. Both words of the version are
+ *            released after the data, and the lock after them
+ *
+ * On x64 plain accesses are ordered so. Elsewhere these are `Atomics`.
  */
 
-import { loadAfterLoads } from "./ordering.ts";
+import { loadAfterLoads, storeRelease } from "./ordering.ts";
 
 export const HEADER_WORDS = 4;
 export const HEADER_BYTES = 4 * HEADER_WORDS;
@@ -79,4 +85,10 @@ export function unchanged(i32: Int32Array, at: number, high: number, low: number
     i32[at + VERSION_LOW] === low &&
     i32[at + VERSION_HIGH] === high
   );
+}
+
+/** Publishes the version of data that was written before this: the last step but the unlocking. */
+export function storeVersion(i32: Int32Array, at: number, high: number, low: number): void {
+  storeRelease(i32, at + VERSION_HIGH, high);
+  storeRelease(i32, at + VERSION_LOW, low);
 }

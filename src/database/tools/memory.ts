@@ -158,8 +158,8 @@ function headerFault({ executor }: Session, region: Region, at: number): string 
   const lock = lockFault(executor, region, at);
   if (lock !== undefined) return lock;
   const incarnation = i32[at + INCARNATION];
-  const high = i32[at + VERSION_HIGH];
-  const low = i32[at + VERSION_LOW];
+  const high = loadAcquire(i32, at + VERSION_HIGH);
+  const low = loadAcquire(i32, at + VERSION_LOW);
   // Somebody is at it: what was read may belong to different versions.
   if (Atomics.load(i32, at + LOCK) !== 0 || !unchanged(i32, at, high, low)) return undefined;
   if ((incarnation & ALLOCATED) !== 0 && high === 0 && low === 0) {

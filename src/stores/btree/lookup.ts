@@ -11,7 +11,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { runReadOnly } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { type Address, regionIdOf, wordOf } from "../../memory/address.ts";
-import { HEADER_WORDS, LOCK, unchanged, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
+import { HEADER_WORDS, unchanged, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
 import type { Region, StoreMemory } from "../../memory/region.ts";
 import { MAX_TREE_LEVEL } from "../../runtime/limits.ts";
@@ -120,11 +120,10 @@ export class Lookup<Row, Key> {
     let expected = -1;
     for (let depth = 0; depth <= MAX_TREE_LEVEL; depth++) {
       const { i32 } = region;
-      loadAcquire(i32, word + LOCK);
       this.#regions[depth] = region;
       seen[3 * depth] = word;
-      seen[3 * depth + 1] = i32[word + VERSION_HIGH];
-      seen[3 * depth + 2] = i32[word + VERSION_LOW];
+      seen[3 * depth + 1] = loadAcquire(i32, word + VERSION_HIGH);
+      seen[3 * depth + 2] = loadAcquire(i32, word + VERSION_LOW);
       const at = word + HEADER_WORDS;
       const level = i32[at + LEVEL];
       if (expected >= 0 && level !== expected) return false;
@@ -149,9 +148,8 @@ export class Lookup<Row, Key> {
     const word = leaf[pointer + 1];
     if (region === undefined || word >>> 0 >= region.i32.length) return UNSURE;
     const { i32 } = region;
-    loadAcquire(i32, word + LOCK);
-    const high = i32[word + VERSION_HIGH];
-    const low = i32[word + VERSION_LOW];
+    const high = loadAcquire(i32, word + VERSION_HIGH);
+    const low = loadAcquire(i32, word + VERSION_LOW);
     const words = wordsOfSingleRow(i32, word);
     if (words < 0) return UNSURE;
     const row = this.#codec.decode(region, word + HEADER_WORDS + ROW_DATA, words);

@@ -3,7 +3,7 @@
  * waits for memory and for little else, so it asks for what it will need as early as it can.
  */
 
-import { HEADER_WORDS, LOCK, unchanged, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
+import { HEADER_WORDS, unchanged, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
 import type { Region, StoreMemory } from "../../memory/region.ts";
 import { MAX_TREE_LEVEL } from "../../runtime/limits.ts";
@@ -67,9 +67,8 @@ export class WordLookup<Row, Key> {
     let top = 0;
     for (;;) {
       const i32: Int32Array = region.i32;
-      loadAcquire(i32, word + LOCK);
-      const high = i32[word + VERSION_HIGH];
-      const low = i32[word + VERSION_LOW];
+      const high = loadAcquire(i32, word + VERSION_HIGH);
+      const low = loadAcquire(i32, word + VERSION_LOW);
       const level = i32[word + HEADER_WORDS + LEVEL];
       const count = i32[word + HEADER_WORDS + COUNT];
       if (level === 0) return this.#lookInto(region, word, wanted, count, high, low, top);

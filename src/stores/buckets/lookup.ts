@@ -73,9 +73,8 @@ export class Lookup<Row, Key> {
     const { i32 } = region;
     const main = places[place + 1] + homeOf(hash) * stride;
     this.touched = touchBucket(i32, main, stride);
-    loadAcquire(i32, main + LOCK);
-    const high = i32[main + VERSION_HIGH];
-    const low = i32[main + VERSION_LOW];
+    const high = loadAcquire(i32, main + VERSION_HIGH);
+    const low = loadAcquire(i32, main + VERSION_LOW);
     const at = main + HEADER_WORDS;
     if (i32[at + DEPTH] !== depthIn(shard)) return this.#getTransactionally(hash);
     for (let slot = 0; slot < slots; slot++) {
@@ -109,8 +108,8 @@ export class Lookup<Row, Key> {
     const region = this.#memory.region(regionId);
     const { i32 } = region;
     if (lockMode(loadAcquire(i32, word + LOCK)) === INSTALLING) return ASK_TRANSACTION;
-    const rowHigh = i32[word + VERSION_HIGH];
-    const rowLow = i32[word + VERSION_LOW];
+    const rowHigh = loadAcquire(i32, word + VERSION_HIGH);
+    const rowLow = loadAcquire(i32, word + VERSION_LOW);
     if (i32[word + INCARNATION] !== incarnation) return ASK_TRANSACTION;
     const words = wordsOfSingleRow(i32, word);
     const rowAt = word + HEADER_WORDS + ROW_DATA;

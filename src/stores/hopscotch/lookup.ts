@@ -12,7 +12,6 @@ import {
   HEADER_WORDS,
   INCARNATION,
   INSTALLING,
-  LOCK,
   lockMode,
   unchanged,
   VERSION_HIGH,
@@ -96,9 +95,8 @@ export class Lookup<Row, Key> {
     const { i32 } = region;
     const home = directory.places[place + 1] + homeOf(hash) * this.#stride;
     this.touched = touchBucket(i32, home, this.#stride);
-    loadAcquire(i32, home + LOCK);
-    const high = i32[home + VERSION_HIGH];
-    const low = i32[home + VERSION_LOW];
+    const high = loadAcquire(i32, home + VERSION_HIGH);
+    const low = loadAcquire(i32, home + VERSION_LOW);
     const tags = home + HEADER_WORDS + BUCKET_TAGS;
     const slot = slotWithTag(i32, tags, hash);
     if (i32[home + HEADER_WORDS + DEPTH] !== depthIn(shard)) return this.#getAnywhere(hash);
@@ -112,9 +110,8 @@ export class Lookup<Row, Key> {
   /** The next common case: the row is in the bucket after its home, which alone proves it there. */
   #getNext(region: Region, next: number, hash: number): Row | undefined {
     const { i32 } = region;
-    loadAcquire(i32, next + LOCK);
-    const high = i32[next + VERSION_HIGH];
-    const low = i32[next + VERSION_LOW];
+    const high = loadAcquire(i32, next + VERSION_HIGH);
+    const low = loadAcquire(i32, next + VERSION_LOW);
     const tags = next + HEADER_WORDS + BUCKET_TAGS;
     const slot = slotWithTag(i32, tags, hash);
     const at = next + HEADER_WORDS + BUCKET_ROWS + slot * this.#slotWords;
@@ -130,9 +127,8 @@ export class Lookup<Row, Key> {
     const region = this.#memory.region(regionIdIn(shard));
     const { i32 } = region;
     const home = base + homeOf(hash) * this.#stride;
-    loadAcquire(i32, home + LOCK);
-    const high = i32[home + VERSION_HIGH];
-    const low = i32[home + VERSION_LOW];
+    const high = loadAcquire(i32, home + VERSION_HIGH);
+    const low = loadAcquire(i32, home + VERSION_LOW);
     const tags = home + HEADER_WORDS + BUCKET_TAGS;
     const slot = slotWithTag(i32, tags, hash);
     if (i32[home + HEADER_WORDS + DEPTH] !== depthIn(shard) || i32[tags + slot] !== hash) {
@@ -156,8 +152,8 @@ export class Lookup<Row, Key> {
         this.#executor.awaitReadable(region, home);
         continue;
       }
-      const high = i32[home + VERSION_HIGH];
-      const low = i32[home + VERSION_LOW];
+      const high = loadAcquire(i32, home + VERSION_HIGH);
+      const low = loadAcquire(i32, home + VERSION_LOW);
       if (i32[home + HEADER_WORDS + DEPTH] !== depth) {
         return this.#getTransactionally(hash);
       }
@@ -171,8 +167,8 @@ export class Lookup<Row, Key> {
         this.#executor.awaitReadable(region, next);
         continue;
       }
-      const nextHigh = i32[next + VERSION_HIGH];
-      const nextLow = i32[next + VERSION_LOW];
+      const nextHigh = loadAcquire(i32, next + VERSION_HIGH);
+      const nextLow = loadAcquire(i32, next + VERSION_LOW);
       const inNext = this.#lookInto(region, next, hash, nextHigh, nextLow);
       if (inNext === CHANGED) continue;
       if (inNext === ASK_TRANSACTION) return this.#getTransactionally(hash);
@@ -213,8 +209,8 @@ export class Lookup<Row, Key> {
     if (lockMode(loadAcquire(i32, rowWord)) === INSTALLING) {
       this.#executor.awaitReadable(region, rowWord);
     }
-    const rowHigh = i32[rowWord + VERSION_HIGH];
-    const rowLow = i32[rowWord + VERSION_LOW];
+    const rowHigh = loadAcquire(i32, rowWord + VERSION_HIGH);
+    const rowLow = loadAcquire(i32, rowWord + VERSION_LOW);
     if (i32[rowWord + INCARNATION] !== incarnation) return CHANGED;
     const words = wordsOfSingleRow(i32, rowWord);
     if (words < 0) return ASK_TRANSACTION;
