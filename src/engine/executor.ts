@@ -48,6 +48,9 @@ import { releaseTurn, Turns } from "./turns.ts";
 /** The word `active` is never 0 while a transaction runs, whatever the epoch. */
 const ACTIVE_FLAG = 1;
 
+/** Some tens of microseconds, with their back-off: one who moves again is seen to. */
+const LOOKS_AT_GIVEN_UP = 6;
+
 export class Executor implements SlabHost {
   readonly memory: StoreMemory;
   readonly slot: number;
@@ -79,6 +82,9 @@ export class Executor implements SlabHost {
   /** Who was not worth waiting for, and when that was found out. */
   #stuckSlot = -1;
   #stuckMs = 0;
+  /** Who is not waited for by synchronous calls either, and until when: see `giveUpOn`. */
+  #givenUpSlot = -1;
+  #givenUpUntilMs = 0;
   /** The counters of this slot: `counters[counterBase + COMMITS]++`. */
   readonly counters: Float64Array;
   readonly counterBase: number;
@@ -257,10 +263,10 @@ export class Executor implements SlabHost {
     this.counters[this.counterBase + LOCK_WAITS]++;
     if (isReadableNow(region, word)) return;
     const patience = this.newPatience(timeoutMs);
-    for (;;) {
+    for (let round = 0; ; round++) {
       const lock = Atomics.load(region.i32, word + LOCK);
       if (lockMode(lock) !== INSTALLING) return;
-      if (patience.meet(lock)) continue;
+      if (!this.isGivenUp(lock, round) && patience.meet(lock)) continue;
       const holder = this.holder(lockOwner(lock));
       throw new TimeoutError(
         `gave up after ${timeoutMs} ms: process ${holder.pid} (thread ` +
@@ -299,6 +305,21 @@ export class Executor implements SlabHost {
   markStuck(slot: number): void {
     this.#stuckSlot = slot;
     this.#stuckMs = nowMs();
+  }
+
+  /** Has synchronous waits for this slot end at once, for a while: one has ended in vain just now. */
+  giveUpOn(slot: number, ms: number): void {
+    this.#givenUpSlot = slot;
+    this.#givenUpUntilMs = nowMs() + ms;
+  }
+
+  /** Whether a wait for the owner of a lock is given up, after so many looks at it. */
+  isGivenUp(lock: number, looks: number): boolean {
+    if (this.#givenUpSlot < 0 || looks < LOOKS_AT_GIVEN_UP || lock === 0) return false;
+    if (lockOwner(lock) !== this.#givenUpSlot) return false;
+    if (nowMs() < this.#givenUpUntilMs) return true;
+    this.#givenUpSlot = -1;
+    return false;
   }
 
   /** A patience of its own, for a wait that must not spend that of a transaction's retries. */

@@ -83,7 +83,8 @@ export function runSync<A, T>(
         continue;
       }
       const lock = tx.metLock;
-      if (attempt >= MAX_ATTEMPTS || !(tx.yielded || executor.backoff.meet(lock)))
+      const isOver = attempt >= MAX_ATTEMPTS || executor.isGivenUp(lock, attempt);
+      if (isOver || !(tx.yielded || executor.backoff.meet(lock)))
         throw gaveUp(executor, tx, timeoutMs);
       tx.trace ??= [];
       if (executor.turns.meet(tx)) {

@@ -115,6 +115,11 @@ export const DEFAULT_MAX_REQUEST_BYTES = 8 * MIB;
 export const DEFAULT_MAX_PIPELINE = 65_536;
 export const DEFAULT_MAX_OUTPUT_BYTES = 64 * MIB;
 export const MAX_GATEWAY_THREADS = 64;
+/**
+ * When a command has waited in vain for a process that is stopped in a commit, those that meet it within
+ * this time hardly wait for it: while a command waits, no other client of its thread is served.
+ */
+export const GATEWAY_STUCK_MS = 1_000;
 /** How often keys whose time is over are swept away, and how long that may take at a time. */
 export const EXPIRY_SWEEP_MS = 100;
 export const EXPIRY_SWEEP_BUDGET_MS = 5;

@@ -40,7 +40,7 @@ export async function openBank(
   path: string,
   durability: "lazy" | "none" = "none",
 ): Promise<Database> {
-  return open({ path, tables: TABLES, memoryBytes: MEMORY_BYTES, durability });
+  return open({ path, tables: TABLES, memoryBytes: MEMORY_BYTES, durability, timeoutMs: 5_000 });
 }
 
 /** Makes the store and leaves it. */

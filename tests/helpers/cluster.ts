@@ -223,7 +223,7 @@ export class RealCluster {
     const problems: string[] = [];
     const rows = new Map<string, { key: unknown; table: Table; byNode: Map<number, string> }>();
     for (const node of this.nodes) {
-      const db = await open({ path: node.path, tables });
+      const db = await open({ path: node.path, tables, timeoutMs: 5_000 });
       try {
         const verified = await db.verify();
         problems.push(...verified.problems.map((each) => `node ${node.id}: ${each}`));

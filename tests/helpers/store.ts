@@ -49,7 +49,9 @@ export class TemporaryStores {
     const isNew = !existsSync(join(path, "store.json"));
     // Most tests are about memory; those about the disk say so.
     const durability = isNew ? { durability: "none" as const } : {};
-    const db = await open({ memoryBytes: 16 * MIB, ...durability, ...options, path });
+    // For synchronous calls, too: a worker that is not scheduled for long is no failure of a test.
+    const patient = { memoryBytes: 16 * MIB, timeoutMs: 5_000 };
+    const db = await open({ ...patient, ...durability, ...options, path });
     this.later(() => db.close());
     return db;
   }

@@ -12,7 +12,7 @@ export interface MetricsOrder {
 }
 
 const { path, id, commits, clients } = orderOf<MetricsOrder>();
-const db = await open({ path, tables: [Cell] });
+const db = await open({ path, tables: [Cell], timeoutMs: 30_000 });
 const { commands } = db.metrics;
 commands.clients(clients);
 for (let value = 0; value < commits; value++) {

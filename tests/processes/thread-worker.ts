@@ -19,7 +19,7 @@ export interface ThreadOrder {
 
 const { path, sharing, seed, accounts, exitAtStep } = workerData as ThreadOrder;
 const random = new Random(seed);
-const db = await open({ path, sharing, tables: [Account] });
+const db = await open({ path, sharing, tables: [Account], timeoutMs: 30_000 });
 parentPort!.postMessage("ready");
 
 if (exitAtStep > 0) {

@@ -182,6 +182,7 @@ export class Conversation {
       this.#thread.keys.run(runBatched, this);
     } catch (error) {
       this.#replies.rewind(mark);
+      this.#thread.noteStuck(error);
       if (end - first > 1 && isOfStore(error)) return false;
       this.#refuse(this.#thread.batch.commands[first], error);
       return true;
@@ -420,6 +421,7 @@ export class Conversation {
   /** An error of the store. */
   #refuse(found: Registered | undefined, error: unknown): void {
     if (found !== undefined) this.#thread.metrics.failed(found.number);
+    this.#thread.noteStuck(error);
     this.#replies.error(errorReply(error));
   }
 

@@ -17,6 +17,7 @@ import { runSync } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
 import type { Store } from "../../stores/store.ts";
 import type { Replies } from "../resp/replies.ts";
@@ -69,7 +70,6 @@ export class Keyspace {
   versionLow = 0;
   #body: (argument: unknown) => void = NO_BODY;
   readonly #attempt: (argument: unknown) => void;
-  readonly #timeoutMs: number;
   readonly #metrics: CommandMetrics;
   readonly #expiries: Store<Values, unknown>;
   readonly #garbage: Store<Values, unknown>;
@@ -80,7 +80,6 @@ export class Keyspace {
   constructor(database: Database) {
     const { executor } = database;
     this.executor = executor;
-    this.#timeoutMs = executor.timeoutMs;
     this.#metrics = database.metrics.commands;
     this.#attempt = (argument) => {
       this.nowMs = wallClockMs();
@@ -101,7 +100,9 @@ export class Keyspace {
     this.#body = body as (argument: unknown) => void;
     this.isInside = true;
     try {
-      runSync(this.executor, this.tx, this.#timeoutMs, this.#attempt, argument, 0, this.waits);
+      const { executor, tx, waits } = this;
+      const { timeoutMs } = executor;
+      runSync(executor, tx, timeoutMs, this.#attempt, argument, 0, waits, DEFAULT_TIMEOUT_MS);
     } finally {
       this.isInside = false;
       this.maintain();

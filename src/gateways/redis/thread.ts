@@ -11,12 +11,14 @@ import { open } from "../../database/open.ts";
 import type { DurabilityMode } from "../../database/options.ts";
 import { AssertionError } from "../../runtime/assert.ts";
 import { afterTurn, every, realClock, wallClockMs } from "../../runtime/clock.ts";
+import { TimeoutError } from "../../runtime/errors.ts";
 import {
   DEFAULT_TIMEOUT_MS,
   EXPIRY_SWEEP_AGAIN_MS,
   EXPIRY_SWEEP_BUDGET_MS,
   EXPIRY_SWEEP_MS,
   GARBAGE_TURN_MS,
+  GATEWAY_STUCK_MS,
   MAX_INLINE_REQUEST_BYTES,
   MAX_VALUE_BYTES,
 } from "../../runtime/limits.ts";
@@ -197,6 +199,7 @@ export class GatewayThread implements Server {
     try {
       if (this.#sweeper.sweepMembers(GARBAGE_TURN_MS)) this.#payBack();
     } catch (error) {
+      this.noteStuck(error);
       if (!isOfStore(error)) this.failed(error);
     }
   };
@@ -205,6 +208,15 @@ export class GatewayThread implements Server {
   failed(error: unknown): void {
     if (error instanceof AssertionError) this.#listener.failed(error);
     else process.emitWarning(error as Error);
+  }
+
+  /**
+   * A command failed. If that was for a process that holds a lock and does not move, those that meet it
+   * next do not wait for it, so that other clients are served meanwhile.
+   */
+  noteStuck(error: unknown): void {
+    if (!(error instanceof TimeoutError) || error.holder === undefined) return;
+    this.database.executor.giveUpOn(error.holder.slot, GATEWAY_STUCK_MS);
   }
 
   /** Waits until all commits up to an epoch are on disk. */
@@ -232,6 +244,7 @@ export class GatewayThread implements Server {
       hasMore = this.#sweeper.sweep(EXPIRY_SWEEP_BUDGET_MS);
     } catch (error) {
       // A store that is full, or busy, is swept another time.
+      this.noteStuck(error);
       if (!isOfStore(error)) this.failed(error);
     }
     // A quarter of the time at most, as Redis's own: clients go first.

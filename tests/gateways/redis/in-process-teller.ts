@@ -10,7 +10,7 @@ import { Random } from "../../../src/runtime/random.ts";
 import { Transfer } from "./in-process-tables.ts";
 
 const [path, accounts, transfers, seed] = process.argv.slice(2);
-const db = await open({ path, tables: [...REDIS_TABLES, Transfer] });
+const db = await open({ path, tables: [...REDIS_TABLES, Transfer], timeoutMs: 30_000 });
 const redis = new RedisKeyspace(db);
 const random = new Random(Number(seed));
 

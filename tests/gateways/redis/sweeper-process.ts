@@ -8,7 +8,7 @@ import { Keyspace } from "../../../src/gateways/redis/keyspace.ts";
 import { Sweeper } from "../../../src/gateways/redis/sweeper.ts";
 import { REDIS_TABLES } from "../../../src/gateways/redis/tables.ts";
 
-const db = await open({ path: process.argv[2], tables: REDIS_TABLES });
+const db = await open({ path: process.argv[2], tables: REDIS_TABLES, timeoutMs: 30_000 });
 const sweeper = new Sweeper(new Keyspace(db), db);
 process.stdout.write("open\n");
 process.stdin.once("data", () => {
