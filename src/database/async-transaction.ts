@@ -3,14 +3,14 @@
  * are issued in one tick form one batch, carried out in their order when the tick ends. Here all
  * data is local and the batch is a loop; across machines it will be one message to each node.
  *
- * When a turn of the event loop is due (runtime/turns.ts), what is left of the queue is carried out
+ * When a turn of the event loop is due (runtime/event-loop.ts), what is left of the queue is carried out
  * after it. Operations that are issued meanwhile join the end of the queue, so the order stays.
  */
 
 import type { Executor } from "../engine/executor.ts";
 import { isSignal } from "../engine/signals.ts";
 import type { Pointer } from "../memory/pointer.ts";
-import { isTurnDue, nextTurn } from "../runtime/turns.ts";
+import { isTurnDue, nextTurn } from "../runtime/event-loop.ts";
 import type {
   CountOptions,
   GetOptions,

@@ -5,8 +5,8 @@
 
 import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { SituError } from "../runtime/errors.ts";
+import { isTurnDue, nextTurn } from "../runtime/event-loop.ts";
 import { SCAN_BATCH_ROWS } from "../runtime/limits.ts";
-import { isTurnDue, nextTurn } from "../runtime/turns.ts";
 import type { Cursor } from "../stores/store.ts";
 
 /** What a scan reads through: a transaction, or a snapshot. */

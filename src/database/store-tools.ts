@@ -20,6 +20,7 @@ import type { FileProgress } from "../device/tools/pauses.ts";
 import { type VerifiedFiles, verifyFiles } from "../device/verify.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
+import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import { coded } from "../runtime/system-errors.ts";
 import { whileAlone } from "./attach.ts";
@@ -77,7 +78,7 @@ async function verifyFolder(folder: string, options: ToolOptions): Promise<Verif
   const problems = (files?.damage ?? []).map(sentence);
   let memory: Verification | undefined;
   try {
-    await using db = await open({ path: folder });
+    await using db = await open({ path: folder, timeoutMs: DEFAULT_TIMEOUT_MS });
     memory = await db.verify(options);
     problems.push(...memory.problems);
   } catch (error) {
@@ -113,7 +114,7 @@ async function inspectFolder(
 ): Promise<InspectedTable | InspectedSegment | InspectedCheckpoint> {
   if ("table" in what) {
     identityOf(folder);
-    await using db = await open({ path: folder });
+    await using db = await open({ path: folder, timeoutMs: DEFAULT_TIMEOUT_MS });
     return await db.inspect(what.table);
   }
   const files = new NodeFiles(folder);
@@ -141,7 +142,7 @@ export async function backup(
   const target = folderOf("the folder of the backup", folder);
   return coded(store, async () => {
     identityOf(store);
-    await using db = await open({ path: store });
+    await using db = await open({ path: store, timeoutMs: DEFAULT_TIMEOUT_MS });
     return await db.backup(target, options);
   });
 }

@@ -5,6 +5,7 @@
 
 import { open } from "../../database/open.ts";
 import { sleep, turn } from "../../runtime/clock.ts";
+import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
 import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import type { Run } from "./context.ts";
@@ -17,7 +18,12 @@ export const runTeller: Run<"demo-teller"> = async ({ path, teller, accounts }) 
   // If the demo is gone, nobody is left to close the office.
   process.once("disconnect", () => process.exit(EXIT_FAILED));
   const random = new Random();
-  await using db = await open({ path, tables: TABLES, sharing: "processes" });
+  await using db = await open({
+    path,
+    tables: TABLES,
+    sharing: "processes",
+    timeoutMs: DEFAULT_TIMEOUT_MS,
+  });
   const own = { id: teller, name: NAMES[teller] ?? `teller ${teller}` };
   db.transactSync((tx) => tx.insert(Teller, { ...own, pid: process.pid, transfers: 0 }));
   while (!db.get(Office, 0)?.isOpen) await sleep(LOOK_MS);

@@ -5,6 +5,7 @@ import { open } from "../../database/open.ts";
 import type { Stats } from "../../database/stats.ts";
 import { inspect } from "../../database/store-tools.ts";
 import type { InspectedCheckpoint, InspectedSegment } from "../../device/inspect.ts";
+import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { EXIT_OK, UsageError } from "../failures.ts";
 import { ProgressLine } from "../progress.ts";
 import { type Screen, toJson } from "../screen.ts";
@@ -33,7 +34,7 @@ export const runInspect: Run<"inspect"> = async (values, { screen, signal }) => 
     return EXIT_OK;
   }
   const line = new ProgressLine(screen, "recovering");
-  await using db = await open({ path, onRecovery: line.show });
+  await using db = await open({ path, onRecovery: line.show, timeoutMs: DEFAULT_TIMEOUT_MS });
   line.clear();
   const tables: InspectedTable[] = [];
   const stats = db.stats();

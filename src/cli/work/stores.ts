@@ -11,6 +11,7 @@ import { readIdentity } from "../../database/store-files.ts";
 import { tableFromSchema } from "../../database/stored-table.ts";
 import type { Table } from "../../database/table.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { ProgressLine } from "../progress.ts";
 import type { Screen } from "../screen.ts";
 
@@ -31,11 +32,11 @@ export interface OpenStore {
 export async function openStored(path: string, screen: Screen): Promise<OpenStore> {
   existingStore(path);
   const line = new ProgressLine(screen, "recovering");
-  const plain = await open({ path, onRecovery: line.show });
+  const plain = await open({ path, onRecovery: line.show, timeoutMs: DEFAULT_TIMEOUT_MS });
   line.clear();
   try {
     const tables = plain.stats().tables.map(readyTable);
-    const db = await open({ path, tables });
+    const db = await open({ path, tables, timeoutMs: DEFAULT_TIMEOUT_MS });
     return { db, tables: new Map(tables.map((table) => [table.name, table])) };
   } finally {
     await plain.close();
