@@ -9,7 +9,8 @@ export default defineConfig({
     setupFiles: ["tests/helpers/file-setup.ts"],
     // Several tests start processes of their own; more files at once than cores only adds noise.
     maxWorkers: 2,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // For hangs only: no test may fail because a machine is slow.
+    testTimeout: 600_000,
+    hookTimeout: 600_000,
   },
 });

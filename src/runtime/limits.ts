@@ -337,6 +337,9 @@ export const REMOTE_LOOKUP_ATTEMPTS = 16;
 /** Blocks of a chain that a lookup by verbs reads one by one, before it asks by a message. */
 export const MAX_CHAIN_READS = 32;
 
+/** How long the reply to a call may travel, after the procedure's own time is over at its node. */
+export const CALL_GRACE_MS = 1_000;
+
 /** How long a node that is told to stop waits for the commits that it takes part in. */
 export const DRAIN_MS = 5_000;
 /** And then for backups to hear that they may apply. */

@@ -27,7 +27,7 @@ describe.each(SETTINGS)("procedures ($protocol, $place)", (options) => {
 
   beforeAll(async () => {
     cluster = await RealCluster.start({ ...options, procedures: true });
-    db = await cluster.client(TABLES);
+    db = await cluster.client(TABLES, { timeoutMs: 120_000 });
     await db.transact(async (tx) => {
       for (let id = 0; id < 60; id++) await tx.put(Account, { id, balance: 100n });
     });
@@ -35,8 +35,7 @@ describe.each(SETTINGS)("procedures ($protocol, $place)", (options) => {
 
   afterAll(async () => {
     try {
-      // What is committed reaches the backups' rows a moment later.
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await cluster.copiesApplied();
       expect(await cluster.close()).toEqual([0, 0, 0]);
       expect(await cluster.problems(TABLES)).toEqual([]);
     } finally {

@@ -52,19 +52,23 @@ function accountsOf(running: RealCluster): number[] {
 describe.each(["rpc", "one-sided"] as const)("a node ends and comes back (%s)", (protocol) => {
   test("while all is quiet: clients go on", async () => {
     cluster = await RealCluster.start({ protocol, procedures: true, durability: "sync" });
-    const db = await cluster.client(TABLES, { timeoutMs: 1_000 });
+    const db = await cluster.client(TABLES, { timeoutMs: 120_000 });
+    const hasty = await cluster.client(TABLES, { timeoutMs: 1_000 });
     const ids = accountsOf(cluster);
     for (const id of ids) await add(db, id, 10n);
     expect(((await db.call("deposit", [ids[1], 1n])) as { balance: bigint }).balance).toBe(11n);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await cluster.copiesApplied();
     const [, node] = cluster.nodes;
     expect(await node.stop()).toBe(0);
-    expect(await codeOf(db.get(Account, ids[1]))).toMatch(/^SITU_(LOST|TIMEOUT|UNREACHABLE)$/);
+    expect(await codeOf(hasty.get(Account, ids[1]))).toMatch(/^SITU_(LOST|TIMEOUT|UNREACHABLE)$/);
     await node.start();
     await eventually(
       "the node is met again",
       async () => (await codeOf(add(db, ids[1]))) === "done",
     );
+    await eventually("by the other client, too", async () => {
+      return (await codeOf(hasty.get(Account, ids[1]))) === "done";
+    });
     for (const id of ids) expect(await codeOf(add(db, id))).toBe("done");
     expect(await codeOf(db.call("deposit", [ids[1], 1n]))).toMatch(/^(done|SITU_UNKNOWN_OUTCOME)$/);
     await eventually("calls go there", async () => {
@@ -79,26 +83,65 @@ describe.each(["rpc", "one-sided"] as const)("a node ends and comes back (%s)", 
     cluster = await RealCluster.start({ protocol, procedures: true });
     const ids = accountsOf(cluster);
     const db = await cluster.client(TABLES, { timeoutMs: 1_000 });
-    for (const id of ids) await add(db, id, 10n);
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    for (const id of ids)
+      await eventually("a first row", async () => (await codeOf(add(db, id))) === "done");
     const [, node] = cluster.nodes;
-    // A procedure of another node that locks a row here and takes its time; and many that commit.
-    const dawdling = codeOf(db.call("dawdle", [ids[1], 600], { timeoutMs: 1_500 }));
+    // A procedure of the node that locks a row there and does not come back; and many transactions
+    // that commit, some of them at other nodes, which wait for this one to log them.
+    const dawdling = codeOf(db.call("dawdle", [ids[1], 600_000], { timeoutMs: 20_000 }));
+    // One-sided reads lock nothing; then the procedure is merely under way.
+    if (protocol === "rpc") {
+      await eventually("the row is locked", async () => {
+        return (await codeOf(add(db, ids[1]))) !== "done";
+      });
+    }
     const busy = Array.from({ length: 40 }, (_, i) => codeOf(add(db, ids[1] + 1_000 * (i + 1))));
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await Promise.race(busy);
     await node.stop("SIGKILL");
     const codes = new Set([await dawdling, ...(await Promise.all(busy))]);
     for (const code of codes) expect(ALLOWED).toContain(code);
     await node.start();
     const other = await cluster.client(TABLES, { timeoutMs: 5_000 });
-    await eventually("its rows can be written", async () => {
-      return (await codeOf(add(other, ids[1]))) === "done";
-    });
-    for (const id of ids) expect(await codeOf(add(other, id))).toBe("done");
+    for (const id of [ids[1], ids[0], ids[2]]) {
+      await eventually(`row ${id} can be written`, async () => {
+        return (await codeOf(add(other, id))) === "done";
+      });
+    }
     await cluster.close();
     const local = await open({ path: node.path, tables: TABLES });
     expect((await local.verify()).problems).toEqual([]);
     await local.close();
+  });
+
+  test("stopped while others need it: they are told in time, and go on when it does", async () => {
+    cluster = await RealCluster.start({ protocol, procedures: true });
+    const ids = accountsOf(cluster);
+    const db = await cluster.client(TABLES, { timeoutMs: 1_000 });
+    const patient = await cluster.client(TABLES, { timeoutMs: 120_000 });
+    for (const id of ids) await add(patient, id, 10n);
+    await patient.close();
+    const [, node] = cluster.nodes;
+    await node.halt();
+    // Each row has a copy at the stopped node, so no commit can be acknowledged.
+    const commits = await Promise.all([ids[0], ids[2]].map((id) => codeOf(add(db, id))));
+    expect(commits).toEqual(["SITU_UNKNOWN_OUTCOME", "SITU_UNKNOWN_OUTCOME"]);
+    const called = await codeOf(db.call("deposit", [ids[0] + 1_000_000, 1n], { near: [TABLE, 0] }));
+    expect(ALLOWED).toContain(called);
+    expect(called).not.toBe("done");
+    // Nor does who leaves wait for it.
+    await db.close();
+    node.signal("SIGCONT");
+    const other = await cluster.client(TABLES, { timeoutMs: 5_000 });
+    for (const id of ids) {
+      await eventually(`row ${id} can be written`, async () => {
+        return (await codeOf(add(other, id))) === "done";
+      });
+    }
+    // What was not known to be committed has been, once.
+    for (const id of [ids[0], ids[2]]) {
+      expect((await other.get(Account, id))!.balance).toBeGreaterThanOrEqual(12n);
+    }
+    expect(await cluster.close()).toEqual([0, 0, 0]);
   });
 });
 
@@ -121,7 +164,7 @@ test.each(["rpc", "one-sided"] as const)(
   "power lost at a node: read as it is now (%s)",
   async (protocol) => {
     cluster = await RealCluster.start({ protocol, durability: "sync", hasOwnMemory: true });
-    const db = await cluster.client(TABLES, { timeoutMs: 2_000 });
+    const db = await cluster.client(TABLES, { timeoutMs: 120_000 });
     const [, node] = cluster.nodes;
     const ids: number[] = [];
     for (let id = 0; ids.length < 60; id++) if (cluster.primaryOf(TABLE, id) === node) ids.push(id);
@@ -131,7 +174,7 @@ test.each(["rpc", "one-sided"] as const)(
       await db.transact((tx) => tx.delete(Account, id));
     }
     for (const id of ids) expect(await db.get(Account, id)).toEqual(rowOf(id));
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await cluster.copiesApplied();
     expect(await node.stop()).toBe(0);
     rmSync(node.memoryDir!, { recursive: true });
     mkdirSync(node.memoryDir!);

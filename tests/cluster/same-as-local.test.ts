@@ -61,7 +61,7 @@ describe.each(SETTINGS)("$name", ({ cluster: options }) => {
     try {
       if (cluster !== undefined) {
         // What is committed reaches the backups' rows a moment later.
-        await new Promise((resolve) => setTimeout(resolve, 200));
+        await cluster.copiesApplied();
         expect(await cluster.close()).toEqual([0, 0, 0]);
         expect(await cluster.problems(TABLES)).toEqual([]);
       } else await db.close();

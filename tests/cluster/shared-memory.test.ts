@@ -90,14 +90,14 @@ describe.each([
   ["by message", false],
   ["by verb", true],
 ])("a cluster whose fabric is shared memory, read %s", (_, readsByVerb) => {
-  test("transfers between rows of all nodes keep the sum", { timeout: 60_000 }, async () => {
+  test("transfers between rows of all nodes keep the sum", async () => {
     const root = mkdtempSync(join(tmpdir(), "situ-test-shm-cluster-"));
     undo.push(() => rmSync(root, { recursive: true, force: true }));
     const nodes = await startNodes(root);
     const endpoint = await openSharedMemory({ self: CLIENT, nodes, epoch: configuration.epoch });
     const driver = new Driver(endpoint);
     const session = new Session("client", configuration);
-    const db = new RemoteDatabase({ endpoint, driver, session, timeoutMs: 20_000, readsByVerb });
+    const db = new RemoteDatabase({ endpoint, driver, session, timeoutMs: 120_000, readsByVerb });
     undo.push(() => db.close());
     await driver.start(session.meet(), 20_000);
     await db.openTables([Account]);

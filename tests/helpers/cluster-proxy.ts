@@ -39,7 +39,7 @@ export class CuttingProxy {
     const endpoint = await openTcp({ self: CLIENT, nodes, epoch, cluster: name });
     const driver = new Driver(endpoint);
     const session = new Session(uniqueId(), configuration);
-    const ends = { endpoint, driver, session, timeoutMs: 10_000, readsByVerb: false };
+    const ends = { endpoint, driver, session, timeoutMs: 120_000, readsByVerb: false };
     const db = new RemoteDatabase(ends);
     await driver.start(session.meet(), 10_000);
     await db.openTables(tables);

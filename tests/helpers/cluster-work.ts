@@ -25,7 +25,7 @@ export class ClientCrew {
     cluster: RealCluster,
     size: number,
     seed: number,
-    { timeoutMs = 20_000, least = { transactions: 0, transfers: 0 } }: CrewOptions,
+    { timeoutMs = 120_000, least = { transactions: 0, transfers: 0 } }: CrewOptions,
   ) {
     this.#cluster = cluster;
     this.#seed = seed;
@@ -82,8 +82,7 @@ export class ClientCrew {
       finalReads: finalReads as FinalReads,
     });
     expect(ok, `${told}\n${JSON.stringify(anomalies.slice(0, 3), undefined, 1)}`).toBe(true);
-    // What has been truncated is applied a moment later.
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await this.#cluster.copiesApplied();
     expect(await this.#cluster.close(), told).toEqual([0, 0, 0]);
     expect(await this.#cluster.problems(WORK_TABLES), told).toEqual([]);
   }

@@ -5,14 +5,17 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
+import { attach } from "../../src/database/attach.ts";
+import { settingsOf } from "../../src/database/options.ts";
 import { RemoteTable } from "../../src/database/remote/remote-table.ts";
+import { StoreBackupLog } from "../../src/database/served/backup-log.ts";
 import {
   type ConnectOptions,
   destroy,
@@ -108,6 +111,17 @@ export class NodeProcess {
 
   signal(signal: NodeJS.Signals): void {
     this.child?.kill(signal);
+  }
+
+  /** Stops it where it is, and waits until every thread of it has stopped. */
+  async halt(): Promise<void> {
+    this.signal("SIGSTOP");
+    const tasks = `/proc/${this.child?.pid}/task`;
+    await eventually(`node ${this.id} is stopped`, async () =>
+      readdirSync(tasks).every((task) =>
+        /\) T /.test(readFileSync(join(tasks, task, "stat"), "utf8")),
+      ),
+    );
   }
 
   /** Ends it, and waits for that. */
@@ -208,6 +222,20 @@ export class RealCluster {
     return this.nodes[remote.primaryOf(remote.partitionOf(key))];
   }
 
+  /** Waits until backups have applied all that is committed; at rest that is all that they have. */
+  async copiesApplied(): Promise<void> {
+    for (const { id, path } of this.nodes) {
+      await eventually(`node ${id} has applied its copies`, async () => {
+        const executor = await attach(settingsOf({ path }), (attached) => attached.executor);
+        try {
+          return [...new StoreBackupLog(executor).all()].length === 0;
+        } finally {
+          executor.close();
+        }
+      });
+    }
+  }
+
   /** Closes clients and nodes. Codes of the nodes that still ran. */
   async close(): Promise<(number | null)[]> {
     for (const client of this.#clients) await client.close();
@@ -255,10 +283,14 @@ export class RealCluster {
   }
 
   async remove(): Promise<void> {
-    for (const client of this.#clients) await client.close().catch(() => {});
-    for (const node of this.nodes) await node.stop("SIGKILL");
-    for (const { path, memoryDir } of this.nodes) if (!memoryDir) await destroy(path);
-    rmSync(this.folder, { recursive: true, force: true });
+    try {
+      // The nodes first: a client waits for what it has asked them.
+      for (const node of this.nodes) await node.stop("SIGKILL");
+      for (const client of this.#clients) await client.close().catch(() => {});
+      for (const { path, memoryDir } of this.nodes) if (!memoryDir) await destroy(path);
+    } finally {
+      rmSync(this.folder, { recursive: true, force: true });
+    }
   }
 }
 
@@ -268,9 +300,9 @@ function text(value: unknown): string {
   );
 }
 
-/** Waits until something holds, within a time that is far too long. */
+/** Waits until something holds, within a time that is far too long on any machine. */
 export async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 120_000;
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`waited too long for: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -78,7 +78,15 @@ export function stateOf(pid: number): string {
   }
 }
 
-export async function until(what: string, holds: () => boolean, timeoutMs = 15_000): Promise<void> {
+/** Far more than anything needs, on any machine. */
+const LONGEST_WAIT_MS = 240_000;
+
+/** Waits until something holds; the time is for what never does. */
+export async function until(
+  what: string,
+  holds: () => boolean,
+  timeoutMs = LONGEST_WAIT_MS,
+): Promise<void> {
   const deadline = performance.now() + timeoutMs;
   while (!holds()) {
     if (performance.now() > deadline) throw new Error(`waited ${timeoutMs} ms for: ${what}`);
@@ -93,12 +101,13 @@ export class StoreFolder {
   async remove(): Promise<void> {
     try {
       // Killed processes may still be on their way out when a failed test gets here.
-      for (let attempt = 0; ; attempt++) {
+      const deadline = performance.now() + LONGEST_WAIT_MS / 4;
+      for (;;) {
         try {
           await destroy(this.path);
           break;
         } catch (error) {
-          if (attempt === 50) throw error;
+          if (performance.now() > deadline) throw error;
           await new Promise((resolve) => setTimeout(resolve, 20));
         }
       }

@@ -2,6 +2,9 @@
 
 import { type Running, start, until } from "./engine-processes.ts";
 
+/** Longer than any process works on an order, on any machine. */
+const ANSWER_MS = 240_000;
+
 /** A process that talks: lines on its standard output, and a word to let it go on. */
 export class Talker {
   readonly running: Running;
@@ -32,7 +35,7 @@ export class Talker {
   /** The next thing it says after "ready", which must be JSON. */
   async answer<Report>(): Promise<Report> {
     const has = (): boolean => this.lines.length > 1;
-    await until("an answer", () => has() || this.ended, 60_000);
+    await until("an answer", () => has() || this.ended, ANSWER_MS);
     if (has()) return JSON.parse(this.lines.pop() ?? "") as Report;
     const { code, signal, stderr } = await this.running.ended;
     throw new Error(`the process ended without an answer: ${code ?? signal}\n${stderr}`);
@@ -56,10 +59,10 @@ export class Crew {
 
   /** Every other member dawdles: its order says so, and every step that others see is an atomic. */
   constructor(script: string, size: number, order: object) {
-    this.#members = Array.from({ length: size }, (_, i) => {
-      const dawdles = i % 2 === 0;
+    this.#members = Array.from({ length: size }, (_, member) => {
+      const dawdles = member % 2 === 0;
       const env = dawdles ? { SITU_ATOMICS: "all" } : {};
-      return new Talker(script, { ...order, dawdles }, env);
+      return new Talker(script, { ...order, member, dawdles }, env);
     });
   }
 

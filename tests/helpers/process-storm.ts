@@ -14,6 +14,15 @@ export interface Life {
   readonly dieAtStep: number;
 }
 
+export interface StormOptions {
+  readonly seed: number;
+  readonly processes: number;
+  /** The storm ends when both are reached. */
+  readonly kills: number;
+  readonly minutes: number;
+  readonly progress?: ((line: string) => void) | undefined;
+}
+
 export interface SeatsOptions {
   readonly random: Random;
   /** The script of each seat, and what it gets beside its life. */
@@ -22,7 +31,7 @@ export interface SeatsOptions {
   readonly kills: number;
   readonly endMs: number;
   /** Asked after each further kill: a loaded machine may have killed them before they did much. */
-  readonly isEnough?: () => Promise<boolean>;
+  readonly isEnough?: () => boolean | Promise<boolean>;
   /** Whether processes are also stopped for a while, wherever they are, and resumed. */
   readonly withStops?: boolean;
   /** Processes live up to so many ms, or atomic steps. */
@@ -45,10 +54,16 @@ interface Seat {
   ended: boolean;
   /** When the driver kills it, on the clock of performance.now(). */
   killAtMs: number;
+  isReady: boolean;
   /** While it is stopped: when it may go on. */
   resumeAtMs: number | undefined;
 }
 
+/** What a process needs to start, on a machine at rest; lives are longer where it needs longer. */
+const START_MS = 100;
+/** Far more than enough, on any machine. */
+const LONGEST_STORM_MS = 240_000;
+const NEVER = Number.POSITIVE_INFINITY;
 const STOP_CHANCE = 60;
 const LONGEST_STOP_MS = 120;
 
@@ -75,6 +90,9 @@ export async function killAndReplace(options: SeatsOptions): Promise<number> {
   let wanted = options.kills;
   let lives = 0;
   let kills = 0;
+  /** How many times slower than at rest the machine is: of the processes that started last. */
+  let pace = 1;
+  const lastMs = Math.max(endMs, performance.now()) + LONGEST_STORM_MS;
 
   const sit = (plan: SeatPlan): Seat => {
     const life = ++lives;
@@ -84,10 +102,26 @@ export async function killAndReplace(options: SeatsOptions): Promise<number> {
     const dieAtStep = suicidal ? Math.ceil(3 * (longest.steps / 3) ** part) : 0;
     const order = plan.order({ life, seed: 1 + random.below(2 ** 30), dieAtStep });
     const running = start(plan.script, order, suicidal ? { SITU_ATOMICS: "all" } : {});
-    // A process needs about 80 ms to start: some are killed while they open the store.
-    const lifeMs = suicidal ? 2_000 : 60 + random.below(longest.ms - 60);
-    const killAtMs = plan.isSpared ? Number.POSITIVE_INFINITY : performance.now() + lifeMs;
-    const seat: Seat = { plan, running, ended: false, killAtMs, resumeAtMs: undefined };
+    // Some are killed while they start or open the store, the others some time after.
+    const isEarly = random.below(5) === 0;
+    const startMs = performance.now();
+    const lifeMs = pace * (suicidal ? 2_000 : 20 + random.below(longest.ms));
+    const killsEarly = isEarly && !plan.isSpared;
+    const killAtMs = killsEarly ? startMs + pace * random.below(2 * START_MS) : NEVER;
+    const seat: Seat = {
+      plan,
+      running,
+      ended: false,
+      killAtMs,
+      resumeAtMs: undefined,
+      isReady: false,
+    };
+    running.child.stdout?.once("data", () => {
+      seat.isReady = true;
+      const nowMs = performance.now();
+      pace = Math.max(1, (pace + (nowMs - startMs) / START_MS) / 2);
+      if (!plan.isSpared && !killsEarly) seat.killAtMs = nowMs + lifeMs;
+    });
     void running.ended.then(({ code, signal, stderr }) => {
       seat.ended = true;
       if (signal === "SIGKILL") kills++;
@@ -97,13 +131,19 @@ export async function killAndReplace(options: SeatsOptions): Promise<number> {
   };
 
   const isOver = async (): Promise<boolean> => {
-    if (kills < wanted || performance.now() < endMs) return false;
+    if (kills < wanted || performance.now() < endMs) return isTooLong();
     // One that is stopped may hold what the question needs, and nobody resumes it meanwhile.
     for (const seat of seats) resume(seat);
     const answered = kills;
     if (options.isEnough === undefined || (await options.isEnough())) return true;
     wanted = answered + 1;
-    return false;
+    return isTooLong();
+  };
+
+  const isTooLong = (): boolean => {
+    if (performance.now() < lastMs) return false;
+    problems.push(`too little happened in ${LONGEST_STORM_MS} ms more than there was time for`);
+    return true;
   };
 
   const seats = options.seats.map(sit);

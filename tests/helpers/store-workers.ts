@@ -133,7 +133,7 @@ export function runChild(
   stores: TemporaryStores,
   code: string,
   data: unknown,
-  timeoutMs = 20_000,
+  timeoutMs = 240_000,
 ): Promise<ChildOutcome> {
   const { child, outcome } = startChild(stores, code, data);
   const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);

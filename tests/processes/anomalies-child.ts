@@ -3,6 +3,8 @@
 import type { Transaction as HistoryTransaction } from "../../simulation/checkers/history.ts";
 import { type Database, type Isolation, SituError, type Transaction } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { decodeList, encodeList } from "../helpers/lists.ts";
+import { Meeting } from "../helpers/meeting.ts";
 import {
   dawdle,
   linger,
@@ -15,6 +17,7 @@ import {
 import type {
   AnomalyOrder,
   AnomalyReport,
+  MemberOrder,
   PairRead,
   Role,
   SideWrite,
@@ -40,13 +43,13 @@ import {
   xOf,
   yOf,
 } from "./anomalies-store.ts";
-import { decodeList, encodeList } from "./storm-store.ts";
 
-const { path, dawdles, seed } = orderOf<{ path: string; dawdles: boolean; seed: number }>();
+const { path, dawdles, seed, member, meetingPath } = orderOf<MemberOrder>();
 if (dawdles) dawdle(new Random(seed));
 const db: Database = await openAnomalies(path);
+const meeting = new Meeting(meetingPath, member);
 /** However little was done by then: a process that others keep from working must not hang. */
-const LONGEST_MS = 10_000;
+const LONGEST_MS = 120_000;
 const MOST_RECORDS = 20_000;
 const MOST_TRANSACTIONS = 2_500;
 const WRITES_TOLD = 8;
@@ -89,6 +92,12 @@ function readIn<T>(how: Way, body: (reader: Reader) => T): T {
   }
 }
 
+/** Stays between a read and what follows from it: for a while, or until another has got on. */
+function stay(longestMicroseconds: number): void {
+  if (random.below(2) === 0) linger(random.below(longestMicroseconds));
+  else meeting.waitForAnother();
+}
+
 /** Both cells of a pair, in either order, by their keys or by the index. */
 function readPair(reader: Reader, cells: Cells, pair: number): { x: number; y: number } {
   if (way !== "planted" && random.below(4) === 0) {
@@ -97,7 +106,7 @@ function readPair(reader: Reader, cells: Cells, pair: number): { x: number; y: n
     return { x: found[0]?.n ?? Number.NaN, y: found[1]?.n ?? Number.NaN };
   }
   const first = reader.get(cells, which === 0 ? xOf(pair) : yOf(pair))!.n;
-  linger(random.below(30));
+  stay(30);
   const second = reader.get(cells, which === 0 ? yOf(pair) : xOf(pair))!.n;
   return which === 0 ? { x: first, y: second } : { x: second, y: first };
 }
@@ -125,7 +134,7 @@ const steps: Record<Role, () => void> = {
     const amount = random.below(7) - 3;
     transact((tx) => {
       add(tx, cells, xOf(pair), -amount);
-      linger(random.below(10));
+      stay(10);
       add(tx, cells, yOf(pair), amount);
     });
     times++;
@@ -148,7 +157,7 @@ const steps: Record<Role, () => void> = {
     const outside = way === "planted" ? db.get(cells, id)!.n : undefined;
     transact((tx) => {
       const n = outside ?? tx.get(cells, id)!.n;
-      linger(random.below(20));
+      stay(20);
       tx.update(cells, id, { n: n + 1 });
     });
     const place = `${cells.name} ${pair}`;
@@ -163,7 +172,7 @@ const steps: Record<Role, () => void> = {
     const seen = transact((tx) => {
       const mine = tx.get(cells, me)!.n;
       const theirs = tx.get(cells, other)!.n;
-      linger(random.below(30));
+      stay(30);
       if (mine === 0) tx.update(cells, me, { n: 1 });
       else if (theirs === 1) tx.update(cells, me, { n: 0 });
       return { mine, theirs };
@@ -179,7 +188,7 @@ const steps: Record<Role, () => void> = {
     const outside = way === "planted" ? find(db, bookings, room) : undefined;
     const found = transact((tx) => {
       const taken = outside ?? find(tx, bookings, room);
-      linger(random.below(50));
+      stay(50);
       if (taken.length < ROOM_LIMIT) bookOne(tx, bookings, room);
       else for (const each of taken) tx.delete(bookings, [room, each.id]);
       return taken.length;
@@ -193,7 +202,7 @@ const steps: Record<Role, () => void> = {
     const room = random.below(ROOMS);
     const problem = readIn(way, (reader) => {
       const first = bookingsIn(reader, bookings, room);
-      linger(random.below(100));
+      stay(100);
       const counted = reader.count(bookings, { index: "taken", eq: [1, room] });
       const again = [bookingsIn, indexedBookingsIn].map((find) => find(reader, bookings, room));
       for (const second of again) {
@@ -248,7 +257,7 @@ function appendAndRead(): void {
         (reader as Transaction).put(lists, changed);
         operations.push({ kind: "append", key, value });
       }
-      linger(random.below(30));
+      stay(30);
     }
   };
   let outcome: HistoryTransaction["outcome"] = "ok";
@@ -291,7 +300,10 @@ async function carryOut(order: AnomalyOrder): Promise<AnomalyReport> {
     const nowMs = performance.now();
     return nowMs > lastMs || (nowMs > endMs && times >= order.leastTimes);
   };
-  await repeat(isOver, steps[order.role]);
+  await repeat(isOver, () => {
+    steps[order.role]();
+    meeting.advance();
+  });
   return { violations, times, reads, writes, increments, history };
 }
 

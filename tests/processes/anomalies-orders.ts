@@ -27,6 +27,16 @@ export type Role =
   /** Appends to lists and reads them. */
   | "append";
 
+/** What each process is started with. */
+export interface MemberOrder {
+  readonly path: string;
+  readonly seed: number;
+  readonly dawdles: boolean;
+  /** Its number in the meeting of all of them (tests/helpers/meeting.ts). */
+  readonly member: number;
+  readonly meetingPath: string;
+}
+
 export interface AnomalyOrder {
   readonly seed: number;
   readonly role: Role;

@@ -85,7 +85,7 @@ export function openAnomalies(path: string): Promise<Database> {
     path,
     tables: [...CELLS, ...BOOKINGS, HashedLists, OrderedLists],
     memoryBytes: 64 * 2 ** 20,
-    timeoutMs: 20_000,
+    timeoutMs: 120_000,
   });
 }
 

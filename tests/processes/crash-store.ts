@@ -15,7 +15,7 @@ export const FIXED = [1, 2, 3, 4] as const;
 export const ROUND = 1000;
 export const TOTAL = 4_010n;
 
-export function openStore(path: string, timeoutMs = 5_000): Promise<Database> {
+export function openStore(path: string, timeoutMs = 120_000): Promise<Database> {
   return open({ path, tables: [Account, Note], memoryBytes: 16 * 2 ** 20, timeoutMs });
 }
 

@@ -4,10 +4,11 @@
  * `node dist/tests/processes/soak.js --storm durable --minutes 10`.
  */
 
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { Random } from "../../src/runtime/random.ts";
-import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
+import { endAll, StoreFolder, until } from "../helpers/engine-processes.ts";
 import { Talker } from "../helpers/process-group.ts";
 import type { DurableOrder } from "./durable-child.ts";
 import { judge } from "./durable-history.ts";
@@ -24,9 +25,7 @@ const replay = `replay with SITU_SEED=${seed}`;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
-test("killed one by one and all at once, with memory lost or not: nothing acknowledged in sync is lost", {
-  timeout: 120_000,
-}, async () => {
+test("killed one by one and all at once, with memory lost or not: nothing acknowledged in sync is lost", async () => {
   const report = await runDurableStorm({ seed, processes: 3, kills: 15, minutes: 0 });
   expect(report.problems, replay).toEqual([]);
   expect(report.crashes, replay).toBeGreaterThanOrEqual(5);
@@ -34,30 +33,39 @@ test("killed one by one and all at once, with memory lost or not: nothing acknow
   expect(report.acknowledged, replay).toBeGreaterThan(0);
 });
 
+const LEAST_OUTCOMES = 20;
+
+/** How many transactions a process has written down as ended. */
+function outcomesIn(log: string): number {
+  return existsSync(log) ? readFileSync(log, "utf8").split('"lists":').length - 1 : 0;
+}
+
 /** Processes at work for a while, then all killed. */
 async function crash(path: string, round: number, random: Random): Promise<void> {
-  const crew = [1, 2].map(
-    (n) =>
-      new Talker("durable-child", {
-        life: 2 * round + n,
-        seed: 1 + random.below(2 ** 30),
-        dieAtStep: 0,
-        path,
-        log: join(path, logName(round, 2 * round + n)),
-        syncPercent: 20,
-        checkpointBytes: CHECKPOINT_BYTES,
-        takesCheckpoints: n === 1,
-      } satisfies DurableOrder),
+  const orders = [1, 2].map(
+    (n): DurableOrder => ({
+      life: 2 * round + n,
+      seed: 1 + random.below(2 ** 30),
+      dieAtStep: 0,
+      path,
+      log: join(path, logName(round, 2 * round + n)),
+      syncPercent: 20,
+      checkpointBytes: CHECKPOINT_BYTES,
+      takesCheckpoints: n === 1,
+    }),
   );
+  const crew = orders.map((order) => new Talker("durable-child", order));
   await Promise.all(crew.map((member) => member.hear("ready")));
+  // However slow the machine is, each of them has done something by then.
+  for (const { log } of orders) {
+    await until("some outcomes", () => outcomesIn(log) > LEAST_OUTCOMES);
+  }
   await sleep(100 + random.below(500));
   for (const { running } of crew) running.child.kill("SIGKILL");
   await Promise.all(crew.map(({ running }) => running.ended));
 }
 
-test("a mere crash of all processes: opening joins what is there, and nothing at all is lost", {
-  timeout: 120_000,
-}, async () => {
+test("a mere crash of all processes: opening joins what is there, and nothing at all is lost", async () => {
   const random = new Random(seed);
   const folder = new StoreFolder();
   const { path } = folder;
@@ -90,9 +98,7 @@ test("a mere crash of all processes: opening joins what is there, and nothing at
   }
 });
 
-test("all killed and the memory lost, many times: what is there is a whole prefix each time", {
-  timeout: 120_000,
-}, async () => {
+test("all killed and the memory lost, many times: what is there is a whole prefix each time", async () => {
   const random = new Random(seed + 1);
   const folder = new StoreFolder();
   const { path } = folder;

@@ -41,7 +41,7 @@ export function openDurable(path: string, options: Partial<OpenOptions> = {}): P
     path,
     tables: [Account, Ledger, List, Generation],
     memoryBytes: 64 * 2 ** 20,
-    timeoutMs: 10_000,
+    timeoutMs: 120_000,
     ...options,
   });
 }

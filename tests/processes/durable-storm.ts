@@ -15,10 +15,10 @@ import type { Recovered } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { endAll, type Running, StoreFolder, start } from "../helpers/engine-processes.ts";
 import { slotProblems } from "../helpers/process-rest.ts";
+import type { StormOptions } from "../helpers/process-storm.ts";
 import type { DurableOrder } from "./durable-child.ts";
 import { type Judgement, judge } from "./durable-history.ts";
 import { fillDurable, logName, openDurable } from "./durable-store.ts";
-import type { StormOptions } from "./storm.ts";
 
 export interface DurableStormReport {
   readonly seed: number;
@@ -42,7 +42,7 @@ const ROUNDS_PER_STORE = 5;
 const SHORTEST_ROUND_MS = 150;
 const LONGEST_ROUND_MS = 1_200;
 const LONGEST_STEPS = 40_000;
-const STARTED_MS = 15_000;
+const STARTED_MS = 240_000;
 /** So often that processes die while checkpoints are taken; and never in the time of a storm. */
 const MANY_BYTES = 128 * 1024;
 const FEW_BYTES = 2 ** 30;

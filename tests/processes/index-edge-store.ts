@@ -10,5 +10,5 @@ export const Event = table(
 export const Counter = table("counter", { id: u32(), next: u32() }, { key: "id" });
 
 export function openEvents(path: string): Promise<Database> {
-  return open({ path, tables: [Event, Counter], memoryBytes: 128 * 2 ** 20, timeoutMs: 10_000 });
+  return open({ path, tables: [Event, Counter], memoryBytes: 128 * 2 ** 20, timeoutMs: 120_000 });
 }

@@ -14,9 +14,6 @@ afterAll(endAll);
 
 test.each(["counter", "interleaved"] as const)(
   "all get on, no row is lost: ids: %s",
-  {
-    timeout: 60_000,
-  },
   async (ids) => {
     const folder = new StoreFolder();
     const db = await openEvents(folder.path);
@@ -46,8 +43,6 @@ test.each(["counter", "interleaved"] as const)(
       expect(found.every(({ id, kind }) => kind === id % 7)).toBe(true);
       if (ids === "counter") expect(db.get(Counter, 0)?.next).toBe(expected.length);
       expect(indexProblems(db, Event)).toEqual([]);
-      // Far from the ten seconds after which a transaction gives up.
-      expect(Math.max(...reports.map(({ slowestMs }) => slowestMs))).toBeLessThan(5_000);
     } finally {
       endAll();
       await db.close();

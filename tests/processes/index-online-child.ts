@@ -27,6 +27,8 @@ const { path, which, seed, dawdles } = orderOf<OnlineOrder>();
 const random = new Random(seed);
 const tables = itemsWith(0);
 let changes = 0;
+/** However slow the machine is. */
+const LEAST_CHANGES = 20;
 
 listenForStop();
 const db = await openItems(path, tables);
@@ -42,25 +44,28 @@ function change(tx: Transaction, of: number, id: number, item: Omit<Item, "id">)
 }
 
 process.stdout.write("ready\n");
-await repeat(isStopped, () => {
-  const isolation = random.below(4) === 0 ? "snapshot" : "strict-serializable";
-  const of = random.below(tables.length);
-  const ids = Array.from({ length: 1 + random.below(4) }, () => random.below(IDS));
-  const stays = random.below(3) === 0 ? random.below(2_000) : 0;
-  const items = ids.map((_, i) => ({
-    code: `${which} ${changes} ${i}`,
-    shelf: random.below(SHELVES),
-  }));
-  db.transactSync(
-    (tx) => {
-      ids.forEach((id, i) => {
-        change(tx, of, id, items[i]);
-      });
-      linger(stays);
-    },
-    { isolation },
-  );
-  changes++;
-});
+await repeat(
+  () => isStopped() && changes > LEAST_CHANGES,
+  () => {
+    const isolation = random.below(4) === 0 ? "snapshot" : "strict-serializable";
+    const of = random.below(tables.length);
+    const ids = Array.from({ length: 1 + random.below(4) }, () => random.below(IDS));
+    const stays = random.below(3) === 0 ? random.below(2_000) : 0;
+    const items = ids.map((_, i) => ({
+      code: `${which} ${changes} ${i}`,
+      shelf: random.below(SHELVES),
+    }));
+    db.transactSync(
+      (tx) => {
+        ids.forEach((id, i) => {
+          change(tx, of, id, items[i]);
+        });
+        linger(stays);
+      },
+      { isolation },
+    );
+    changes++;
+  },
+);
 await db.close();
 report({ changes });

@@ -41,5 +41,5 @@ export const IDS = 250;
 export const SHELVES = 12;
 
 export function openItems(path: string, items: readonly Items[]): Promise<Database> {
-  return open({ path, tables: items, memoryBytes: 64 * 2 ** 20, timeoutMs: 10_000 });
+  return open({ path, tables: items, memoryBytes: 64 * 2 ** 20, timeoutMs: 120_000 });
 }

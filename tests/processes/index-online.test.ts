@@ -22,9 +22,7 @@ function compare(db: Database, tables: readonly Items[]): string[] {
   return tables.flatMap((items) => indexProblems(snapshot, items, gone));
 }
 
-test(`${INDEXES} indexes on two tables: every one agrees with the rows, from the beginning`, {
-  timeout: 60_000,
-}, async () => {
+test(`${INDEXES} indexes on two tables: every one agrees with the rows, from the beginning`, async () => {
   const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
   const replay = `replay with SITU_SEED=${seed}`;
   const folder = new StoreFolder();

@@ -50,7 +50,7 @@ export const VALUES = {
 } as const;
 
 export function openPeople(path: string, people: readonly People[]): Promise<Database> {
-  return open({ path, tables: [...people, Total], memoryBytes: 64 * 2 ** 20, timeoutMs: 10_000 });
+  return open({ path, tables: [...people, Total], memoryBytes: 64 * 2 ** 20, timeoutMs: 120_000 });
 }
 
 export function fillPeople(db: Database): void {

@@ -9,9 +9,7 @@ const KILLS = 30;
 
 afterAll(endAll);
 
-test(`${KILLS} kills, and indexes added meanwhile: rows and entries agree, unique ones are unique`, {
-  timeout: 180_000,
-}, async () => {
+test(`${KILLS} kills, and indexes added meanwhile: rows and entries agree, unique ones are unique`, async () => {
   const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
   const replay = `replay with SITU_SEED=${seed}`;
   const report = await runIndexStorm({ seed, processes: 4, kills: KILLS, minutes: 0 });

@@ -8,7 +8,7 @@ import { SituError } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
 import { indexProblems, restProblems, slotProblems } from "../helpers/process-rest.ts";
-import { killAndReplace, type Life } from "../helpers/process-storm.ts";
+import { killAndReplace, type Life, type StormOptions } from "../helpers/process-storm.ts";
 import type { IndexOrder } from "./index-child.ts";
 import {
   AT_FIRST,
@@ -20,9 +20,8 @@ import {
   Total,
   VALUES,
 } from "./index-store.ts";
-import type { StormOptions } from "./storm.ts";
 
-const REST_MS = 2_000;
+const REST_MS = 60_000;
 /** The storm goes on until more than this has happened. */
 export const ENOUGH = { commits: 200, refusals: 10, recoveries: 1 } as const;
 const LONGEST = { ms: 1_200, steps: 200_000 };

@@ -40,7 +40,7 @@ export function openBank(path: string, maxSnapshotMs = 60_000): Promise<Database
     tables: TABLES,
     memoryBytes: 64 * 2 ** 20,
     versionBytes: VERSION_BYTES,
-    timeoutMs: 10_000,
+    timeoutMs: 120_000,
     maxSnapshotMs,
   });
 }

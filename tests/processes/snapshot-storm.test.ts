@@ -12,9 +12,7 @@ const KILLS = 25;
 
 afterAll(endAll);
 
-test(`${KILLS} kills: the same sum in every snapshot, and nothing is kept in the end`, {
-  timeout: 180_000,
-}, async () => {
+test(`${KILLS} kills: the same sum in every snapshot, and nothing is kept in the end`, async () => {
   const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
   const replay = `replay with SITU_SEED=${seed}`;
   const report = await runSnapshotStorm({ seed, processes: 4, kills: KILLS, minutes: 0 });

@@ -7,13 +7,12 @@ import type { Counter } from "../../src/engine/slot.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
 import { indexProblems, restProblems, slotProblems } from "../helpers/process-rest.ts";
-import { killAndReplace, type Life } from "../helpers/process-storm.ts";
+import { killAndReplace, type Life, type StormOptions } from "../helpers/process-storm.ts";
 import type { SnapshotOrder } from "./snapshot-child.ts";
 import { auditAll, fillBank, OWNERS, openBank, TABLES } from "./snapshot-store.ts";
-import type { StormOptions } from "./storm.ts";
 
 /** After the last process is gone: nothing is open or kept any more. */
-const REST_MS = 2_000;
+const REST_MS = 60_000;
 
 /** Longer than in other storms: old versions pile up only while snapshots live. */
 const LONGEST = { ms: 1_200, steps: 300_000 };

@@ -1,22 +1,25 @@
 /**
- * The kill storms for as long as one likes: of transactions, of snapshots, of indexes and of what is
- * on disk, one after the other, or one of them.
+ * The kill storms for as long as one likes: of everything at once, of snapshots, of indexes and of
+ * what is on disk, one after the other, or one of them.
  *
  *   node dist/tests/processes/soak.js --seed 1 --minutes 10 [--processes 4] [--kills 500]
- *     [--storm transactions|snapshots|indexes|durable]
+ *     [--storm mixed|snapshots|indexes|durable] [--durability none|lazy|sync]
+ *
+ * The durability is that of the mixed storm's store; without it, the seed decides.
  */
 
 import { parseArgs } from "node:util";
 import { ownerOfThis, redirectFolders } from "../../benchmarks/harness/guard/guard.ts";
+import type { DurabilityMode } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { runDurableStorm } from "./durable-storm.ts";
 import { runIndexStorm } from "./index-storm.ts";
+import { type MixedStormOptions, runMixedStorm } from "./mixed-storm.ts";
 import { runSnapshotStorm } from "./snapshot-storm.ts";
-import { runStorm, type StormOptions } from "./storm.ts";
 
-type Storm = (options: StormOptions) => Promise<{ readonly problems: readonly string[] }>;
+type Storm = (options: MixedStormOptions) => Promise<{ readonly problems: readonly string[] }>;
 const STORMS: Readonly<Record<string, Storm>> = {
-  transactions: runStorm,
+  mixed: runMixedStorm,
   snapshots: runSnapshotStorm,
   indexes: runIndexStorm,
   durable: runDurableStorm,
@@ -30,6 +33,7 @@ const { values } = parseArgs({
     processes: { type: "string", default: "3" },
     kills: { type: "string", default: "300" },
     storm: { type: "string" },
+    durability: { type: "string" },
   },
 });
 const seed = Number(values.seed ?? 1 + new Random().below(2 ** 30));
@@ -42,6 +46,7 @@ for (const name of names) {
     processes: Number(values.processes),
     kills: Math.ceil(Number(values.kills) / names.length),
     minutes: Number(values.minutes) / names.length,
+    durability: values.durability as DurabilityMode | undefined,
     progress: (line) => console.error(`${name}, seed ${seed}: ${line}`),
   });
   console.log(JSON.stringify({ storm: name, ...report }, undefined, 2));

@@ -15,7 +15,7 @@ import { ReadLock } from "../../protocols/read-lock.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
-import { RESEND_MAX_MS } from "../../runtime/limits.ts";
+import { CALL_GRACE_MS, MAX_TIMEOUT_MS, RESEND_MAX_MS } from "../../runtime/limits.ts";
 import { readAlone } from "../../stores/remote/open.ts";
 import type { Found } from "../../stores/remote/remote.ts";
 import { isInsideTransaction } from "../expiry.ts";
@@ -27,6 +27,7 @@ import { schemaOf } from "../schema.ts";
 import type { Table } from "../table.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
 import { type Entry, took } from "./entries.ts";
+import { outcomeWithin } from "./outcome-deadline.ts";
 import { RemoteRunner } from "./remote-runner.ts";
 import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
 import { RemoteTable } from "./remote-table.ts";
@@ -185,7 +186,10 @@ export class RemoteDatabase implements Fetcher {
       isPassedOn: near !== undefined,
     });
     try {
-      await this.#whileOpen(driver.start(once(message), timeoutMs));
+      // Its body may take `timeoutMs` at the node, and then its commit as much.
+      const longestMs = Math.min(2 * timeoutMs + CALL_GRACE_MS, MAX_TIMEOUT_MS);
+      const running = driver.start(once(message), timeoutMs);
+      await this.#whileOpen(outcomeWithin(running, longestMs, `procedure ${String(name)}`));
     } finally {
       session.heard(number);
     }

@@ -11,6 +11,7 @@ import { MAX_ATTEMPTS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
 import { Expiry, runInside } from "../expiry.ts";
 import { ENDED } from "../transaction.ts";
+import { outcomeWithin } from "./outcome-deadline.ts";
 import type { Ends } from "./remote-database.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
 
@@ -80,7 +81,7 @@ export class RemoteRunner {
       this.#release(tx);
       return { isDone: false };
     }
-    // From here on the outcome must be heard: the deadline has nothing to say about it.
+    // From here on the outcome must be heard, for which the commit has a time of its own.
     const isDone = await this.#commit(tx, timeoutMs);
     return isDone ? { isDone, ...executed } : { isDone: false };
   }
@@ -102,7 +103,8 @@ export class RemoteRunner {
     const { held } = tx;
     tx.held = undefined;
     const routine = own === undefined ? session.submit(parts, first) : own.commit(parts, held);
-    const outcome = await driver.start(routine, timeoutMs);
+    const running = driver.start(routine, timeoutMs);
+    const outcome = await outcomeWithin(running, timeoutMs, "the transaction");
     if (outcome.kind === "committed") return true;
     if (outcome.kind === "aborted") return false;
     throw outcome.error;

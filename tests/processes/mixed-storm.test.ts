@@ -1,0 +1,56 @@
+/**
+ * SIGKILL and SIGSTOP of any process at any moment, also of one that is recovering another, over all
+ * kinds of tables, both isolations, synchronous and asynchronous bodies, snapshots and plain gets at
+ * once. The longer form is `npm run soak -- --storm mixed --minutes 10`.
+ */
+
+import { afterAll, describe, expect, test } from "vitest";
+import { Random } from "../../src/runtime/random.ts";
+import { endAll } from "../helpers/engine-processes.ts";
+import { KINDS } from "./mixed-store.ts";
+import { type MixedStormReport, runMixedStorm } from "./mixed-storm.ts";
+
+const KILLS = 40;
+const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
+
+afterAll(endAll);
+
+function repeatWith(durability: string): string {
+  const soak = `npm run soak -- --storm mixed --seed ${seed} --processes 4 --kills ${KILLS} --minutes 0`;
+  return `repeat with SITU_SEED=${seed}, or ${soak} --durability ${durability}`;
+}
+
+test.each(["none", "lazy"] as const)(
+  `${KILLS} kills: each transaction as isolated as it says, no money lost, no lock left; durability: %s`,
+  async (durability) => {
+    const report = await runMixedStorm({
+      seed,
+      durability,
+      processes: 4,
+      kills: KILLS,
+      minutes: 0,
+    });
+    expect(report.problems, repeatWith(durability)).toEqual([]);
+    expect(report.kills).toBeGreaterThanOrEqual(KILLS);
+  },
+);
+
+describe("the check trips if reads are not validated", () => {
+  /** One round may be lucky; several are not. */
+  const MOST_ROUNDS = 20;
+
+  test.each(KINDS.map(({ name }, kind) => [name, kind] as const))("of %s", async (_, kind) => {
+    let report: MixedStormReport | undefined;
+    for (let round = 0; round < MOST_ROUNDS && report?.anomalies.length !== 1; round++) {
+      report = await runMixedStorm({
+        seed: seed + round,
+        durability: "none",
+        processes: 3,
+        kills: 0,
+        minutes: 0,
+        plantedKind: kind,
+      });
+    }
+    expect(report?.anomalies, `SITU_SEED=${seed}`).toEqual(["not-isolated"]);
+  });
+});
