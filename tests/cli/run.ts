@@ -12,7 +12,7 @@ import { destroy } from "../../src/index.ts";
 export const CLI = fileURLToPath(new URL("../../dist/situ-cli.js", import.meta.url));
 
 /** Before the time of a test is over. */
-const PATIENCE_MS = 40_000;
+const PATIENCE_MS = 240_000;
 
 export interface Ended {
   readonly code: number | null;

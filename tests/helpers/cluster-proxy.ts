@@ -41,7 +41,7 @@ export class CuttingProxy {
     const session = new Session(uniqueId(), configuration);
     const ends = { endpoint, driver, session, timeoutMs: 120_000, readsByVerb: false };
     const db = new RemoteDatabase(ends);
-    await driver.start(session.meet(), 10_000);
+    await driver.start(session.meet(), 120_000);
     await db.openTables(tables);
     cluster.keep(db);
     return db;

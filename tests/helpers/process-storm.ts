@@ -30,7 +30,7 @@ export interface SeatsOptions {
   /** The storm ends when both are reached. */
   readonly kills: number;
   readonly endMs: number;
-  /** Asked after each further kill: a loaded machine may have killed them before they did much. */
+  /** Asked then, now and again: a loaded machine may have killed them before they did much. */
   readonly isEnough?: () => boolean | Promise<boolean>;
   /** Whether processes are also stopped for a while, wherever they are, and resumed. */
   readonly withStops?: boolean;
@@ -63,6 +63,8 @@ interface Seat {
 const START_MS = 100;
 /** Far more than enough, on any machine. */
 const LONGEST_STORM_MS = 240_000;
+/** How often the storm asks whether it is enough, if nobody was killed meanwhile. */
+const ASK_MS = 500;
 const NEVER = Number.POSITIVE_INFINITY;
 const STOP_CHANCE = 60;
 const LONGEST_STOP_MS = 120;
@@ -88,6 +90,7 @@ export async function killAndReplace(options: SeatsOptions): Promise<number> {
   const { random, endMs, problems, progress } = options;
   const { longest = { ms: 500, steps: 50_000 } } = options;
   let wanted = options.kills;
+  let askAgainMs = NEVER;
   let lives = 0;
   let kills = 0;
   /** How many times slower than at rest the machine is: of the processes that started last. */
@@ -131,12 +134,14 @@ export async function killAndReplace(options: SeatsOptions): Promise<number> {
   };
 
   const isOver = async (): Promise<boolean> => {
-    if (kills < wanted || performance.now() < endMs) return isTooLong();
+    const isAsked = kills >= wanted || performance.now() > askAgainMs;
+    if (!isAsked || performance.now() < endMs) return isTooLong();
     // One that is stopped may hold what the question needs, and nobody resumes it meanwhile.
     for (const seat of seats) resume(seat);
     const answered = kills;
     if (options.isEnough === undefined || (await options.isEnough())) return true;
     wanted = answered + 1;
+    askAgainMs = performance.now() + ASK_MS;
     return isTooLong();
   };
 

@@ -149,7 +149,7 @@ export function resultIn(folder: string): SuiteResult {
 
 /** True for folders and processes that are gone, or soon will be: a killed process takes a moment. */
 export async function isGone(isThere: () => boolean): Promise<boolean> {
-  for (let attempt = 0; attempt < 500 && isThere(); attempt++) await sleep(20);
+  for (let attempt = 0; attempt < 12_000 && isThere(); attempt++) await sleep(20);
   return !isThere();
 }
 

@@ -3,7 +3,7 @@
 // ends. Until then it looks after owners that end before the run does, such as vitest's workers.
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { identityOf, isAlive } from "./owned.ts";
+import { identityOf, isAlive, pidNamespace } from "./owned.ts";
 import { ownersOf, sweepOwner } from "./run-folder.ts";
 
 const POLL_MS = 250;
@@ -19,7 +19,7 @@ function sweepDead(): void {
   for (const owner of ownersOf(run)) if (!isAlive(owner)) sweepOwner(run, owner);
 }
 
-writeFileSync(join(run, "guard"), identityOf(process.pid) ?? "");
+writeFileSync(join(run, "guard"), `${identityOf(process.pid)} ${pidNamespace()}`);
 const polling = setInterval(sweepDead, POLL_MS);
 process.stdin.on("data", () => {
   isRead = true;

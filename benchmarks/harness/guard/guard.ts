@@ -10,7 +10,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { identityOf, isAlive, OWNER_VARIABLE } from "./owned.ts";
+import { identityOf, isAlive, OWNER_VARIABLE, pidNamespace } from "./owned.ts";
 import {
   createRunFolder,
   leftoversOf,
@@ -71,7 +71,8 @@ function sweepAbandonedRuns(): void {
     if (!name.startsWith(RUN_PREFIX)) continue;
     const folder = join(tmpdir(), name);
     try {
-      if (isAlive(readFileSync(join(folder, "guard"), "utf8"))) continue;
+      const [guard, namespace] = readFileSync(join(folder, "guard"), "utf8").split(" ");
+      if (namespace !== pidNamespace() || isAlive(guard)) continue;
       if (ownersOf(folder).some(isAlive)) continue;
       for (const owner of ownersOf(folder)) sweepOwner(folder, owner);
       rmSync(folder, { recursive: true, force: true });

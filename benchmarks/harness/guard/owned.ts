@@ -6,7 +6,7 @@
 // its parent belongs to the owner. Linux tells all of this in /proc; elsewhere nothing is found, and
 // only what tests and benchmarks clean up themselves is cleaned up.
 import { execFileSync } from "node:child_process";
-import { readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 
 /** Names the owner in the environment of every process that it starts. */
 export const OWNER_VARIABLE = "GUARD_OWNER";
@@ -43,11 +43,32 @@ function statOf(pid: number): Stat | undefined {
   }
 }
 
+const hasProc = existsSync("/proc/self/stat");
+
 /** A name of a process that is never used again; undefined if it has ended. */
 export function identityOf(pid: number): string | undefined {
+  if (!hasProc) return isThere(pid) ? `${pid}` : undefined;
   const stat = statOf(pid);
   if (stat === undefined || stat.state === "Z" || stat.state === "X") return undefined;
   return `${pid}-${stat.startTime}`;
+}
+
+function isThere(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** In which the pids of this process are pids; a folder may be shared with containers. */
+export function pidNamespace(): string {
+  try {
+    return readlinkSync("/proc/self/ns/pid");
+  } catch {
+    return "";
+  }
 }
 
 /** Whether the process with this identity still runs. */

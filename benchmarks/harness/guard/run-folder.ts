@@ -1,7 +1,7 @@
 // The folder of a run, in which its guard finds what to clean up:
 //
 //   situ-run-a1b2c3/
-//     guard               the identity of the guard, once it runs
+//     guard               the identity of the guard, once it runs, and its pid namespace
 //     owners/<identity>   one file for each process that owns others: a label, then one folder a line
 //     leftovers           what the guard had to clean up, one line each
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";

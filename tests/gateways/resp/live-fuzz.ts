@@ -35,7 +35,7 @@ export interface LiveReport {
 }
 
 /** Much longer than a pipeline takes on a busy machine. */
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 240_000;
 
 interface Totals {
   replies: number;
