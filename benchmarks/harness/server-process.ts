@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { guardProcesses, onRelease } from "./resources.ts";
 
 export const loopback = "127.0.0.1";
-const startDeadlineMs = 20_000;
+const startDeadlineMs = 120_000;
 const stopDeadlineMs = 10_000;
 const pollMs = 20;
 

@@ -17,9 +17,9 @@ import { clock, count, line, PROGRESS_MS, progress, yellow } from "./screen.ts";
 
 const NAMES = ["Ada", "Grace", "Edsger", "Barbara", "Donald", "Frances", "Alan", "Radia"];
 const TELLER = fileURLToPath(new URL("./teller.js", import.meta.url));
-const START_SECONDS = 20;
-const STOP_SECONDS = 5;
-const RECOVERY_SECONDS = 3;
+const START_SECONDS = 120;
+const STOP_SECONDS = 60;
+const RECOVERY_SECONDS = 60;
 const FAMILIES_PER_AUDIT = 20;
 const AUDIT_MS = 20;
 

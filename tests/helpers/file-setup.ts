@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { afterAll, expect } from "vitest";
 import { ownerOfThis, redirectFolders } from "../../benchmarks/harness/guard/guard.ts";
 import { kill, processesOf } from "../../benchmarks/harness/guard/owned.ts";
+import { releaseAll } from "../../benchmarks/harness/resources.ts";
 
 /** Far more than a process needs that was told to end. */
 const END_MS = 20_000;
@@ -18,6 +19,8 @@ const owner = ownerOfThis(expect.getState().testPath ?? "a test file");
 const { disk, memory } = redirectFolders(owner);
 
 afterAll(async () => {
+  // What would be released at the end of the worker.
+  releaseAll();
   const deadline = performance.now() + END_MS;
   let processes = processesOf(owner.identity, [disk, memory]);
   while (processes.length > 0 && performance.now() < deadline) {

@@ -8,7 +8,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { Random } from "../../src/runtime/random.ts";
 import { endAll } from "../helpers/engine-processes.ts";
 import { KINDS } from "./mixed-store.ts";
-import { type MixedStormReport, runMixedStorm } from "./mixed-storm.ts";
+import { runMixedStorm } from "./mixed-storm.ts";
 
 const KILLS = 40;
 const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
@@ -40,9 +40,9 @@ describe("the check trips if reads are not validated", () => {
   const MOST_ROUNDS = 20;
 
   test.each(KINDS.map(({ name }, kind) => [name, kind] as const))("of %s", async (_, kind) => {
-    let report: MixedStormReport | undefined;
-    for (let round = 0; round < MOST_ROUNDS && report?.anomalies.length !== 1; round++) {
-      report = await runMixedStorm({
+    const anomalies = new Set<string>();
+    for (let round = 0; round < MOST_ROUNDS && !anomalies.has("not-isolated"); round++) {
+      const report = await runMixedStorm({
         seed: seed + round,
         durability: "none",
         processes: 3,
@@ -50,7 +50,8 @@ describe("the check trips if reads are not validated", () => {
         minutes: 0,
         plantedKind: kind,
       });
+      for (const each of report.anomalies) anomalies.add(each);
     }
-    expect(report?.anomalies, `SITU_SEED=${seed}`).toEqual(["not-isolated"]);
+    expect([...anomalies], `SITU_SEED=${seed}`).toContain("not-isolated");
   });
 });
