@@ -39,11 +39,23 @@ export class MeasuringProcess<To, From> {
     });
   }
 
-  /** Resolves when the process has opened what it needs. */
-  static async start<To, From>(script: URL, task: unknown): Promise<MeasuringProcess<To, From>> {
+  /**
+   * Resolves when the process has opened what it needs. `through` is a command that runs what follows
+   * its arguments, as `nice`.
+   */
+  static async start<To, From>(
+    script: URL,
+    task: unknown,
+    through: readonly string[] = [],
+  ): Promise<MeasuringProcess<To, From>> {
     const file = fileURLToPath(script);
     guardProcesses();
-    const child = fork(file, [JSON.stringify(task)]);
+    const [execPath, ...execArgv] = [...through, process.execPath];
+    const child = fork(
+      file,
+      [JSON.stringify(task)],
+      through.length === 0 ? {} : { execPath, execArgv },
+    );
     onRelease(() => {
       if (child.exitCode === null) child.kill("SIGKILL");
     });

@@ -9,7 +9,9 @@ import { eventLoop } from "./event-loop.ts";
 import type { TrustMeasure, TrustResult } from "./measure.ts";
 import { starvation } from "./starvation.ts";
 
-const measures: readonly TrustMeasure[] = [starvation, eventLoop];
+const measures: readonly TrustMeasure[] = [starvation, eventLoop, secondMemory];
+import { secondMemory } from "./second-memory.ts";
+
 
 async function main(): Promise<void> {
   const { names, options } = parseBenchArguments(process.argv.slice(2));

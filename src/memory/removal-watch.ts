@@ -15,8 +15,9 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { wallClockMs } from "../runtime/clock.ts";
 
-/** Longer than any file system's tick. */
+/** Longer than a tick of a file system's times: of most, and of one that knows only whole seconds. */
 const TICK_MS = 100;
+const COARSE_TICK_MS = 2_100;
 
 export class RemovalWatch {
   readonly #folder: string;
@@ -52,7 +53,8 @@ export class RemovalWatch {
     const anchor = statSync(join(this.#folder, this.#anchor), { throwIfNoEntry: false });
     if (anchor?.ino !== this.#inode) return true;
     this.#seen = names;
-    this.#modifiedMs = nowMs - modifiedMs > TICK_MS ? modifiedMs : Number.NaN;
+    const tickMs = modifiedMs % 1_000 === 0 ? COARSE_TICK_MS : TICK_MS;
+    this.#modifiedMs = nowMs - modifiedMs > tickMs ? modifiedMs : Number.NaN;
     return false;
   }
 

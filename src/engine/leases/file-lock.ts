@@ -1,6 +1,7 @@
 import { closeSync, constants, openSync } from "node:fs";
 import { join } from "node:path";
 import { libc } from "../../memory/libc.ts";
+import { SituError } from "../../runtime/errors.ts";
 import type { Leases } from "./leases.ts";
 
 const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants;
@@ -56,9 +57,10 @@ export class FileLockLeases implements Leases {
       const fd = openSync(path, O_RDWR | O_NOFOLLOW | (isNew ? O_CREAT : 0), 0o600);
       this.#files.set(slot, fd);
       return fd;
-    } catch (error) {
-      if (!isNew && (error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-      throw error;
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
+      if (!isNew) return undefined;
+      throw new SituError("SITU_MEMORY_LOST", `${this.#folder} was removed`, { cause });
     }
   }
 }

@@ -160,6 +160,7 @@ function log(text: PrometheusText, { durability }: Stats, gauges: LogGauges): vo
     ["running", state === "running" ? 1 : 0],
     ["disk_full", state === "disk full" ? 1 : 0],
     ["failed", state === "failed" ? 1 : 0],
+    ["memory_lost", state === "memory lost" ? 1 : 0],
   ]);
   text.one(
     "situ_log_writer_up",
