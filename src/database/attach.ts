@@ -133,6 +133,8 @@ async function joinFolder(settings: Settings, lock: FolderLock): Promise<Attache
   const { memory, problem }: FoundMemory = isCopy ? {} : findMemory(path, known);
   if (memory !== undefined) return joinFound(settings, known, memory);
   if (!(await lock.takeAlone())) throw otherMemory(path, known, problem);
+  // Between the two locks somebody may have been here, should open.lock have been removed.
+  if (readIdentity(path)?.memoryId !== known.memoryId) return joinFolder(settings, lock);
   if (isCopy) return createAnew(settings, identityOfCopy(path, known));
   if (problem !== undefined) passOver(path, known, problem);
   return createAnew(settings, known);
@@ -147,6 +149,7 @@ async function createFirst(settings: Settings, lock: FolderLock): Promise<Attach
       `${path} has no store.json, and a process has a store open there: close it, or restore the file`,
     );
   }
+  if (readIdentity(path) !== undefined) return joinFolder(settings, lock);
   refuseForeignLog(path);
   refuseIfNoRoom(settings.memoryDir, settings.memoryBytes);
   const identity = newIdentity(settings.memoryDir);
