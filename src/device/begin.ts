@@ -12,7 +12,9 @@ import { CATALOGUE_REGION, CATALOGUE_WORD } from "../memory/control.ts";
 import { wallClockMs } from "../runtime/clock.ts";
 import { SEGMENT_BYTES } from "../runtime/limits.ts";
 import { takeQuietCheckpoint } from "./checkpoint/take.ts";
+import { figureOf, setFigure } from "./figures.ts";
 import type { DeviceFiles } from "./files.ts";
+import { refuseOtherWriter } from "./log/end.ts";
 import {
   LOG_FOLDER,
   type LogIdentity,
@@ -23,9 +25,14 @@ import {
 import { LogWriter } from "./log/writer.ts";
 
 export function beginLog(executor: Executor, files: DeviceFiles, logId: string): void {
-  const epoch = takeQuietCheckpoint(executor, files, logId);
   const number = nextSegment(files);
+  // What a creator left who died, or a store that had no log, comes before a memory that has written nothing.
+  if (figureOf(executor.memory, "segment") === 0) {
+    setFigure(executor.memory, "originSegment", number - 1);
+  }
   const identity = logIdentityOf(executor, logId);
+  refuseOtherWriter(files, identity);
+  const epoch = takeQuietCheckpoint(executor, files, logId);
   const follows = false;
   new LogWriter(files, identity, number, epoch, wallClockMs(), SEGMENT_BYTES, follows).close();
   for (const { name } of listSegments(files)) {
@@ -41,5 +48,7 @@ export function beginLog(executor: Executor, files: DeviceFiles, logId: string):
 export function logIdentityOf({ memory }: Executor, logId: string): LogIdentity {
   const { i32, geometry } = memory.control;
   const catalogue = { regionId: i32[CATALOGUE_REGION] - 1, word: i32[CATALOGUE_WORD] };
-  return { logId, geometry, catalogue };
+  const { memoryId } = memory.control;
+  const origin = figureOf(memory, "originSegment");
+  return { logId, geometry, catalogue, memoryId, origin };
 }

@@ -17,12 +17,12 @@
  * after it nobody knows what is on disk (engine/durability.ts).
  */
 
-import { DISK_FULL, FAILED, RUNNING } from "../engine/durability.ts";
+import { DISK_FULL, FAILED, OTHER_WRITER_ERRNO, RUNNING } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
 import { awaitCommits } from "../engine/snapshots/snapshot.ts";
 import { DEVICE, DEVICE_CALLS } from "../memory/control.ts";
 import { AssertionError } from "../runtime/assert.ts";
-import { wallClockMs } from "../runtime/clock.ts";
+import { machineMs, wallClockMs } from "../runtime/clock.ts";
 import { TimeoutError } from "../runtime/errors.ts";
 import { DEVICE_PATIENCE_MS } from "../runtime/limits.ts";
 import { logIdentityOf } from "./begin.ts";
@@ -76,12 +76,18 @@ export class Device {
     const { executor } = this;
     const { durability } = executor;
     if (durability.state === FAILED) return "failed";
-    if (!this.isCalled && !this.#tails.hasAny) return "idle";
+    // Whoever has committed by now has its record in a journal, and an epoch that is closed below.
+    const nowMs = Math.floor(machineMs()) | 0;
+    if (!this.isCalled && !this.#tails.hasAny) {
+      durability.setLoggedUntil(nowMs);
+      return "idle";
+    }
     const calls = Atomics.load(executor.memory.control.i32, DEVICE_CALLS);
     try {
       const last = this.#closeEpoch();
       this.#tails.gather(this.#written, last);
       if (this.#tails.records > 0) this.#write(last);
+      durability.setLoggedUntil(nowMs);
       durability.publish(last, () => this.#tails.release());
     } catch (error) {
       return this.#failed(error);
@@ -89,6 +95,11 @@ export class Device {
     this.#answered = calls;
     if (durability.state === DISK_FULL) durability.setState(RUNNING, 0);
     return "done";
+  }
+
+  /** Whether there is anything to be written, or somebody calls. */
+  get isNeeded(): boolean {
+    return this.isCalled || this.#tails.hasAny;
   }
 
   /** Work that can be done before it is needed, when nobody waits. */
@@ -105,9 +116,17 @@ export class Device {
     const { executor } = this;
     try {
       this.#writer?.close();
+    } catch (error) {
+      const { errno } = error as NodeJS.ErrnoException;
+      // What was written since may be lost: it must not look as if nothing had happened.
+      if (errno === OTHER_WRITER_ERRNO) executor.durability.setState(FAILED, errno);
+      throw error;
     } finally {
       const { i32 } = executor.memory.control;
+      // The next commit calls for another writer; one that did not see this yet is seen here.
+      executor.durability.setRests(true);
       Atomics.compareExchange(i32, DEVICE, executor.slot + 1, 0);
+      if (this.#tails.hasAny) executor.durability.setRests(false);
     }
   }
 

@@ -23,6 +23,8 @@ export const FIGURES = [
   "checkpointLogBytes",
   /** And the segment that was being written. */
   "checkpointSegment",
+  /** The last segment that was there when this memory was made: its own come after it. */
+  "originSegment",
 ] as const;
 export type Figure = (typeof FIGURES)[number];
 

@@ -9,6 +9,17 @@
  *                   the files of the store's memory were removed while it is open
  *   memory lost     the same for good: the state goes to and fro with the disk, a loss does not
  *
+ *   logged until    whatever was committed before this moment is on disk. The writer moves it whenever it
+ *                   has looked at the journals
+ *   rests           there is nothing to be written, and the writer sleeps for long, or there is none. The
+ *                   next commit calls it: within microseconds it begins to count the time
+ *
+ * A `lazy` commit may lag behind by `lagMs`, no more. So whoever is about to commit looks whether the log
+ * has got so far; if it is late, because the disk is slow or its writer is stopped, starved or dead, the
+ * commit waits, with nothing locked, and is refused after its time-out. Hence commits that were
+ * acknowledged and are not on disk lie within `lagMs` of each other. Where the disk needs longer than
+ * that for each sync, a commit goes on after two rounds of the log, by which all that it found is on disk.
+ *
  * After a failed write or sync nobody knows what is on disk, and the system may have dropped the
  * pages. So nothing is tried again, no epoch becomes durable, and commits are refused.
  *
@@ -29,15 +40,22 @@ import {
   DURABLE_WAITERS,
   LOG_BLOCKER,
   LOG_ERROR,
+  LOG_RESTS,
   LOG_STATE,
+  LOGGED_UNTIL,
   MEMORY_LOST,
   WRITTEN_LOW,
 } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import type { StoreMemory } from "../memory/region.ts";
-import { nowMs, sleep, turn } from "../runtime/clock.ts";
+import { machineMs, nowMs, sleep, turn } from "../runtime/clock.ts";
 import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
-import { DURABLE_LOOK_MS, DURABLE_SPIN_MS } from "../runtime/limits.ts";
+import {
+  COMMITS_PER_LOOK,
+  DURABLE_LOOK_MS,
+  DURABLE_SPIN_MS,
+  QUICK_COMMITS_MS,
+} from "../runtime/limits.ts";
 import { COMMITTING, HEAD, holderOf, phaseOf, STATUS, slotsInUse, TAIL } from "./slot.ts";
 
 const DURABLE_I64 = DURABLE_LOW / 2;
@@ -51,6 +69,9 @@ export const LOST = 3;
 
 const COMMITTED_IN_MEMORY = "the transaction is committed in memory";
 
+/** The error number of a log that another memory has written to: EEXIST, which no write returns. */
+export const OTHER_WRITER_ERRNO = -17;
+
 /** How often one who spins for the durable epoch looks at the clock. */
 const SPINS_PER_LOOK = 16;
 
@@ -61,6 +82,15 @@ export class Durability {
   /** Sees to it that the log has a writer; set by who can start one. */
   ensureDevice: () => void = () => {};
   #look: Promise<void> | undefined;
+  /** How far the log may be behind the commits of this executor. */
+  lagMs = Number.POSITIVE_INFINITY;
+  /** What `isLate` has seen last, and how often since it looked at the clock. */
+  #seenUntil = 0;
+  #unchecked = 0;
+  #commitsPerLook = 1;
+  #lookedMs = 0;
+  /** The next commit has waited long enough. */
+  #hasWaited = false;
 
   constructor(memory: StoreMemory) {
     this.#memory = memory;
@@ -142,6 +172,44 @@ export class Durability {
     if (Atomics.load(this.#i32, DURABLE_WAITERS) !== 0) this.#memory.parking.wake(DURABLE_LOW);
   }
 
+  /** For the log's writer: whatever was committed before this moment is on disk. */
+  setLoggedUntil(ms: number): void {
+    Atomics.store(this.#i32, LOGGED_UNTIL, ms);
+  }
+
+  /** For the log's writer: whether it is to be called by the next commit. */
+  setRests(rests: boolean): void {
+    const wanted = rests ? 1 : 0;
+    if (Atomics.load(this.#i32, LOG_RESTS) !== wanted) {
+      Atomics.store(this.#i32, LOG_RESTS, wanted);
+    }
+  }
+
+  get rests(): boolean {
+    return Atomics.load(this.#i32, LOG_RESTS) !== 0;
+  }
+
+  /** For one who is about to commit: whether the log is too far behind. */
+  isLate(): boolean {
+    const until = loadAcquire(this.#i32, LOGGED_UNTIL);
+    if (until === this.#seenUntil && ++this.#unchecked < this.#commitsPerLook) return false;
+    this.#seenUntil = until;
+    this.#unchecked = 0;
+    if (this.lagMs === Number.POSITIVE_INFINITY || !this.#isBehind()) return false;
+    const hasWaited = this.#hasWaited;
+    this.#hasWaited = false;
+    return !hasWaited;
+  }
+
+  #isBehind(): boolean {
+    const ms = machineMs();
+    // A look at the clock takes 40 ns: of commits that come one after another, not each needs one.
+    this.#commitsPerLook = ms - this.#lookedMs < QUICK_COMMITS_MS ? COMMITS_PER_LOOK : 1;
+    this.#lookedMs = ms;
+    const behind = ((Math.floor(ms) | 0) - Atomics.load(this.#i32, LOGGED_UNTIL)) | 0;
+    return behind > this.lagMs && !this.rests;
+  }
+
   /** Whether anything was committed, or is about to be, that is not on disk. */
   get isPending(): boolean {
     const { control } = this.#memory;
@@ -159,10 +227,23 @@ export class Durability {
   /** Calls the log's writer, if it sleeps. */
   call(): void {
     Atomics.add(this.#i32, DEVICE_CALLS, 1);
+    if (this.rests) this.#rouse();
     // The first who calls it wakes it; the others need not.
     if (Atomics.exchange(this.#i32, DEVICE_SLEEPS, 0) !== 0) {
       this.#memory.parking.wake(DEVICE_CALLS);
     }
+  }
+
+  /**
+   * The time counts from here: nothing was waiting to be written before. Who does not come to store the
+   * moment leaves an earlier one, and others wait for the writer's next round, which they call for.
+   */
+  #rouse(): void {
+    // The caller's own commit was a moment ago.
+    const now = (Math.floor(machineMs()) - 1) | 0;
+    if (Atomics.exchange(this.#i32, LOG_RESTS, 0) === 0) return;
+    this.setLoggedUntil(now);
+    this.ensureDevice();
   }
 
   /** Waits, event loop and all, until an epoch is durable. */
@@ -259,16 +340,18 @@ export class Durability {
     }
   }
 
-  /** Waits, event loop and all, until the log has caught up a little: a journal is full. */
+  /** Waits, event loop and all, until the log has caught up a little: a journal is full, or it is late. */
   awaitRoomSync(timeoutMs: number): void {
-    // Before the call: its answer may come at once, and be the last one.
-    const low = Atomics.load(this.#i32, DURABLE_LOW);
-    this.call();
     const startMs = nowMs();
     Atomics.add(this.#i32, DURABLE_WAITERS, 1);
     try {
-      while (!this.#hasMoved(low, startMs, timeoutMs)) {
-        this.#memory.parking.sleepSync(DURABLE_LOW, low, DURABLE_LOOK_MS);
+      for (let round = 1; this.#needsRound(round); round++) {
+        // Before the call: its answer may come at once, and be the last one.
+        const low = Atomics.load(this.#i32, DURABLE_LOW);
+        this.call();
+        while (!this.#hasMoved(low, startMs, timeoutMs)) {
+          this.#memory.parking.sleepSync(DURABLE_LOW, low, DURABLE_LOOK_MS);
+        }
       }
     } finally {
       Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
@@ -276,16 +359,26 @@ export class Durability {
   }
 
   async awaitRoom(timeoutMs: number): Promise<void> {
-    // Before the call: its answer may come at once, and be the last one.
-    const low = Atomics.load(this.#i32, DURABLE_LOW);
-    this.call();
     const startMs = nowMs();
     Atomics.add(this.#i32, DURABLE_WAITERS, 1);
     try {
-      while (!this.#hasMoved(low, startMs, timeoutMs)) await this.#nextLook(low);
+      for (let round = 1; this.#needsRound(round); round++) {
+        const low = Atomics.load(this.#i32, DURABLE_LOW);
+        this.call();
+        while (!this.#hasMoved(low, startMs, timeoutMs)) await this.#nextLook(low);
+      }
     } finally {
       Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
     }
+  }
+
+  /** One round gives room in the journals; after two, all that was there before is on disk. */
+  #needsRound(round: number): boolean {
+    if (round === 1) return true;
+    if (!this.#isBehind()) return false;
+    if (round === 2) return true;
+    this.#hasWaited = true;
+    return false;
   }
 
   #hasMoved(low: number, startMs: number, timeoutMs: number): boolean {
@@ -297,7 +390,7 @@ export class Durability {
   }
 
   #noRoom(timeoutMs: number): SituError {
-    const why = `nothing was committed: the journal is full, and ${this.stalled(timeoutMs)}`;
+    const why = `nothing was committed: the log is behind, and ${this.stalled(timeoutMs)}`;
     return this.state === DISK_FULL
       ? new SituError("SITU_DISK_FULL", `${why}. Make room on the disk; the log then goes on`)
       : new TimeoutError(why, this.device);
@@ -306,7 +399,10 @@ export class Durability {
   /** The log has failed; what became of the caller's transaction is for the caller to say. */
   failed(outcome: string): SituError {
     if (this.isMemoryLost) return this.#lost(outcome);
-    const why = `the log could not be written (${errorName(this.errno)})`;
+    const why =
+      this.errno === OTHER_WRITER_ERRNO
+        ? "another memory of this store has written to its log"
+        : `the log could not be written (${errorName(this.errno)})`;
     return new SituError(
       outcome.startsWith("nothing") ? "SITU_LOG_FAILED" : "SITU_NOT_DURABLE",
       `${why}, so nothing more becomes durable: ${outcome}. Reads go on. See to the disk, close ` +

@@ -85,16 +85,22 @@ export const DEVICE = 272;
 export const DEVICE_CALLS = 273;
 /** Whether it sleeps. */
 export const DEVICE_SLEEPS = 274;
+/** Slot + 1 of the executor that is starting a thread to write the log, or 0. */
+export const DEVICE_STARTER = 275;
 export const LOG_STATE = 288;
 /** The system's error number behind the state. */
 export const LOG_ERROR = 289;
 /** Slot + 1 of one who is committing, does not move, and keeps the log from closing an epoch. */
 export const LOG_BLOCKER = 292;
+/** 1 while the log's writer rests, or there is none: then who commits calls for it. */
+export const LOG_RESTS = 293;
+/** Whatever was committed before this moment is on disk: machineMs, in a circle of 32 bits. */
+export const LOGGED_UNTIL = 294;
 /** Checkpoints that were asked for, and up to which of them they are done. */
 export const CHECKPOINTS_WANTED = 290;
 export const CHECKPOINTS_DONE = 291;
 /** Not 0 once somebody has noticed that the memory's files were removed while it was in use. */
-export const MEMORY_LOST = 293;
+export const MEMORY_LOST = 295;
 /** Figures about the log and the checkpoints, float64. */
 export const LOG_FIGURES_F64 = 304 / 2;
 const SLOTS_AT = 1024;
@@ -236,6 +242,7 @@ export class Control extends Views {
 
   /** From here on; only for one who is alone in the store. */
   startLog(): void {
+    Atomics.store(this.i32, LOG_RESTS, 1);
     Atomics.store(this.i32, WORD_LOGGED, 1);
   }
 }

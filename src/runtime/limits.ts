@@ -66,6 +66,18 @@ export const MAX_LAG_MS = 10_000;
 export const JOURNAL_NUDGE = 1 / 4;
 /** How often an open process looks whether the log has a writer: a dead one's work is taken over. */
 export const DEVICE_WATCH_MS = 25;
+/** The same while the log's writer rests, for nothing is to be written. */
+export const DEVICE_REST_WATCH_MS = 500;
+/** After so long without a commit the log's writer rests, until the next one calls it. */
+export const DEVICE_REST_AFTER_MS = 100;
+/** How long others leave it to one process to start a thread that writes the log. */
+export const DEVICE_START_PATIENCE_MS = 2_000;
+/**
+ * Of commits that come quickly, one in so many looks at the clock, to see how far the log is behind. All do
+ * that if the last two looks were further apart than this.
+ */
+export const COMMITS_PER_LOOK = 4;
+export const QUICK_COMMITS_MS = 1;
 /** A commit that waits for the disk looks for it so long before it sleeps: a wake-up costs 20 µs. */
 export const DURABLE_SPIN_MS = 0.5;
 /** And the log's writer for the next commit. */
@@ -247,6 +259,11 @@ export const TURN_GRACE_MS = 10;
 export const TURN_SETTLE_MS = 2;
 /** The background sweep that finds dead executors nobody has run into. */
 export const SWEEP_MS = 500;
+/** Executors that one sweep in the background looks at: many processes share the work. */
+export const SWEPT_SLOTS = 16;
+/** How often one who waits to open a store looks again: rarely, where many wait. */
+export const OPEN_RETRY_MIN_MS = 2;
+export const OPEN_RETRY_MAX_MS = 40;
 /** Freed cells that an executor remembers for quick reuse; the rest is found by sweeping. */
 export const MAX_FREE_CELLS = 4_096;
 /** Remembered cells that are compared with where a new one should be near to. */

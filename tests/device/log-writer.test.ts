@@ -24,6 +24,8 @@ import {
 
 const withCode = (code: string) => expect.objectContaining({ code });
 const SMALL = 8_192;
+/** The record of the log's end. */
+const END_BYTES = 8_192;
 
 /** Appends one epoch after the other until a new segment has begun. */
 function fill(writer: LogWriter): void {
@@ -243,7 +245,7 @@ describe("a full disk", () => {
   });
 
   test("no room for the next segment leaves the writer where it is", () => {
-    const files = new FaultyFiles({ capacityBytes: SMALL + 100 });
+    const files = new FaultyFiles({ capacityBytes: SMALL + END_BYTES + 100 });
     const writer = takeOver(files, 0, SMALL);
     expect(() => fill(writer)).toThrow(withCode("ENOSPC"));
     const { position, lastEpoch } = writer;
@@ -263,6 +265,9 @@ describe("a full disk", () => {
     const files = new FaultyFiles({ capacityBytes: 100 });
     expect(() => takeOver(files, 0, SMALL)).toThrow(withCode("ENOSPC"));
     files.capacityBytes = SMALL;
+    expect(() => takeOver(files, 0, SMALL)).toThrow(withCode("ENOSPC"));
+    expect(files.list("log")).toEqual([]);
+    files.capacityBytes = SMALL + END_BYTES;
     files.fail({ kind: "ENOSPC", on: "write" });
     expect(() => takeOver(files, 0, SMALL)).toThrow(withCode("ENOSPC"));
     expect(files.list("log")).toEqual([]);

@@ -16,7 +16,8 @@ import {
 } from "../../runtime/limits.ts";
 import type { DeviceFiles } from "../files.ts";
 import { isDamage } from "../head.ts";
-import { LOG_FOLDER, segmentsBefore } from "../log/segments.ts";
+import { writersDamage } from "../log/memories.ts";
+import { LOG_FOLDER, listSegments, segmentsBefore } from "../log/segments.ts";
 import { changedBytes } from "./changes.ts";
 import { CHECKPOINTS_FOLDER, type CheckpointKind, QUIET } from "./format.ts";
 import { Checkpoint, type CheckpointInfo, chainOf, listCheckpoints } from "./reader.ts";
@@ -92,6 +93,8 @@ export function takeQuietCheckpoint(executor: Executor, files: DeviceFiles, logI
  * place makes both useless. And more, as long as they are not older than the time to be kept.
  */
 export function removeSuperfluous(files: DeviceFiles, { logId, keepLogMs }: TakeOptions): void {
+  // What shows that the log is not sound is kept.
+  if (writersDamage(files, listSegments(files)).length > 0) return;
   const { sound } = listCheckpoints(files);
   const points = sound.filter((one) => one.logId === logId);
   const kept = new Set<string>();

@@ -11,13 +11,19 @@
  *     the one before it is on disk (writer.ts). So if any batch begins further on, or if the segment
  *     was closed in good order, this is no torn end, but damage.
  *
+ * The record of the log's end (end.ts) says how far the log must reach at least, and memories.ts tells
+ * whether it was written by one memory at a time.
+ *
  * Damage is never passed over: what lies behind it is not read. The exception is a part that the
  * caller has no need of, because it has a checkpoint of it; such damage is told aside.
  */
 
 import { HEAD_BYTES } from "../../runtime/limits.ts";
 import type { Damage, DeviceFiles } from "../files.ts";
+import { isDamage } from "../head.ts";
+import { END_NAME, type LogEnd, readLogEnd, shownWriters } from "./end.ts";
 import { saltOf } from "./format.ts";
+import { writersDamage } from "./memories.ts";
 import { endOf, type Flaw, isFlaw, type LogBatch, SegmentReader } from "./segment-reader.ts";
 import {
   begunSegments,
@@ -47,9 +53,12 @@ export interface LogScan {
 
 /** Everything after an epoch. It must be at or after the beginning of the oldest segment. */
 export function scanLog(files: DeviceFiles, fromEpoch: number): LogScan {
+  // First: what comes later only adds to what it says.
+  const end = readLogEnd(files);
   const { segments: all, unfinished } = begunSegments(files);
   const walk = new Walk(files, fromEpoch);
   walk.read(all);
+  walk.compare(all, end);
   const { batches, lastEpoch, cut, damage, aside } = walk;
   return { segments: all.filter(hasHead), unfinished, batches, lastEpoch, cut, damage, aside };
 }
@@ -62,6 +71,8 @@ class Walk {
   lastEpoch = 0;
   readonly #files: DeviceFiles;
   readonly #fromEpoch: number;
+  /** Where the batches of the last segment end. */
+  #endOffset = 0;
 
   constructor(files: DeviceFiles, fromEpoch: number) {
     this.#files = files;
@@ -84,6 +95,63 @@ class Walk {
       this.damage.push(hole);
       this.cut = undefined;
     }
+  }
+
+  /** Compares what was read with what must be there. */
+  compare(all: readonly SegmentFile[], end: LogEnd | Damage | undefined): void {
+    this.damage.unshift(...writersDamage(this.#files, all));
+    if (end === undefined) {
+      this.#missEnd(all);
+      return;
+    }
+    if (isDamage(end)) {
+      this.damage.push(end);
+      return;
+    }
+    const last = all.at(-1);
+    if (last !== undefined && hasHead(last) && last.head.logId !== end.logId) return;
+    if (end.writers !== undefined) this.#damaged(END_NAME, 0, shownWriters(end.writers));
+    if (this.damage.length > 0) return;
+    if (last === undefined || last.number < end.number) this.#missLast(end);
+    else if (this.lastEpoch < end.epoch) {
+      const closed = end.bytes === null ? "" : `, and was closed after ${end.bytes} bytes`;
+      this.#damaged(
+        segmentName(end.number),
+        Math.min(this.#endOffset, last.bytes),
+        `the log ends here with epoch ${this.lastEpoch}; it had reached epoch ${end.epoch}${closed}`,
+      );
+    } else if (last.number === end.number && end.bytes === null && hasHead(last)) {
+      this.#expectWhole(last, end);
+    }
+    if (this.damage.length > 0) this.cut = undefined;
+  }
+
+  #missLast({ number, epoch, bytes }: LogEnd): void {
+    const name = segmentName(number);
+    const was = bytes === null ? "" : `, up to epoch ${epoch} in ${bytes} bytes`;
+    const what = this.#files.has(name)
+      ? "the segment has lost its head and all of its batches"
+      : "the segment is missing";
+    this.#damaged(name, 0, `${what}: the log reached it${was}`);
+  }
+
+  /** A segment that nobody has closed has all the room that was reserved for it. */
+  #expectWhole({ name, bytes, head }: LogSegment, end: LogEnd): void {
+    if (bytes >= head.bytes) return;
+    // Unless it was closed since: the record is written before the file is cut.
+    if (JSON.stringify(readLogEnd(this.#files)) !== JSON.stringify(end)) return;
+    this.#damaged(name, bytes, `the file was cut to ${bytes} bytes, of ${head.bytes}`);
+  }
+
+  /** Logs of older versions have no record of their end; those of this one do, if they have batches. */
+  #missEnd(all: readonly SegmentFile[]): void {
+    const isOlder = all.every(
+      (each) =>
+        !hasHead(each) || each.head.memoryId === undefined || !hasFirstBatch(this.#files, each),
+    );
+    // Also for one that has been begun meanwhile.
+    if (isOlder || readLogEnd(this.#files) !== undefined) return;
+    this.#damaged(END_NAME, 0, "the record of the log's end is missing");
   }
 
   #missBeginning(all: readonly SegmentFile[]): void {
@@ -130,6 +198,7 @@ class Walk {
     for (;;) {
       const flaw = this.#take(reader, offset, Number.POSITIVE_INFINITY);
       if (flaw === undefined) return;
+      this.#endOffset = flaw.offset;
       const from = flaw.header === undefined ? flaw.offset : endOf(flaw.header);
       const later = reader.findBatch(from, this.lastEpoch);
       const isSuspect = later !== undefined || reader.bytes < segment.head.bytes;
@@ -217,6 +286,16 @@ class Walk {
 
   #damaged(file: string, offset: number, what: string): void {
     this.damage.push({ file, offset, what });
+  }
+}
+
+function hasFirstBatch(files: DeviceFiles, segment: LogSegment): boolean {
+  const file = files.open(segment.name, true);
+  try {
+    const reader = new SegmentReader(file, segment.number, saltOf(segment.head.logId));
+    return !isFlaw(reader.batchAt(HEAD_BYTES));
+  } finally {
+    file.close();
   }
 }
 

@@ -5,6 +5,7 @@
  *   - The log up to `afterEpoch` lies in earlier segments, and was on disk before this head was
  *     written. A batch there that goes beyond is void: its writer died before it was
  *     published, and the same records come again here.
+ *   - `memoryId` and `origin` say which memory wrote it (memories.ts).
  *   - `bytes` is the room that was reserved. A shorter file was closed in good order, or cut
  *     short by somebody else: it has no torn end to be forgiven.
  *
@@ -17,6 +18,7 @@ import { SituError } from "../../runtime/errors.ts";
 import { HEAD_BYTES } from "../../runtime/limits.ts";
 import type { Damage, DeviceFile, DeviceFiles } from "../files.ts";
 import { decodeHead, encodeHead, isDamage } from "../head.ts";
+import { readLogEnd } from "./end.ts";
 import { readAt, SegmentReader } from "./segment-reader.ts";
 
 export const LOG_FOLDER = "log";
@@ -29,6 +31,9 @@ export interface LogIdentity {
   readonly logId: string;
   readonly geometry: Geometry;
   readonly catalogue: { readonly regionId: number; readonly word: number };
+  /** The memory that writes, and the last segment that it was rebuilt from: see memories.ts. */
+  readonly memoryId?: string;
+  readonly origin?: number;
 }
 
 export interface SegmentHead extends LogIdentity {
@@ -162,9 +167,14 @@ function hasBatch(files: DeviceFiles, segment: SegmentFile): boolean {
   }
 }
 
-/** The number for the next segment. A file that somebody was making there counts for nothing. */
+/**
+ * The number for the next segment. A file that somebody was making there counts for nothing; one that
+ * was there and is missing counts, so that it is missed.
+ */
 export function nextSegment(files: DeviceFiles): number {
-  return (begunSegments(files).segments.at(-1)?.number ?? 0) + 1;
+  const end = readLogEnd(files);
+  const known = end === undefined || isDamage(end) ? 0 : end.number;
+  return Math.max(begunSegments(files).segments.at(-1)?.number ?? 0, known) + 1;
 }
 
 /**

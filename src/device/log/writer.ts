@@ -6,6 +6,8 @@
  *   - A segment's head is written when all earlier batches are synced, and is itself synced before
  *     the first batch comes. So a segment without a head holds none, and a head that says
  *     `afterEpoch` promises what is on disk.
+ *   - The record of the log's end (end.ts) names the segment before its first batch comes, and says how
+ *     long it is before it is cut to its length.
  *   - A batch that could not be written (the disk is full) leaves the writer where it was: the next
  *     attempt overwrites it, in the same place.
  *
@@ -18,6 +20,7 @@ import { crc32 } from "node:zlib";
 import { assert } from "../../runtime/assert.ts";
 import { HEAD_BYTES, SEGMENT_BYTES } from "../../runtime/limits.ts";
 import { type DeviceFile, type DeviceFiles, writeFully } from "../files.ts";
+import { refuseOtherWriter, writeLogEnd } from "./end.ts";
 import {
   BATCH_HEADER_BYTES,
   type BatchContent,
@@ -85,11 +88,12 @@ export class LogWriter {
     this.#number = number;
     this.#lastEpoch = afterEpoch;
     this.#bytes = segmentBytes;
+    refuseOtherWriter(files, identity);
     if (follows) this.#syncPrevious();
     files.makeFolder(LOG_FOLDER);
     this.#syncFolder("");
     this.#file = this.#create(number, segmentBytes);
-    this.#giveHead(this.#file, number, segmentBytes, createdMs);
+    this.#begin(this.#file, number, segmentBytes, createdMs);
   }
 
   /** Where the next batch goes. */
@@ -142,6 +146,7 @@ export class LogWriter {
     this.#refuse();
     if (this.#next !== undefined || this.#used < this.#bytes * PREPARE_FROM) return;
     this.#orFail(() => {
+      refuseOtherWriter(this.#files, this.#identity);
       const next = this.#create(this.#number + 1, this.#segmentBytes);
       // Its room is then lasting as well: what is left for later is to write the head.
       this.#syncNew(next);
@@ -156,6 +161,7 @@ export class LogWriter {
     try {
       if (this.#failure !== undefined) return;
       this.#syncBatches();
+      this.#writeEnd(this.#number, this.#used);
       this.#file.truncate(this.#used);
       this.#file.sync();
       if (this.#next !== undefined) this.#files.remove(segmentName(this.#number + 1));
@@ -175,8 +181,9 @@ export class LogWriter {
       next.close();
       next = undefined;
     }
+    refuseOtherWriter(this.#files, this.#identity);
     next ??= this.#create(number, segmentBytes);
-    this.#giveHead(next, number, segmentBytes, createdMs);
+    this.#begin(next, number, segmentBytes, createdMs);
     const left = this.#file;
     const leftBytes = this.#used;
     this.#file = next;
@@ -202,17 +209,50 @@ export class LogWriter {
   }
 
   /** Makes a file a segment that follows what has been written. If it cannot, the file goes. */
-  #giveHead(file: DeviceFile, number: number, bytes: number, createdMs: number): void {
+  #begin(file: DeviceFile, number: number, bytes: number, createdMs: number): void {
     const afterEpoch = this.#lastEpoch;
     const head = encodeSegmentHead({ ...this.#identity, number, afterEpoch, createdMs, bytes });
     try {
       writeFully(file, [head], 0);
     } catch (error) {
-      file.close();
-      if (mayPass(error)) this.#files.remove(file.name);
-      throw error;
+      this.#giveUp(file, error);
     }
     this.#syncNew(file);
+    try {
+      this.#writeEnd(number, null);
+    } catch (error) {
+      this.#giveUp(file, error);
+    }
+  }
+
+  /**
+   * The writer goes on in the segment before, so this one must not come back with a power loss: its
+   * head would make void what is written there from now on.
+   */
+  #giveUp(file: DeviceFile, error: unknown): never {
+    file.close();
+    if (mayPass(error)) {
+      this.#files.remove(file.name);
+      try {
+        this.#files.syncFolder(LOG_FOLDER);
+      } catch (failure) {
+        throw this.#final(failure);
+      }
+    }
+    throw error;
+  }
+
+  /** Before the first batch of a segment, and when the log is closed. */
+  #writeEnd(number: number, bytes: number | null): void {
+    const { logId, memoryId } = this.#identity;
+    const end = { logId, memoryId, number, epoch: this.#lastEpoch, bytes };
+    writeLogEnd(this.#files, end, this.#identity, (sync) => {
+      try {
+        sync();
+      } catch (error) {
+        throw this.#final(error);
+      }
+    });
   }
 
   /**

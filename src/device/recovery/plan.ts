@@ -23,6 +23,8 @@ export interface RecoveryPlan {
   readonly epoch: number;
   /** The last epoch of the last batch: the log goes on after it. */
   readonly logEpoch: number;
+  /** The last segment; 0 if there is none. */
+  readonly lastSegment: number;
   readonly batches: readonly LogBatch[];
   readonly geometry: Geometry;
   readonly catalogue: CataloguePlace;
@@ -89,6 +91,7 @@ function planFrom(
     epoch: Math.max(scan.lastEpoch, checkpoint?.endEpoch ?? 0),
     // Where a checkpoint has what the log has not, the log has a hole, and goes on behind it.
     logEpoch: Math.max(scan.lastEpoch, checkpoint === undefined ? 0 : coveredBy(checkpoint)),
+    lastSegment: scan.segments.at(-1)?.number ?? 0,
     batches: scan.batches,
     geometry: origin.geometry,
     catalogue: origin.catalogue,

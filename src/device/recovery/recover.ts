@@ -9,6 +9,7 @@ import { Durability } from "../../engine/durability.ts";
 import { raiseEpoch } from "../../engine/epoch.ts";
 import { CATALOGUE_REGION, CATALOGUE_WORD, ORPHANINGS } from "../../memory/control.ts";
 import type { StoreMemory } from "../../memory/region.ts";
+import { setFigure } from "../figures.ts";
 import type { Damage } from "../files.ts";
 import { NodeFiles } from "../node-files.ts";
 import { startThread } from "../thread.ts";
@@ -63,6 +64,7 @@ export function finishMemory(plan: RecoveryPlan, memory: StoreMemory): void {
   control.i32[ORPHANINGS] = 1;
   // Beyond every TID there is.
   raiseEpoch(control, plan.epoch + 2);
+  setFigure(memory, "originSegment", plan.lastSegment);
   const durability = new Durability(memory);
   durability.setWritten(plan.logEpoch);
   durability.publish(plan.epoch, () => {});

@@ -16,6 +16,7 @@ import { type CheckpointInfo, chainOf, listCheckpoints } from "../checkpoint/rea
 import type { Damage, DeviceFiles } from "../files.ts";
 import { isDamage } from "../head.ts";
 import { shownTime } from "../inspect.ts";
+import type { LogEnd } from "../log/end.ts";
 import { type LogScan, scanLog } from "../log/reader.ts";
 import { endOf, type LogBatch } from "../log/segment-reader.ts";
 import {
@@ -52,6 +53,8 @@ export interface CopyPlan {
   /** A full checkpoint and the incremental ones upon it. Empty: the log from its beginning. */
   readonly chain: readonly CheckpointInfo[];
   readonly segments: readonly CopiedFile[];
+  /** What the copy says about the end of its log. */
+  readonly end: LogEnd;
 }
 
 /** Why a checkpoint does not serve. */
@@ -137,13 +140,15 @@ function planFrom(
   const { toEpoch } = point;
   const isSound = isCut || (toEpoch !== undefined && toEpoch <= scan.lastEpoch);
   if (damage.length > 0 && !isSound) return refuse(files, damage, others);
+  const { segments, logEpoch } = segmentsOf(files, scan.segments, startEpoch, kept);
   return {
     // As recovery will say: between the last batch and the checkpoint's end nothing was committed.
     epoch: Math.max(last?.last ?? 0, checkpoint?.endEpoch ?? 0),
     closedMs: last?.closedMs ?? checkpoint!.closedMs,
     logId,
     chain,
-    segments: segmentsOf(files, scan.segments, startEpoch, kept),
+    segments,
+    end: endOfCopy(scan.segments, segments, logId, logEpoch),
   };
 }
 
@@ -195,30 +200,46 @@ function shortOf(checkpoint: CheckpointInfo | undefined, { lastEpoch }: LogScan)
   return [{ file: name, offset: 0, what }];
 }
 
-/** The segments from the first one on up to that of the last batch, each up to its last batch. */
+/** The copy is closed in good order. */
+function endOfCopy(
+  found: readonly LogSegment[],
+  segments: readonly CopiedFile[],
+  logId: string,
+  epoch: number,
+): LogEnd {
+  const { name, bytes } = segments.at(-1)!;
+  const { number, head } = found.find((segment) => segment.name === name)!;
+  return { logId, memoryId: head.memoryId, number, epoch, bytes };
+}
+
+/**
+ * The segments from the first one on up to that of the last batch, each up to its last batch; and the
+ * epoch that they reach.
+ */
 function segmentsOf(
   files: DeviceFiles,
   segments: readonly LogSegment[],
   startEpoch: number,
   kept: readonly LogBatch[],
-): CopiedFile[] {
+): { segments: CopiedFile[]; logEpoch: number } {
   const first = segments[firstNeeded(segments, startEpoch)];
-  const last = kept.at(-1)?.file ?? first.name;
+  const last = kept.at(-1) ?? lastBefore(files, first, startEpoch);
+  const lastName = last?.file ?? first.name;
   const ends = new Map<string, number>();
   for (const batch of kept) ends.set(batch.file, endOf(batch));
-  if (kept.length === 0) ends.set(first.name, endBefore(files, first, startEpoch));
-  return segments
-    .filter(({ name }) => name >= first.name && name <= last)
+  if (last !== undefined) ends.set(last.file, endOf(last));
+  const copied = segments
+    .filter(({ name }) => name >= first.name && name <= lastName)
     .map(({ name }) => ({ name, bytes: ends.get(name) ?? HEAD_BYTES }));
+  return { segments: copied, logEpoch: last?.last ?? first.head.afterEpoch };
 }
 
 /**
- * Where the batches end that a checkpoint has all of. They are not needed for what is in them, but
- * to show that the log reaches as far as the checkpoint says.
+ * The last batch that a checkpoint has all of. Those are not needed for what is in them, but to show
+ * that the log reaches as far as the checkpoint says.
  */
-function endBefore(files: DeviceFiles, segment: LogSegment, epoch: number): number {
-  const batch = surveySegment(files, segment).batches.findLast(({ last }) => last <= epoch);
-  return batch === undefined ? HEAD_BYTES : endOf(batch);
+function lastBefore(files: DeviceFiles, segment: LogSegment, epoch: number): LogBatch | undefined {
+  return surveySegment(files, segment).batches.findLast(({ last }) => last <= epoch);
 }
 
 function refuse(files: DeviceFiles, found: readonly Damage[], others: readonly Damage[]): never {

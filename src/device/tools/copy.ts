@@ -9,6 +9,7 @@ import { CHECKPOINTS_FOLDER, UNFINISHED } from "../checkpoint/format.ts";
 import { Checkpoint } from "../checkpoint/reader.ts";
 import { type Damage, type DeviceFiles, writeFully } from "../files.ts";
 import { isDamage } from "../head.ts";
+import { END_NAME, writeLogEnd } from "../log/end.ts";
 import { LOG_FOLDER } from "../log/segments.ts";
 import { type CopiedFile, type CopyPlan, type Point, planCopy } from "./copy-plan.ts";
 import { type FileToolOptions, Pauses } from "./pauses.ts";
@@ -149,6 +150,8 @@ async function copyAll(
       await copyOne(from, to, file, name, pauses);
     }
     to.syncFolder(LOG_FOLDER);
+    made.push(END_NAME);
+    writeLogEnd(to, plan.end, plan.end);
     for (const { name } of files) {
       const target = targetOf(name);
       if (target === name) continue;
