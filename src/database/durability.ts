@@ -54,6 +54,8 @@ export class DatabaseDurability {
     if (!isLogged || identity?.logId === undefined) return;
     const { control } = executor.memory;
     control.i32[control.slotAt(executor.slot) + LAG_MS] = settings.lagMs;
+    // In "sync" nothing is acknowledged before it is on disk.
+    if (this.mode === "lazy") executor.durability.lagMs = settings.lagMs;
     this.#host = new DeviceHost(executor, {
       path: settings.path,
       memory: memoryFolder(identity),

@@ -22,7 +22,9 @@ import {
   closeSync,
   constants,
   existsSync,
+  fstatSync,
   fsyncSync,
+  futimesSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -38,7 +40,12 @@ import { libc } from "../memory/libc.ts";
 import { isOwnFolder } from "../memory/ownership.ts";
 import { nowMs, sleep, wallClockMs } from "../runtime/clock.ts";
 import { SituError, type SituErrorCode, TimeoutError } from "../runtime/errors.ts";
-import { DEFAULT_TIMEOUT_MS, RECOVERY_PATIENCE_MS } from "../runtime/limits.ts";
+import {
+  DEFAULT_TIMEOUT_MS,
+  OPEN_RETRY_MAX_MS,
+  OPEN_RETRY_MIN_MS,
+  RECOVERY_PATIENCE_MS,
+} from "../runtime/limits.ts";
 import { uniqueId } from "../runtime/random.ts";
 import { systemError } from "../runtime/system-errors.ts";
 
@@ -92,20 +99,37 @@ export async function withOpenLock<T>(path: string, work: () => T | Promise<T>):
   const file = join(path, OPEN_LOCK);
   const fd = explained(file, () => openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600));
   try {
-    const startMs = nowMs();
-    while (!libc().tryLock(fd)) {
+    let startMs = nowMs();
+    let turn = fstatSync(fd).mtimeMs;
+    for (let pauseMs = OPEN_RETRY_MIN_MS; !libc().tryLock(fd); ) {
+      // Patience is with each who opens it, not with all of them: many may have come before.
+      const { mtimeMs } = fstatSync(fd);
+      if (mtimeMs !== turn) startMs = nowMs();
+      turn = mtimeMs;
       const patienceMs = existsSync(join(path, RECOVERING))
         ? RECOVERY_PATIENCE_MS
         : DEFAULT_TIMEOUT_MS;
       if (nowMs() > startMs + patienceMs) {
         throw new TimeoutError(`another process has been opening ${path} for too long`);
       }
-      await sleep(2);
+      await sleep(pauseMs);
+      pauseMs = Math.min(1.5 * pauseMs, OPEN_RETRY_MAX_MS);
     }
+    tellTurn(fd);
     return await work();
   } finally {
     // Closing gives the lock back.
     closeSync(fd);
+  }
+}
+
+/** Lets those who wait see that it is another's turn. */
+function tellTurn(fd: number): void {
+  try {
+    const seconds = wallClockMs() / 1_000;
+    futimesSync(fd, seconds, seconds);
+  } catch {
+    // They have patience with two of us as with one, then.
   }
 }
 

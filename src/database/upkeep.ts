@@ -6,7 +6,7 @@
 import { clearInterval, setInterval } from "node:timers";
 import type { Executor } from "../engine/executor.ts";
 import { AssertionError } from "../runtime/assert.ts";
-import { KEEPER_MS, SWEEP_MS } from "../runtime/limits.ts";
+import { KEEPER_MS, SWEEP_MS, SWEPT_SLOTS } from "../runtime/limits.ts";
 
 /** Under this part of free blocks, the background gives empty ones back for other sizes. */
 const LOW_MEMORY = 0.1;
@@ -50,7 +50,7 @@ export class Upkeep {
   #sweep(): void {
     const { slabs, versions, durability } = this.#executor;
     if (durability.lookAtMemory()) this.#warnOfLoss();
-    this.#executor.sweep();
+    this.#executor.sweepSome(SWEPT_SLOTS);
     versions.keeper.tick();
     const { blocks } = slabs;
     const free = blocks.limit - blocks.count + blocks.freeUnits();

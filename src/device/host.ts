@@ -1,20 +1,31 @@
 /**
  * What an open process does about the log: it sees to it that there is a device thread somewhere. If
- * there is none, or the one there was is dead, this process starts one; should two start one at the
- * same moment, the word DEVICE decides, and the other's thread ends at once.
+ * there is none, or the one there was is dead, this process starts one. A thread takes tens of
+ * milliseconds of processor time to start, so of many processes only one does: the one whose slot is in the
+ * word DEVICE_STARTER, until its thread has begun, or it dies, or has not managed in
+ * DEVICE_START_PATIENCE_MS. Should two threads be started all the same, the word DEVICE decides, and the
+ * other ends at once.
+ *
+ * How soon a dead writer is noticed: by who waits for the log, at once; otherwise within DEVICE_WATCH_MS of
+ * an event loop that turns, or DEVICE_REST_WATCH_MS if nothing was to be written. The commit that ends a
+ * rest has the watch go faster again.
  */
 
-import { clearInterval, setInterval } from "node:timers";
+import { clearTimeout, setTimeout } from "node:timers";
 import type { Worker } from "node:worker_threads";
 import { FAILED } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
-import { DEVICE } from "../memory/control.ts";
+import { DEVICE, DEVICE_STARTER } from "../memory/control.ts";
 import { nowMs } from "../runtime/clock.ts";
-import { DEVICE_WATCH_MS } from "../runtime/limits.ts";
+import {
+  DEVICE_REST_WATCH_MS,
+  DEVICE_START_PATIENCE_MS,
+  DEVICE_WATCH_MS,
+} from "../runtime/limits.ts";
 import { startThread } from "./thread.ts";
 import { type DeviceTask, ENDED, STOP } from "./worker.ts";
 
-export type DeviceOptions = Omit<DeviceTask, "role" | "signals">;
+export type DeviceOptions = Omit<DeviceTask, "role" | "signals" | "starter">;
 
 /** A thread that ended is not started again before this; twice as long after each error in a row. */
 const RESTART_MS = 100;
@@ -27,10 +38,31 @@ interface DeviceThread {
   readonly ended: Promise<void>;
 }
 
+/** What wakes the threads of this process that may be resting, when it ends without closing its stores. */
+const sleepers = new Set<() => void>();
+
+function onExit(wake: () => void): void {
+  if (sleepers.size === 0) process.on("exit", wakeAll);
+  sleepers.add(wake);
+}
+
+function notOnExit(wake: () => void): void {
+  sleepers.delete(wake);
+  if (sleepers.size === 0) process.off("exit", wakeAll);
+}
+
+function wakeAll(): void {
+  for (const wake of sleepers) wake();
+}
+
 export class DeviceHost {
   readonly #executor: Executor;
   readonly #options: DeviceOptions;
-  readonly #watch: NodeJS.Timeout;
+  #watch: NodeJS.Timeout;
+  #watchMs = DEVICE_WATCH_MS;
+  /** Another process that starts a thread, and since when this one has known. */
+  #starter = 0;
+  #starterMs = 0;
   /** The last one that was started; it may have ended, and its event not have come. */
   #thread: DeviceThread | undefined;
   #startedMs = Number.NEGATIVE_INFINITY;
@@ -41,14 +73,27 @@ export class DeviceHost {
   constructor(executor: Executor, options: DeviceOptions) {
     this.#executor = executor;
     this.#options = options;
-    executor.durability.ensureDevice = () => this.#look();
+    executor.durability.ensureDevice = () => {
+      this.#look();
+      if (this.#watchMs > DEVICE_WATCH_MS) this.#watch = this.#watchAfter(DEVICE_WATCH_MS);
+    };
     this.#look();
-    this.#watch = setInterval(() => this.#look(), DEVICE_WATCH_MS).unref();
+    this.#watch = this.#watchAfter(DEVICE_WATCH_MS);
+  }
+
+  #watchAfter(ms: number): NodeJS.Timeout {
+    clearTimeout(this.#watch);
+    this.#watchMs = ms;
+    return setTimeout(() => {
+      const { rests } = this.#executor.durability;
+      this.#look();
+      this.#watch = this.#watchAfter(rests ? DEVICE_REST_WATCH_MS : DEVICE_WATCH_MS);
+    }, ms).unref();
   }
 
   /** Ends the thread of this process, if it has one, after a last round of the log. */
   async stop(): Promise<void> {
-    clearInterval(this.#watch);
+    clearTimeout(this.#watch);
     this.#executor.durability.ensureDevice = () => {};
     const thread = this.#thread;
     if (thread === undefined) return;
@@ -56,6 +101,12 @@ export class DeviceHost {
     Atomics.store(thread.signals, STOP, 1);
     this.#executor.durability.call();
     await thread.ended;
+    this.#giveUpStarting();
+  }
+
+  #giveUpStarting(): void {
+    const { slot, memory } = this.#executor;
+    Atomics.compareExchange(memory.control.i32, DEVICE_STARTER, slot + 1, 0);
   }
 
   /** Also called by one who waits for the disk, and whose event loop does not turn. */
@@ -66,7 +117,24 @@ export class DeviceHost {
     const holder = Atomics.load(this.#executor.memory.control.i32, DEVICE) - 1;
     // A dead one's recovery gives the role back.
     if (holder >= 0 && !this.#executor.recoverIfDead(holder)) return;
-    this.#start();
+    if (this.#mayStart()) this.#start();
+  }
+
+  /** Whether it is this process that starts a thread now. */
+  #mayStart(): boolean {
+    const { i32 } = this.#executor.memory.control;
+    const mine = this.#executor.slot + 1;
+    const starter = Atomics.compareExchange(i32, DEVICE_STARTER, 0, mine);
+    if (starter === 0 || starter === mine) return true;
+    if (starter !== this.#starter) {
+      this.#starter = starter;
+      this.#starterMs = nowMs();
+    }
+    const isLate = nowMs() - this.#starterMs >= DEVICE_START_PATIENCE_MS;
+    // A dead one's recovery has cleared the word.
+    const seen = this.#executor.recoverIfDead(starter - 1) ? 0 : starter;
+    if (seen !== 0 && !isLate) return false;
+    return Atomics.compareExchange(i32, DEVICE_STARTER, seen, mine) === seen;
   }
 
   get #isRunning(): boolean {
@@ -75,7 +143,8 @@ export class DeviceHost {
 
   #start(): void {
     const signals = new Int32Array(new SharedArrayBuffer(8));
-    const worker = startThread({ role: "log", signals, ...this.#options });
+    const starter = this.#executor.slot + 1;
+    const worker = startThread({ role: "log", signals, starter, ...this.#options });
     // It must not keep a process alive that has forgotten to close its store.
     worker.unref();
     this.#startedMs = nowMs();
@@ -85,10 +154,18 @@ export class DeviceHost {
         if (code === 0) this.#restartMs = RESTART_MS;
         // Also for one that did not get so far as to say it.
         Atomics.store(signals, ENDED, 1);
+        if (this.#thread?.signals === signals) this.#giveUpStarting();
         resolve();
       });
     });
     this.#thread = { worker, signals, ended };
+    const { durability } = this.#executor;
+    const wake = (): void => {
+      Atomics.store(signals, STOP, 1);
+      durability.call();
+    };
+    onExit(wake);
+    void ended.then(() => notOnExit(wake));
   }
 
   #warn(error: Error): void {

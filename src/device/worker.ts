@@ -11,6 +11,7 @@ import { parentPort, workerData } from "node:worker_threads";
 import { Executor } from "../engine/executor.ts";
 import { FileLockLeases } from "../engine/leases/file-lock.ts";
 import { bootId } from "../memory/boot.ts";
+import { DEVICE_STARTER } from "../memory/control.ts";
 import { MappedSegments } from "../memory/mapped-segments.ts";
 import { joinMemory } from "../memory/mapped-store.ts";
 import { sleep } from "../runtime/clock.ts";
@@ -33,6 +34,8 @@ export interface DeviceTask {
   readonly checkpointMs: number;
   readonly checkpointBytes: number;
   readonly keepLogMs: number;
+  /** Slot + 1 of the executor that starts the thread: see host.ts. */
+  readonly starter: number;
   /** Two words, STOP and ENDED: events would need event loops that turn. */
   readonly signals: Int32Array<SharedArrayBuffer>;
 }
@@ -66,7 +69,9 @@ async function writeLog(task: DeviceTask): Promise<void> {
 async function writeLogIfNeeded(task: DeviceTask): Promise<void> {
   const executor = openExecutor(task);
   const device = new Device(executor, new NodeFiles(task.path), task.logId);
-  if (!device.tryBegin()) {
+  const isWriter = device.tryBegin();
+  Atomics.compareExchange(executor.memory.control.i32, DEVICE_STARTER, task.starter, 0);
+  if (!isWriter) {
     executor.close();
     return;
   }

@@ -2,7 +2,7 @@
  * The commit of a transaction whose data is local (DESIGN §5): plain synchronous code, no
  * allocation. The order of the steps is the protocol; each says why it stands where it does.
  *
- *  1. Journal: addresses and data of the write set, if it has room for them, then status INTENT. From here a dead
+ *  1. Journal: addresses and data of the write set, if it has room for them and the log is not late, then status INTENT. From here a dead
  *     committer's locks can be found by anyone.
  *  2. Lock the write set in address order, compare-and-swap, never waiting. The version must be
  *     the one that was read. On failure undo and report the conflict.
@@ -130,7 +130,7 @@ export class Committer {
       tx.yielded = true;
       return false;
     }
-    if (!executor.journal.write(set, this.#order, writes)) {
+    if (executor.durability.isLate() || !executor.journal.write(set, this.#order, writes)) {
       tx.journalFull = true;
       return false;
     }

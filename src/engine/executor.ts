@@ -95,10 +95,13 @@ export class Executor implements SlabHost {
   /** Transactions that run, and the epochs in which all but the oldest began, in that order. */
   #running = 0;
   readonly #later: number[] = [];
+  /** Where the next sweep of a few slots begins; not at the same one in all processes. */
+  #sweptTo: number;
 
   private constructor(memory: StoreMemory, leases: Leases, slot: number) {
     this.memory = memory;
     this.slot = slot;
+    this.#sweptTo = slot;
     this.#leases = leases;
     this.epochs = new Epochs(memory.control);
     this.counters = memory.control.f64;
@@ -357,6 +360,20 @@ export class Executor implements SlabHost {
       if (isClaimed(this.memory.control, slot) && this.recoverIfDead(slot)) dead++;
     }
     return dead;
+  }
+
+  /** The same for a few of them, another few each time: all have their turn. */
+  sweepSome(count: number): void {
+    const { control } = this.memory;
+    const { slots } = control.geometry;
+    let left = count;
+    for (let step = 0; step < slots && left > 0; step++) {
+      const slot = this.#sweptTo;
+      this.#sweptTo = (slot + 1) % slots;
+      if (!isClaimed(control, slot)) continue;
+      left--;
+      this.recoverIfDead(slot);
+    }
   }
 
   /** The executors that have the store open, this one included; not the threads of the device. */

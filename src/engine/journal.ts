@@ -25,6 +25,7 @@
 
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
+import { LOG_RESTS } from "../memory/control.ts";
 import { loadAcquire, storeRelease } from "../memory/ordering.ts";
 import type { StoreMemory } from "../memory/region.ts";
 import type { Views } from "../memory/views.ts";
@@ -157,16 +158,19 @@ export class Journal {
     this.views.i32[this.#at + TID_LOW] = low;
   }
 
-  /** The record is committed and installed: it is the log's now. True if that is to be called. */
+  /**
+   * The record is committed and installed: it is the log's now. True if that is to be called. Its writer
+   * announces that it rests, and looks again after a while: this store cannot be delayed so long.
+   */
   pass(): boolean {
     if (!this.#isLogged) return false;
     const length = this.views.i32[this.#at + LENGTH];
     this.#head = (this.#head + length) | 0;
     this.#at += length;
     storeRelease(this.#control, this.#slotAt + HEAD, this.#head);
-    if (((this.#head - this.#callAt) | 0) < 0) return false;
+    if (((this.#head - this.#callAt) | 0) < 0) return loadAcquire(this.#control, LOG_RESTS) !== 0;
     this.#look();
-    return this.#isTimeToCall();
+    return this.#isTimeToCall() || loadAcquire(this.#control, LOG_RESTS) !== 0;
   }
 
   /** The first word of the running commit's record. */

@@ -17,7 +17,7 @@
 
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
-import { DEVICE, KEEPER } from "../memory/control.ts";
+import { DEVICE, DEVICE_STARTER, KEEPER } from "../memory/control.ts";
 import {
   ALLOCATED,
   HEADER_WORDS,
@@ -63,6 +63,7 @@ export function releaseSlot(memory: StoreMemory, slot: number): void {
   Atomics.compareExchange(control.i32, KEEPER, slot + 1, 0);
   // The log's writer too: what it had not published, the next one writes again.
   Atomics.compareExchange(control.i32, DEVICE, slot + 1, 0);
+  Atomics.compareExchange(control.i32, DEVICE_STARTER, slot + 1, 0);
   releaseTurn(memory, slot);
   releasePrepared(memory, slot);
   memory.abandonRegions(slot);

@@ -13,6 +13,7 @@ import type { LogBatch } from "../../src/device/log/segment-reader.ts";
 import { hasHead, listSegments } from "../../src/device/log/segments.ts";
 import { NodeFiles } from "../../src/device/node-files.ts";
 import type { Executor } from "../../src/engine/executor.ts";
+import { MAX_LAG_MS } from "../../src/runtime/limits.ts";
 import { memoryOf, type TemporaryStores } from "./store.ts";
 
 /** What a store's folder says about itself. */
@@ -100,7 +101,9 @@ export async function openHeld(
   options: Partial<OpenOptions> = {},
 ): Promise<{ db: Database; log: HeldLog; path: string }> {
   const path = options.path ?? stores.folder();
-  const mode = { durability: "lazy" as const, memoryBytes: 16 * 2 ** 20, ...options };
+  // Commits are to go on although nothing gets to disk.
+  const lagMs = MAX_LAG_MS;
+  const mode = { durability: "lazy" as const, memoryBytes: 16 * 2 ** 20, lagMs, ...options };
   await (await open({ ...mode, path, timeoutMs: 5_000 })).close();
   const log = await HeldLog.take(path);
   const db = await stores.open({ ...mode, path });
