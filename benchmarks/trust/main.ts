@@ -6,10 +6,12 @@ import { createProgress } from "../harness/progress.ts";
 import { printReport } from "../harness/report.ts";
 import { releaseAll } from "../harness/resources.ts";
 import { eventLoop } from "./event-loop.ts";
+import { idle } from "./idle.ts";
+import { joining } from "./joining.ts";
 import type { TrustMeasure, TrustResult } from "./measure.ts";
 import { starvation } from "./starvation.ts";
 
-const measures: readonly TrustMeasure[] = [starvation, eventLoop, secondMemory];
+const measures: readonly TrustMeasure[] = [starvation, eventLoop, secondMemory, idle, joining];
 import { secondMemory } from "./second-memory.ts";
 
 
