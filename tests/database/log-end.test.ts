@@ -28,7 +28,7 @@ const Cell = table("cell", { id: u32(), value: u32() }, { key: "id" });
 const ROWS = 200;
 
 const made = (path: string): Promise<Database> =>
-  open({ path, tables: [Cell], memoryBytes: 8 * MIB, durability: "sync" });
+  open({ path, tables: [Cell], memoryBytes: 8 * MIB, durability: "sync", timeoutMs: 60_000 });
 
 function fill(db: Database, from = 1, to = ROWS): void {
   for (let id = from; id <= to; id++) db.transactSync((tx) => tx.put(Cell, { id, value: id }));
@@ -188,7 +188,12 @@ describe("two memories of one store", () => {
     const first = await made(path);
     fill(first, 1, 20);
     const other = secondMemory(path);
-    const second = await open({ path: other, tables: [Cell], durability: "sync" });
+    const second = await open({
+      path: other,
+      tables: [Cell],
+      durability: "sync",
+      timeoutMs: 60_000,
+    });
     fill(second, 21, 40);
     // The first one does not know: it goes on in its segment.
     fill(first, 41, 60);
@@ -229,7 +234,12 @@ describe("two memories of one store", () => {
     const first = await made(path);
     fill(first, 1, 20);
     const other = secondMemory(path);
-    const second = await open({ path: other, tables: [Cell], durability: "sync" });
+    const second = await open({
+      path: other,
+      tables: [Cell],
+      durability: "sync",
+      timeoutMs: 60_000,
+    });
     fill(second, 21, 40);
     await first.close();
     const error = await failure("SITU_CORRUPT", async () => {
