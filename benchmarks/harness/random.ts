@@ -42,3 +42,12 @@ function nextState(state: number): number {
   state ^= state >>> 17;
   return state ^ (state << 5);
 }
+
+/** One number in [0, 1) after the other, for work that is not measured by the nanosecond. */
+export function randomStream(seed: number, lane = 0): () => number {
+  let state = startState(seed, lane);
+  return () => {
+    state = nextState(state);
+    return (state >>> 0) / 2 ** 32;
+  };
+}

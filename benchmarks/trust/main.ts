@@ -11,8 +11,12 @@ import { joining } from "./joining.ts";
 import type { TrustMeasure, TrustResult } from "./measure.ts";
 import { starvation } from "./starvation.ts";
 
-const measures: readonly TrustMeasure[] = [starvation, eventLoop, secondMemory, idle, joining];
+const measures: readonly TrustMeasure[] = [starvation, eventLoop, secondMemory, idle, joining, mixedRows, churn];
 import { secondMemory } from "./second-memory.ts";
+
+import { churn } from "./churn.ts";
+import type { TrustMeasure, TrustResult } from "./measure.ts";
+import { mixedRows } from "./mixed-rows.ts";
 
 
 async function main(): Promise<void> {

@@ -1,15 +1,13 @@
 /**
  * What an open database does in the background, on timers that keep no process alive: it looks for
- * dead executors, after old versions, and whether the store's memory is still there. Nothing depends on it, and any process may do it.
+ * dead executors, after old versions, after memory that others could use, and whether the store's memory is
+ * still there. Nothing depends on it, and any process may do it.
  */
 
 import { clearInterval, setInterval } from "node:timers";
 import type { Executor } from "../engine/executor.ts";
 import { AssertionError } from "../runtime/assert.ts";
 import { KEEPER_MS, SWEEP_MS, SWEPT_SLOTS } from "../runtime/limits.ts";
-
-/** Under this part of free blocks, the background gives empty ones back for other sizes. */
-const LOW_MEMORY = 0.1;
 
 export class Upkeep {
   readonly #executor: Executor;
@@ -52,9 +50,7 @@ export class Upkeep {
     if (durability.lookAtMemory()) this.#warnOfLoss();
     this.#executor.sweepSome(SWEPT_SLOTS);
     versions.keeper.tick();
-    const { blocks } = slabs;
-    const free = blocks.limit - blocks.count + blocks.freeUnits();
-    if (free < blocks.limit * LOW_MEMORY) slabs.releaseEmptyBlocks();
+    slabs.tidy();
   }
 }
 

@@ -5,7 +5,7 @@ import { HEADER_BYTES } from "../memory/object.ts";
 import { CELL_BYTES, sizeClassOf } from "../memory/size-classes.ts";
 import type { Slabs } from "../memory/slabs.ts";
 import { SituError } from "../runtime/errors.ts";
-import { MAX_CELL_BYTES } from "../runtime/limits.ts";
+import { MAX_CELL_BYTES, MAX_CELL_EXCESS } from "../runtime/limits.ts";
 import { type AccessSet, CELL, ENTRY_WORDS, KIND, NEW, REGION_ID, WORD } from "./access-set.ts";
 
 function cellBytes(dataBytes: number): number {
@@ -20,6 +20,12 @@ export function classFor(dataBytes: number): number {
     "SITU_TOO_LARGE",
     `an object of ${dataBytes} bytes is larger than ${MAX_CELL_BYTES - HEADER_BYTES}`,
   );
+}
+
+/** Whether an object of a class may lie in a cell of another one. */
+export function mayLieIn(sizeClass: number, cellClass: number): boolean {
+  const [wanted, found] = [CELL_BYTES[sizeClass], CELL_BYTES[cellClass]];
+  return found >= wanted && found <= MAX_CELL_EXCESS * wanted;
 }
 
 /** Data bytes that an object allocated for `bytes` can hold without moving to another class. */

@@ -11,6 +11,8 @@
  *     reader that starts only then still find the old x that T2 has PREPARED: it would see T4 but
  *     not T2, which precedes T4 (docs/decisions/0002). It also comes before any data is written,
  *     so no reader sees the new x and afterwards the old y.
+ *     The cell of a new object is locked like any other: if another executor has chosen the same free
+ *     cell and was faster, its version is not the one that was seen.
  *  3. Announce the committing epoch: store it, read the global one again, until they agree;
  *     otherwise a snapshot could slip between. Then validate what was only read: same version, not
  *     locked by another.
@@ -197,6 +199,11 @@ export class Committer {
       if ((words[entry + KIND] & (WRITE | LOCKED)) !== WRITE) continue;
       const { i32 } = set.regionOf(entry);
       const word = words[entry + WORD];
+      if (isNewElement(words[entry + KIND])) {
+        makeHeader(i32, word, this.#installing);
+        words[entry + KIND] |= LOCKED;
+        continue;
+      }
       const lock = Atomics.compareExchange(i32, word + LOCK, 0, this.#installing);
       if (lock === 0) words[entry + KIND] |= LOCKED;
       if (
@@ -230,6 +237,7 @@ export class Committer {
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
       if ((words[entry + KIND] & LOCKED) === 0) continue;
       words[entry + KIND] &= ~LOCKED;
+      if (isNewElement(words[entry + KIND])) continue;
       storeRelease(set.regionOf(entry).i32, words[entry + WORD] + LOCK, 0);
     }
   }
@@ -359,6 +367,10 @@ export class Committer {
       const entry = order[i];
       const { i32 } = set.regionOf(entry);
       const word = words[entry + WORD];
+      if (isNewElement(words[entry + KIND])) {
+        makeHeader(i32, word, this.#prepared);
+        continue;
+      }
       const lock = Atomics.compareExchange(i32, word + LOCK, 0, this.#prepared);
       if (lock !== 0) {
         tx.metLock = lock;
@@ -385,6 +397,7 @@ export class Committer {
   #unlock(set: AccessSet, count: number): void {
     for (let i = 0; i < count; i++) {
       const entry = this.#order[i];
+      if (isNewElement(set.words[entry + KIND])) continue;
       storeRelease(set.regionOf(entry).i32, set.wordOf(entry) + LOCK, 0);
     }
     storeRelease(this.#control, this.#statusAt, IDLE);
@@ -417,6 +430,8 @@ export class Committer {
         i32[word + HEADER_VERSION_LOW] !== words[entry + VERSION_LOW] ||
         i32[word + HEADER_VERSION_HIGH] !== words[entry + VERSION_HIGH]
       ) {
+        // It has no header before the commit.
+        if (isNewElement(words[entry + KIND])) continue;
         tx.metLock = lock;
         tx.metEntry = entry;
         return false;
@@ -488,6 +503,23 @@ export class Committer {
       }
     }
   }
+}
+
+/** An element of an array that the transaction allocates. */
+function isNewElement(kind: number): boolean {
+  return (kind & (NEW | CELL)) === NEW;
+}
+
+/**
+ * Makes a locked header of the words of a free cell, where the element of a new array will be. The
+ * array's cell comes before its elements and is locked, so nobody else writes to its words, and until
+ * it is allocated nobody takes them for a header. So they are not unlocked if the commit fails: when
+ * the cell is unlocked, others may use it.
+ */
+function makeHeader(i32: Int32Array, word: number, lock: number): void {
+  i32[word + HEADER_VERSION_HIGH] = 0;
+  i32[word + HEADER_VERSION_LOW] = 0;
+  storeRelease(i32, word + LOCK, lock);
 }
 
 function isBelow(words: Int32Array, a: number, b: number): boolean {

@@ -16,6 +16,7 @@ import {
   DEFAULT_TIMEOUT_MS,
   DEVICE_SLOTS,
   MAINTENANCE_TURN_MS,
+  RECLAIM_PATIENCE_MS,
   STUCK_MS,
 } from "../runtime/limits.ts";
 import { hashSeed, Random } from "../runtime/random.ts";
@@ -414,11 +415,17 @@ export class Executor implements SlabHost {
   /** Makes room after an allocation of a class failed, when no transaction of this executor runs. */
   reclaim(sizeClass: number): boolean {
     this.sweep();
-    const since = this.mark();
+    const deadlineMs = nowMs() + RECLAIM_PATIENCE_MS;
     while (!this.slabs.reclaim(sizeClass)) {
+      if (!this.slabs.isWaiting(sizeClass)) return false;
       // Memory that only snapshots keep from being used: writers come first.
-      if (!this.slabs.isWaiting(sizeClass) || !this.isPast(since)) return false;
-      if (!this.versions.keeper.releaseOldest()) return false;
+      if (this.slabs.isKeptBySnapshots(sizeClass)) {
+        if (!this.versions.keeper.releaseOldest()) return false;
+        continue;
+      }
+      // Transactions of this very thread do not end while it waits.
+      if (this.#running > 0 || nowMs() > deadlineMs) return false;
+      sleepSync(1);
     }
     return true;
   }

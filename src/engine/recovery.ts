@@ -20,6 +20,7 @@ import { BlockTable } from "../memory/blocks.ts";
 import { DEVICE, DEVICE_STARTER, KEEPER } from "../memory/control.ts";
 import {
   ALLOCATED,
+  ARRAY,
   HEADER_WORDS,
   INCARNATION,
   INSTALLING,
@@ -29,7 +30,14 @@ import {
   storeVersion,
 } from "../memory/object.ts";
 import type { StoreMemory } from "../memory/region.ts";
-import { copyWords, type Journal, RECORD_ENTRY_WORDS, REGION_MASK } from "./journal.ts";
+import { CELL_BYTES } from "../memory/size-classes.ts";
+import {
+  CLASS_SHIFT,
+  copyWords,
+  type Journal,
+  RECORD_ENTRY_WORDS,
+  REGION_MASK,
+} from "./journal.ts";
 import { releasePrepared } from "./prepared.ts";
 import { ACTIVE, COMMITTED, IDLE, phaseOf, STATUS } from "./slot.ts";
 import { Registry } from "./snapshots/registry.ts";
@@ -94,11 +102,25 @@ function rollForward(memory: StoreMemory, slot: number, journal: Journal): void 
   }
 }
 
+/**
+ * The elements of a new array are left out: the words where they would have been are headers only
+ * while their cell is locked, and what another has in that cell by now may look like a lock.
+ */
 function unlockAll(memory: StoreMemory, slot: number, journal: Journal): void {
   const record = journal.views.i32;
+  let arrayRegion = -1;
+  let arrayEnd = 0;
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
-    const { i32 } = memory.region(record[at] & REGION_MASK);
+    const regionId = record[at] & REGION_MASK;
     const word = record[at + 1];
+    // Entries come in address order, so an array is followed by its elements.
+    if (regionId === arrayRegion && word < arrayEnd) continue;
+    const newClass = (record[at] >>> CLASS_SHIFT) - 1;
+    if (newClass >= 0 && (record[at + 2] & ARRAY) !== 0) {
+      arrayRegion = regionId;
+      arrayEnd = word + CELL_BYTES[newClass] / 4;
+    }
+    const { i32 } = memory.region(regionId);
     if (isLockedBy(i32, word, slot)) Atomics.store(i32, word + LOCK, 0);
   }
 }

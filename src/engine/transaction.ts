@@ -390,10 +390,7 @@ export class Transaction {
     const first = set.end;
     for (let index = 0; index < count; index++) {
       const word = set.words[cell + WORD] + ARRAY_HEADER_WORDS + index * stride;
-      // What lies there is the data of an earlier object, not a header. The cell is ours alone.
-      Atomics.store(region.i32, word + LOCK, 0);
-      region.i32[word + HEADER_VERSION_HIGH] = 0;
-      region.i32[word + HEADER_VERSION_LOW] = 0;
+      // What lies there is the data of an earlier object, not a header: the commit makes it one.
       const entry = set.add(region, word);
       set.mark(entry, READ | WRITE | NEW);
       set.words[entry + VERSION_HIGH] = 0;
@@ -505,6 +502,8 @@ export class Transaction {
     const entry = this.#addCell(region, word, address);
     set.mark(entry, READ | WRITE | NEW | CELL);
     this.#look(entry, region, word);
+    // Another has taken the cell in between.
+    if (set.words[entry + INCARNATION] !== executor.slabs.chosenWord) this.conflict(entry);
     return entry;
   }
 

@@ -1,37 +1,46 @@
 /**
- * The block allocator (FaRM §3.3): hands blocks to executors, each for one size class. A block is
- * 1 to 16 units of 64 KiB, so many that it holds eight cells or more; FaRM's 1 MB for every class
- * would give a small store away to a handful of row sizes (docs/decisions/0003). Each unit has a
- * state word, changed by compare-and-swap only:
+ * The block table: memory is handed out in blocks, each for cells of one size class (FaRM §3.3). A
+ * block is 1 to 16 units of 64 KiB, the fewest that hold eight cells (docs/decisions/0003). Each unit
+ * has a state word, changed by compare-and-swap only:
  *
  *   0                            free
- *   (class + 1) << 8 | slot + 1  first unit of a block; only that slot allocates from it
- *   (class + 1) << 8             an orphan: its owner left or died, anyone may adopt it
+ *   (class + 1) << 8             first unit of a block that everyone allocates from
+ *   (class + 1) << 8 | slot + 1  the same, preferred by a slot: others leave it to that slot, to stay
+ *                                out of its way, until memory is short
+ *   CLOSED | (class + 1) << 8 | slot + 1   nobody allocates from it: the slot is giving it back
  *   CONTINUED | distance << 8 | slot + 1   a later unit, so many after its first; or, with
  *                                distance 0, the first unit of a block that is being made
  *
+ * An owner is a matter of speed, not of safety: two executors that choose the same free cell both
+ * lock it when they commit, and the second one finds another version there (docs/decisions/0023). What
+ * must be exclusive is giving a block back. CLOSED makes it so: an executor announces its transaction
+ * (`enter`), then sees that a block is open, then chooses a cell. Whoever closes the block advances the
+ * epoch after that, and waits until no transaction runs that was announced up to then: by that time
+ * everyone who may have seen the block open has ended.
+ *
  * A block is taken from its last unit to its first, and ceases to be one before its units are
  * given back, so a first unit always has its block behind it; units that a dead slot left without
- * one are freed.
+ * one are freed. A dead slot's blocks, closed ones too, become everyone's.
  *
- * Beside the state, `frees` counts the cells that others freed in the block, so that its owner
- * knows when a new sweep is worth while. `first incarnation` is where the incarnations of the block's
- * cells have started, and, when it has been given back, where those of the next will: higher than
- * any that the memory has had. 0 says that it was never part of a block that was given back.
+ * Beside the state, `frees` is 0 if whoever looked at all cells last found none free, and nobody has
+ * freed one since. A hint: before the store grows or is full, all blocks are looked at. `first
+ * incarnation` is where the incarnations of the block's cells have started, and, when it has been
+ * given back, where those of the next will: higher than any that the memory has had. 0 says that it
+ * was never part of a block that was given back.
  *
  * `format epoch` is the epoch, its low 32 bits, in which the block was made. It divides the lives of
  * a piece of memory in the log: what was committed in an earlier life has an earlier epoch, what
  * is committed in this one has this epoch or a later one. For a block is given back only when all
- * its cells are free and at rest, the epoch has been advanced after that was seen, and every
- * transaction that began before has ended (`Slabs.releaseEmptyBlocks`): so the last commit in it lies
- * before the epoch that whoever takes it next reads, after it has become its owner (`#claim`). And
- * the first commit in the new block announces its epoch later than that.
+ * its cells are free and at rest, the epoch has been advanced after that was seen, every transaction
+ * that began before has ended, and nothing has been committed in the block since (`Closings`): so the
+ * last commit in it lies before the epoch that whoever takes it next reads, after it has become its
+ * owner (`#claim`). And the first commit in the new block announces its epoch later than that.
  */
 
 import { MAX_BLOCK_UNITS, MIN_BLOCK_CELLS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { addressOf, NO_ADDRESS, regionIdOf, wordOf } from "./address.ts";
-import { EPOCH_LOW, ORPHANINGS } from "./control.ts";
+import { EPOCH_LOW, SHARINGS } from "./control.ts";
 import {
   ALLOCATED,
   INCARNATION,
@@ -50,8 +59,14 @@ const FIRST_INCARNATION = 2;
 const FORMAT_EPOCH = 3;
 
 const FREE = 0;
-const ORPHAN = 0;
-const CONTINUED = 1 << 24;
+/** In the place of the owner: nobody prefers the block. */
+const SHARED = 0;
+const OWNER_MASK = 0xff;
+const CLASS_MASK = 0x1ff;
+const CLOSED = 1 << 20;
+export const CONTINUED = 1 << 24;
+/** Of blocks with so many cells at most, the first free cell is announced to all. */
+const FEW_CELLS = 64;
 export const UNIT_WORDS = UNIT_BYTES / 4;
 const LARGE_SPAN = 8;
 
@@ -69,6 +84,11 @@ export const BLOCK_CELLS: readonly number[] = CELL_BYTES.map((bytes, sizeClass) 
 
 function stateOf(sizeClass: number, owner: number): number {
   return ((sizeClass + 1) << 8) | owner;
+}
+
+/** The class of the block that a unit with this state begins, or -1. */
+export function classOfState(state: number): number {
+  return (state & CONTINUED) === 0 ? ((state >>> 8) & CLASS_MASK) - 1 : -1;
 }
 
 /** Where incarnations go on after this highest one. Never 0, which stands for unused memory. */
@@ -96,16 +116,26 @@ export class UnitLook {
   }
 }
 
+/** What `isEmpty` has seen. */
+export interface EmptyBlock {
+  /** The highest incarnation word. */
+  highest: number;
+  /** All incarnation words added up: another one as soon as a cell is freed. */
+  sum: number;
+  /** The version of the cell that was freed last. */
+  freedHigh: number;
+  freedLow: number;
+}
+
 /** A block is named by its first unit; units are numbered through all regions. */
 export class BlockTable {
   readonly memory: StoreMemory;
-  /** See `highestIfEmpty`. */
-  freedHigh = 0;
-  freedLow = 0;
+  /** See `find`. */
+  state = 0;
+  /** Units that were taken with this table so far. */
+  unitsTaken = 0;
   /** Where the search for free units goes on. */
   #cursor = 0;
-  /** The count of orphanings up to which there was no orphan of a class. */
-  readonly #noOrphans = new Map<number, number>();
 
   constructor(memory: StoreMemory) {
     this.memory = memory;
@@ -129,6 +159,40 @@ export class BlockTable {
     return (state & CONTINUED) === 0 ? unit : unit - ((state >>> 8) & 0xff);
   }
 
+  /** The block that `address` lies in, or -1; leaves the block's state in `state`. */
+  find(address: Address): number {
+    const { unitsPerRegion } = this.memory.control;
+    const inRegion = Math.floor(wordOf(address) / UNIT_WORDS);
+    const unit = regionIdOf(address) * unitsPerRegion + inRegion;
+    if (unit < 0 || inRegion >= unitsPerRegion || unit >= this.limit) return -1;
+    const state = this.#load(unit, STATE);
+    if ((state & CONTINUED) === 0) {
+      this.state = state;
+      return unit;
+    }
+    const block = unit - ((state >>> 8) & 0xff);
+    this.state = this.#load(block, STATE);
+    return block;
+  }
+
+  /** Whether a block that had `state` may be allocated from for the class. */
+  static isOpen(state: number, sizeClass: number): boolean {
+    return (state & ~OWNER_MASK) === (sizeClass + 1) << 8;
+  }
+
+  static isPreferred(state: number): boolean {
+    return (state & OWNER_MASK) !== SHARED;
+  }
+
+  /** Whether a slot other than this one prefers a block that had `state`. */
+  static isPreferredByOther(state: number, slot: number): boolean {
+    return (state & OWNER_MASK) !== SHARED && (state & OWNER_MASK) !== slot + 1;
+  }
+
+  stateOf(block: number): number {
+    return this.#load(block, STATE);
+  }
+
   firstWordOf(block: number): number {
     return (block % this.memory.control.unitsPerRegion) * UNIT_WORDS;
   }
@@ -144,13 +208,13 @@ export class BlockTable {
 
   /** The class of the block's cells, or -1 if no block begins there. */
   classOf(block: number): number {
-    const state = this.#load(block, STATE);
-    return (state & CONTINUED) === 0 ? (state >>> 8) - 1 : -1;
+    return classOfState(this.#load(block, STATE));
   }
 
+  /** Whether the slot prefers the block, or is giving it back. */
   isOwnedBy(block: number, slot: number): boolean {
     const state = this.#load(block, STATE);
-    return (state & CONTINUED) === 0 && (state & 0xff) === slot + 1;
+    return (state & CONTINUED) === 0 && (state & OWNER_MASK) === slot + 1;
   }
 
   /** The address of the cell that `address` lies in, or NO_ADDRESS if it is in no block. */
@@ -167,28 +231,38 @@ export class BlockTable {
     return this.#load(block, FREES);
   }
 
+  /** A cell of the block is free, and not everyone knows. */
   countFree(block: number): void {
-    Atomics.add(this.memory.control.i32, this.memory.control.unitAt(block) + FREES, 1);
+    const { control } = this.memory;
+    const before = Atomics.add(control.i32, control.unitAt(block) + FREES, 1);
+    if (before === 0 && BLOCK_CELLS[this.classOf(block)] <= FEW_CELLS) this.#announce();
   }
 
-  /** An orphan of the class first, then free units anywhere; -1 if there are none. */
-  take(sizeClass: number, slot: number): number {
-    const orphan = this.#adoptOrphan(sizeClass, slot);
-    if (orphan >= 0) return orphan;
+  /** All cells were looked at after `frees` was `seen`, and none was free. */
+  foundFull(block: number, seen: number): void {
+    const { control } = this.memory;
+    Atomics.compareExchange(control.i32, control.unitAt(block) + FREES, seen, 0);
+  }
+
+  /** Counts the blocks that have become everyone's, and may have free cells. */
+  get sharings(): number {
+    return Atomics.load(this.memory.control.i32, SHARINGS);
+  }
+
+  /** Makes a block out of free units, preferred by the slot or everyone's; -1 if there are none. */
+  take(sizeClass: number, slot: number, prefers = true): number {
     const count = this.count;
     // Large blocks come from the far end, so that small ones do not break up all the room.
-    if (SPAN[sizeClass] >= LARGE_SPAN) return this.#takeFromEnd(sizeClass, slot, count);
-    const block = this.#takeFree(sizeClass, slot, this.#cursor, count);
+    if (SPAN[sizeClass] >= LARGE_SPAN) return this.#takeFromEnd(sizeClass, slot, prefers, count);
+    const block = this.#takeFree(sizeClass, slot, prefers, this.#cursor, count);
     if (block >= 0) this.#cursor = block;
     return block;
   }
 
-  /** The same in one region only; -1 if it has neither. */
-  takeIn(regionId: number, sizeClass: number, slot: number): number {
+  /** The same in one region only. */
+  takeIn(regionId: number, sizeClass: number, slot: number, prefers = true): number {
     const { unitsPerRegion } = this.memory.control;
-    const start = regionId * unitsPerRegion;
-    const orphan = this.#adoptBetween(sizeClass, slot, start, start + unitsPerRegion);
-    return orphan >= 0 ? orphan : this.#takeFree(sizeClass, slot, start, unitsPerRegion);
+    return this.#takeFree(sizeClass, slot, prefers, regionId * unitsPerRegion, unitsPerRegion);
   }
 
   /** The region to create next, or -1 if the store has all that it may have. */
@@ -197,66 +271,76 @@ export class BlockTable {
     return next < this.memory.control.geometry.regions ? next : -1;
   }
 
-  /** The blocks of an executor that left or died are anyone's. */
+  /** The blocks of an executor that left or died are everyone's. */
   orphan(slot: number): void {
     for (let unit = 0; unit < this.count; unit++) {
       const state = this.#load(unit, STATE);
-      if ((state & 0xff) !== slot + 1) continue;
+      if ((state & OWNER_MASK) !== slot + 1) continue;
       if ((state & CONTINUED) === 0) {
-        this.#change(unit, state, state & ~0xff);
+        // The hint first: once the block has another state, nobody comes back to it.
+        this.countFree(unit);
+        this.#change(unit, state, stateOf(classOfState(state), SHARED));
       } else if (!this.#hasFirst(unit, state)) {
         this.#change(unit, state, FREE);
       }
     }
-    // Counted even if none is left: one who died over the same task may not have got here.
-    Atomics.add(this.memory.control.i32, ORPHANINGS, 1);
+    // Even if none is left: one who died over the same task may not have got here.
+    this.#announce();
   }
 
-  /** Takes an orphan, whatever its class, to see whether it can be given back. */
-  adopt(block: number, slot: number): boolean {
+  /** The slot does not prefer the block any more, or has changed its mind about giving it back. */
+  share(block: number, slot: number): boolean {
     const state = this.#load(block, STATE);
-    if (state === FREE || (state & CONTINUED) !== 0 || (state & 0xff) !== ORPHAN) return false;
-    if (!this.#change(block, state, state | (slot + 1))) return false;
+    if ((state & CONTINUED) !== 0 || (state & OWNER_MASK) !== slot + 1) return false;
+    if (!this.#change(block, state, stateOf(classOfState(state), SHARED))) return false;
+    if (this.frees(block) !== 0) this.#announce();
+    return true;
+  }
+
+  /** Closes a block, whoever prefers it: from now on nobody chooses cells in it. */
+  close(block: number, slot: number): boolean {
+    const state = this.#load(block, STATE);
+    const sizeClass = classOfState(state);
+    if (sizeClass < 0 || !BlockTable.isOpen(state, sizeClass)) return false;
+    if (!this.#change(block, state, CLOSED | stateOf(sizeClass, slot + 1))) return false;
     // The later units bear the name of whoever took them first; ours now, for `release`.
     const { control } = this.memory;
-    for (let distance = 1; distance < SPAN[this.classOf(block)]; distance++) {
+    for (let distance = 1; distance < SPAN[sizeClass]; distance++) {
       const later = CONTINUED | (distance << 8) | (slot + 1);
       Atomics.store(control.i32, control.unitAt(block + distance) + STATE, later);
     }
     return true;
   }
 
-  /**
-   * Highest incarnation word of a block whose cells are all free; undefined if one is in use.
-   * Leaves the version of the cell that was freed last.
-   */
-  highestIfEmpty(block: number): number | undefined {
-    const sizeClass = this.classOf(block);
+  /** Looks whether all cells of a block are free and at rest; what it has seen is left in `seen`. */
+  isEmpty(block: number, sizeClass: number, seen: EmptyBlock): boolean {
     const { i32 } = this.memory.region(this.regionIdOf(block));
     const words = CELL_BYTES[sizeClass] / 4;
     const first = this.firstWordOf(block);
-    let highest = 0;
+    seen.highest = 0;
+    seen.sum = 0;
     let high = 0;
     let low = 0;
     for (let index = 0; index < BLOCK_CELLS[sizeClass]; index++) {
       const at = first + index * words;
       const word = loadAcquire(i32, at + INCARNATION);
       // Locked: the commit that frees it has not written its version yet.
-      if ((word & ALLOCATED) !== 0 || loadAcquire(i32, at + LOCK) !== 0) return undefined;
-      if (word >>> 0 > highest) highest = word >>> 0;
+      if ((word & ALLOCATED) !== 0 || loadAcquire(i32, at + LOCK) !== 0) return false;
+      if (word >>> 0 > seen.highest) seen.highest = word >>> 0;
+      seen.sum = (seen.sum + word) | 0;
       const itsHigh = i32[at + VERSION_HIGH] >>> 0;
       const itsLow = i32[at + VERSION_LOW] >>> 0;
       if (itsHigh < high || (itsHigh === high && itsLow <= low)) continue;
       high = itsHigh;
       low = itsLow;
     }
-    this.freedHigh = high | 0;
-    this.freedLow = low | 0;
-    return highest;
+    seen.freedHigh = high | 0;
+    seen.freedLow = low | 0;
+    return true;
   }
 
   /**
-   * Gives an empty block back to be used for any class. The caller owns it and has waited until
+   * Gives an empty block back to be used for any class. The caller has closed it and waited until
    * no transaction can still hold an address inside it. The first incarnations are noted before
    * the block ceases to be one, and the cells are left as they are: `#format` clears them.
    */
@@ -269,7 +353,7 @@ export class BlockTable {
       control.i32[control.unitAt(unit) + FIRST_INCARNATION] = next;
     }
     const unmade = CONTINUED | (slot + 1);
-    if (!this.#change(block, stateOf(sizeClass, slot + 1), unmade)) return;
+    if (!this.#change(block, CLOSED | stateOf(sizeClass, slot + 1), unmade)) return;
     for (let distance = 1; distance < span; distance++) {
       this.#change(block + distance, CONTINUED | (distance << 8) | (slot + 1), FREE);
     }
@@ -285,7 +369,7 @@ export class BlockTable {
     const { control } = this.memory;
     const state = loadAfterLoads(control.i32, control.unitAt(unit) + STATE);
     const distance = (state & CONTINUED) === 0 ? 0 : (state >>> 8) & 0xff;
-    into.sizeClass = (state & CONTINUED) === 0 ? (state >>> 8) - 1 : -1;
+    into.sizeClass = classOfState(state);
     into.block = distance > 0 && this.#hasFirst(unit, state) ? unit - distance : -1;
     into.firstIncarnation = control.i32[control.unitAt(unit) + FIRST_INCARNATION];
     into.formatEpoch = control.i32[control.unitAt(unit) + FORMAT_EPOCH];
@@ -294,7 +378,7 @@ export class BlockTable {
   /** For recovery: a block as it was, in a table of zeroes, without an owner. */
   restore(block: number, sizeClass: number, firstIncarnation: number, formatEpoch: number): void {
     for (let distance = 0; distance < SPAN[sizeClass]; distance++) {
-      const state = distance === 0 ? stateOf(sizeClass, ORPHAN) : CONTINUED | (distance << 8);
+      const state = distance === 0 ? stateOf(sizeClass, SHARED) : CONTINUED | (distance << 8);
       this.#restore(block + distance, state, firstIncarnation, formatEpoch);
     }
   }
@@ -307,7 +391,7 @@ export class BlockTable {
   #restore(unit: number, state: number, firstIncarnation: number, formatEpoch: number): void {
     const { control } = this.memory;
     const at = control.unitAt(unit);
-    control.i32[at + FREES] = 0;
+    control.i32[at + FREES] = 1;
     control.i32[at + FIRST_INCARNATION] = firstIncarnation;
     control.i32[at + FORMAT_EPOCH] = formatEpoch;
     Atomics.store(control.i32, at + STATE, state);
@@ -321,48 +405,37 @@ export class BlockTable {
     return free;
   }
 
-  /** Searching for orphans costs a walk over all units, so only after somebody has left some. */
-  #adoptOrphan(sizeClass: number, slot: number): number {
-    const orphanings = Atomics.load(this.memory.control.i32, ORPHANINGS);
-    const orphan = this.#adoptBetween(sizeClass, slot, 0, this.count);
-    if (orphan < 0) this.#noOrphans.set(sizeClass, orphanings);
-    return orphan;
-  }
-
-  #adoptBetween(sizeClass: number, slot: number, from: number, to: number): number {
-    const orphanings = Atomics.load(this.memory.control.i32, ORPHANINGS);
-    if (this.#noOrphans.get(sizeClass) === orphanings || orphanings === 0) return -1;
-    for (let unit = from; unit < to; unit++) {
-      if (this.#load(unit, STATE) !== stateOf(sizeClass, ORPHAN)) continue;
-      if (this.adopt(unit, slot)) return unit;
-    }
-    return -1;
-  }
-
-  #takeFromEnd(sizeClass: number, slot: number, count: number): number {
+  #takeFromEnd(sizeClass: number, slot: number, prefers: boolean, count: number): number {
     const span = SPAN[sizeClass];
     for (let block = count - span; block >= 0; block -= span) {
-      if (this.#load(block, STATE) === FREE && this.#claim(block, span, sizeClass, slot)) {
+      if (this.#load(block, STATE) === FREE && this.#claim(block, sizeClass, slot, prefers)) {
         return block;
       }
     }
     return -1;
   }
 
-  #takeFree(sizeClass: number, slot: number, start: number, length: number): number {
+  #takeFree(
+    sizeClass: number,
+    slot: number,
+    prefers: boolean,
+    start: number,
+    length: number,
+  ): number {
     const span = SPAN[sizeClass];
     const count = this.count;
     const aligned = start - (start % span);
     for (let step = 0; step < length; step += span) {
       const block = (aligned + step) % count;
-      if (this.#load(block, STATE) === FREE && this.#claim(block, span, sizeClass, slot)) {
+      if (this.#load(block, STATE) === FREE && this.#claim(block, sizeClass, slot, prefers)) {
         return block;
       }
     }
     return -1;
   }
 
-  #claim(block: number, span: number, sizeClass: number, slot: number): boolean {
+  #claim(block: number, sizeClass: number, slot: number, prefers: boolean): boolean {
+    const span = SPAN[sizeClass];
     for (let distance = span - 1; distance > 0; distance--) {
       const state = CONTINUED | (distance << 8) | (slot + 1);
       if (this.#change(block + distance, FREE, state)) continue;
@@ -376,7 +449,11 @@ export class BlockTable {
     // All units are ours now, and the cells get their first incarnation before anyone sees them.
     this.#format(block, span, sizeClass);
     const { control } = this.memory;
-    Atomics.store(control.i32, control.unitAt(block) + STATE, stateOf(sizeClass, slot + 1));
+    Atomics.store(control.i32, control.unitAt(block) + FREES, 1);
+    const state = stateOf(sizeClass, prefers ? slot + 1 : SHARED);
+    Atomics.store(control.i32, control.unitAt(block) + STATE, state);
+    if (!prefers) this.#announce();
+    this.unitsTaken += span;
     return true;
   }
 
@@ -385,6 +462,10 @@ export class BlockTable {
     for (let distance = from; distance < to; distance++) {
       Atomics.store(control.i32, control.unitAt(block + distance) + STATE, FREE);
     }
+  }
+
+  #announce(): void {
+    Atomics.add(this.memory.control.i32, SHARINGS, 1);
   }
 
   #hasFirst(unit: number, state: number): boolean {

@@ -4,7 +4,7 @@
  *   words 0–31       geometry, fixed when the store is created
  *   words 32–33      the epoch, 64 bits, on a cache line of its own (engine/epoch.ts)
  *   words 64–65      catalogue: region id + 1 and word of its root object
- *   word 96          counts the executors that left blocks behind
+ *   word 96          counts the blocks that have become everyone's, see blocks.ts
  *   word 128         schema generation: counts the changes to the tables' indexes
  *   words 160–161    how far the table of snapshots is in use, and a count of registrations
  *                    (engine/snapshots/registry.ts)
@@ -59,7 +59,7 @@ export const EPOCH_LOW = 32;
 export const EPOCH_HIGH = 33;
 export const CATALOGUE_REGION = 64;
 export const CATALOGUE_WORD = 65;
-export const ORPHANINGS = 96;
+export const SHARINGS = 96;
 export const SCHEMA_GENERATION = 128;
 export const SNAPSHOTS_IN_USE = 160;
 export const KEEPER = 192;

@@ -268,8 +268,14 @@ export const OPEN_RETRY_MAX_MS = 40;
 export const MAX_FREE_CELLS = 4_096;
 /** Remembered cells that are compared with where a new one should be near to. */
 export const CELLS_PER_SEARCH = 8;
-/** Blocks that are swept before another one is taken. */
-export const BLOCKS_PER_SEARCH = 4;
+/** Blocks with free cells that an executor remembers of each class, beside those that it has made. */
+export const MAX_CANDIDATES = 64;
+/** Where there is no cell of its class, an object lies in one of up to so many times the size. */
+export const MAX_CELL_EXCESS = 2;
+/** An executor prefers blocks of a class that makes up at least one in so many of its allocations. */
+export const HOT_CLASSES = 16;
+/** How long a synchronous transaction that finds no memory waits for others to move on. */
+export const RECLAIM_PATIENCE_MS = 100;
 /** Allocations near something in a full region before that region is asked for a block again. */
 export const FULL_REGION_PAUSE = 1_024;
 /** Epochs that an announced one may lag behind; the 30 bits of a status word bound it. */

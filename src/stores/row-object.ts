@@ -2,10 +2,17 @@
  * Rows that do not fit a slot are objects of their own, found by a fat pointer. Data words:
  *
  *   0   words of the row
- *   1   chunks: 0 if the row follows, else so many fat pointers follow to objects with its parts
+ *   1   chunks: 0 if the row follows, else so many fat pointers follow to objects with its parts;
+ *       SMALL_CHUNKS tells their size
  *   2…  the row, or the pointers (region id + 1, word, incarnation word)
  *
- * Only a row larger than the largest object is cut into chunks.
+ * A row of more than 32 KiB is cut into chunks, all but the last of which fill a cell of 32,672 bytes.
+ * Large rows of all sizes then share blocks of one class, eight cells in 256 KiB and nothing left
+ * over, where a class for each size would keep a block of up to 1 MiB, partly filled, for each
+ * (docs/decisions/0023). The last chunk's size is rounded up to one of eight, for the same reason.
+ *
+ * Earlier versions cut only rows of more than 1 MiB, into the largest objects there are. Such rows, and
+ * larger ones in one piece, are still read.
  */
 
 import { MAX_WINDOW_START } from "../engine/access-set.ts";
@@ -14,6 +21,7 @@ import { copyWords } from "../engine/journal.ts";
 import type { Transaction } from "../engine/transaction.ts";
 import type { Address } from "../memory/address.ts";
 import { HEADER_BYTES, HEADER_WORDS } from "../memory/object.ts";
+import { CELL_BYTES, sizeClassOf } from "../memory/size-classes.ts";
 import { Views } from "../memory/views.ts";
 import { MAX_CELL_BYTES, MAX_ROW_BYTES } from "../runtime/limits.ts";
 import type { RowCodec } from "./store.ts";
@@ -22,8 +30,17 @@ export const ROW_WORDS = 0;
 export const ROW_CHUNKS = 1;
 export const ROW_DATA = 2;
 export const CHUNK_POINTER_WORDS = 3;
-export const CHUNK_WORDS = (MAX_CELL_BYTES - HEADER_BYTES) / 4;
+/** In the word of the chunks: they are of CHUNK_WORDS, not of LARGE_CHUNK_WORDS. */
+export const SMALL_CHUNKS = 1 << 16;
+/** The largest class of which eight cells fill a block of 256 KiB. */
+const CHUNK_CELL_BYTES = CELL_BYTES[sizeClassOf(32 * 1024 + 8) - 1];
+export const CHUNK_WORDS = (CHUNK_CELL_BYTES - HEADER_BYTES) / 4;
+export const LARGE_CHUNK_WORDS = (MAX_CELL_BYTES - HEADER_BYTES) / 4;
+/** The largest row that is written in one piece, and that may be found in one. */
 export const MAX_SINGLE_WORDS = CHUNK_WORDS - ROW_DATA;
+export const MAX_READ_SINGLE_WORDS = LARGE_CHUNK_WORDS - ROW_DATA;
+/** The last chunk of a row is a multiple of this, but for the largest. */
+const LAST_CHUNK_STEP = 1024;
 
 /** Where a row that was cut is put together for its reader. */
 const whole = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
@@ -73,11 +90,11 @@ function fillRow(
     return;
   }
   const chunks = Math.ceil(words / CHUNK_WORDS);
-  i32[at + ROW_CHUNKS] = chunks;
+  i32[at + ROW_CHUNKS] = SMALL_CHUNKS | chunks;
   set.markDirty(entry, 0, objectWords(words));
   for (let index = 0; index < chunks; index++) {
     const part = Math.min(CHUNK_WORDS, words - index * CHUNK_WORDS);
-    const chunk = tx.allocate(part * 4, near);
+    const chunk = tx.allocate(chunkBytes(part), near);
     const pointer = set.bufferOf(entry) + ROW_DATA + CHUNK_POINTER_WORDS * index;
     const arena = set.arena.i32;
     copyWords(source, index * CHUNK_WORDS, arena, set.bufferOf(chunk), part);
@@ -150,16 +167,17 @@ export function freeRow(tx: Transaction, entry: number): void {
 function headOf(
   tx: Transaction,
   entry: number,
-): { words: number; chunks: number; pointers: Int32Array } {
+): { words: number; chunks: number; chunkWords: number; pointers: Int32Array } {
   const { set } = tx;
   tx.open(set.regionOf(entry), set.wordOf(entry));
   const { i32 } = tx.views;
   const words = i32[tx.at + ROW_WORDS];
-  const chunks = boundedChunks(i32[tx.at + ROW_CHUNKS]);
+  const chunks = chunkCount(i32[tx.at + ROW_CHUNKS]);
+  const chunkWords = chunkWordsOf(i32[tx.at + ROW_CHUNKS]);
   const first = tx.at + ROW_DATA;
   const pointers = i32.slice(first, first + chunks * CHUNK_POINTER_WORDS);
   if (!tx.settle(entry)) tx.conflict(entry);
-  return { words, chunks, pointers };
+  return { words, chunks, chunkWords, pointers };
 }
 
 /**
@@ -185,7 +203,7 @@ export function placeRow(tx: Transaction, entry: number, place: RowPlace): boole
   for (let index = 0, to = 0; index < head.chunks; index++) {
     const at = index * CHUNK_POINTER_WORDS;
     const region = tx.executor.memory.region(head.pointers[at] - 1);
-    const part = Math.min(CHUNK_WORDS, head.words - to);
+    const part = Math.min(head.chunkWords, head.words - to);
     const chunk = tx.open(region, head.pointers[at + 1]);
     copyWords(tx.views.i32, tx.at, whole.i32, to, part);
     // Settled first: what this attempt knew of the cell may be from an earlier life of it.
@@ -218,11 +236,24 @@ export function touchRow(i32: Int32Array, word: number, words: number): number {
 export function wordsOfSingleRow(i32: Int32Array, word: number): number {
   const at = word + HEADER_WORDS;
   const words = i32[at + ROW_WORDS];
-  const single = i32[at + ROW_CHUNKS] === 0 && words >= 0 && words <= MAX_SINGLE_WORDS;
+  const single = i32[at + ROW_CHUNKS] === 0 && words >= 0 && words <= MAX_READ_SINGLE_WORDS;
   return single && at + ROW_DATA + words <= i32.length ? words : -1;
 }
 
-function boundedChunks(chunks: number): number {
-  const most = Math.ceil(MAX_ROW_BYTES / 4 / CHUNK_WORDS);
-  return chunks >= 0 && chunks <= most ? chunks : 0;
+/** Data words of each chunk but the last, by the word that counts the chunks. */
+export function chunkWordsOf(chunks: number): number {
+  return (chunks & SMALL_CHUNKS) !== 0 ? CHUNK_WORDS : LARGE_CHUNK_WORDS;
+}
+
+/** How many chunks there are by that word; 0 if it makes no sense. */
+export function chunkCount(chunks: number): number {
+  const most = Math.ceil(MAX_ROW_BYTES / 4 / chunkWordsOf(chunks));
+  const count = chunks & ~SMALL_CHUNKS;
+  return count >= 0 && count <= most ? count : 0;
+}
+
+/** Bytes to allocate for a chunk of so many words. */
+export function chunkBytes(words: number): number {
+  const rounded = Math.ceil(words / LAST_CHUNK_STEP) * LAST_CHUNK_STEP;
+  return 4 * Math.max(words, Math.min(CHUNK_WORDS, rounded));
 }

@@ -91,6 +91,7 @@ describe("the lives of memory", () => {
     const table = new BlockTable(memory);
     const block = table.take(0, device.slot);
     memory.region(0).i32.fill(7, 0, 1_000);
+    table.close(block, device.slot);
     table.release(block, device.slot, 0xffff_fffc);
     expect(table.take(5, device.slot)).toBe(block);
     const word = wordOf(table.cellAt(block, 1, 5));

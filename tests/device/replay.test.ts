@@ -195,7 +195,7 @@ describe("replay", () => {
       const { control } = store.memory;
       expect([...control.i32.slice(control.unitAt(0), control.unitAt(1))]).toEqual([
         (LARGE + 1) << 8,
-        0,
+        1,
         16,
         9,
       ]);

@@ -107,9 +107,11 @@ export class Churn {
     this.#replace(this.executors[0]);
     const found: { block: number; highest: number }[] = [];
     for (let block = 0; block < table.count; block++) {
-      if (!table.adopt(block, slot)) continue;
-      const highest = table.highestIfEmpty(block);
-      if (highest !== undefined && random.below(2) === 0) found.push({ block, highest });
+      const sizeClass = table.classOf(block);
+      const seen = { highest: 0, sum: 0, freedHigh: 0, freedLow: 0 };
+      if (sizeClass < 0 || !table.isEmpty(block, sizeClass, seen)) continue;
+      if (random.below(2) === 0 || !table.close(block, slot)) continue;
+      found.push({ block, highest: seen.highest });
     }
     const [executor] = this.executors;
     const since = executor.mark();

@@ -13,7 +13,7 @@ import type { Executor } from "../../src/engine/executor.ts";
 import { awaitCommits } from "../../src/engine/snapshots/snapshot.ts";
 import { addressOf, NO_ADDRESS, wordOf } from "../../src/memory/address.ts";
 import { BLOCK_CELLS, BlockTable, SPAN } from "../../src/memory/blocks.ts";
-import { EPOCH_LOW, type Geometry, ORPHANINGS } from "../../src/memory/control.ts";
+import { EPOCH_LOW, type Geometry, SHARINGS } from "../../src/memory/control.ts";
 import {
   ALLOCATED,
   ARRAY,
@@ -130,7 +130,7 @@ export class RecoveryStore {
       replay.finish();
     }
     const { control } = store.memory;
-    control.i32[ORPHANINGS] = 1;
+    control.i32[SHARINGS] = 1;
     const epoch = this.store.memory.control.i64[EPOCH_LOW / 2];
     Atomics.store(control.i64, EPOCH_LOW / 2, epoch + 2n);
     return store;

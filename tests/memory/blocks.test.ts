@@ -40,6 +40,21 @@ describe("block table", () => {
     return taken;
   }
 
+  /** All blocks of the class that there are, and that can be made. */
+  function everyBlock(sizeClass: number): number[] {
+    takeAll(sizeClass, BEN);
+    const found: number[] = [];
+    for (let unit = 0; unit < blocks.count; unit++) {
+      if (BlockTable.isOpen(blocks.stateOf(unit), sizeClass)) found.push(unit);
+    }
+    return found;
+  }
+
+  function giveBack(block: number, slot: number, highest: number): void {
+    blocks.close(block, slot);
+    blocks.release(block, slot, highest);
+  }
+
   test("a taken block is owned, of its class, and nobody else's", () => {
     const mine = blocks.take(SMALLEST, ANNE);
     const other = blocks.take(SMALLEST, BEN);
@@ -80,27 +95,37 @@ describe("block table", () => {
     }
   });
 
-  test("orphans are adopted by class, keep their cells, and only one gets each", () => {
+  test("the blocks of one who is gone are everyone's, and keep their cells", () => {
     const taken = [blocks.take(TWO_UNITS, ANNE), blocks.take(TWO_UNITS, ANNE)];
-    const small = blocks.take(SMALLEST, ANNE);
+    const closed = blocks.take(SMALLEST, ANNE);
+    expect(blocks.close(closed, ANNE)).toBe(true);
+    const before = blocks.sharings;
     blocks.orphan(ANNE);
-    for (const block of [...taken, small]) {
+    for (const block of taken) {
       expect(blocks.isOwnedBy(block, ANNE)).toBe(false);
-      expect(blocks.classOf(block)).toBeGreaterThanOrEqual(0);
+      expect(BlockTable.isOpen(blocks.stateOf(block), TWO_UNITS)).toBe(true);
+      expect(blocks.frees(block)).toBeGreaterThan(0);
     }
-    const again = [blocks.take(TWO_UNITS, BEN), blocks.take(TWO_UNITS, BEN)];
-    expect(again.sort()).toEqual(taken.sort());
-    expect(blocks.adopt(taken[0], ANNE)).toBe(false);
-    expect(blocks.adopt(small, ANNE)).toBe(true);
-    expect(blocks.adopt(small, BEN)).toBe(false);
-    expect(blocks.isOwnedBy(small, ANNE)).toBe(true);
+    expect(BlockTable.isOpen(blocks.stateOf(closed), SMALLEST)).toBe(true);
+    expect(blocks.sharings).toBeGreaterThan(before);
   });
 
-  test("a later unit and a free one cannot be adopted", () => {
+  test("only one closes a block, whoever prefers it, and it can be opened again", () => {
     const block = blocks.take(TWO_UNITS, ANNE);
-    blocks.orphan(ANNE);
-    expect(blocks.adopt(block + 1, BEN)).toBe(false);
-    expect(blocks.adopt(block + 2, BEN)).toBe(false);
+    expect(blocks.close(block, BEN)).toBe(true);
+    expect(blocks.close(block, ANNE)).toBe(false);
+    expect(blocks.share(block, ANNE)).toBe(false);
+    expect(BlockTable.isOpen(blocks.stateOf(block), TWO_UNITS)).toBe(false);
+    expect(blocks.classOf(block)).toBe(TWO_UNITS);
+    expect(blocks.share(block, BEN)).toBe(true);
+    expect(BlockTable.isOpen(blocks.stateOf(block), TWO_UNITS)).toBe(true);
+    expect(BlockTable.isPreferred(blocks.stateOf(block))).toBe(false);
+  });
+
+  test("a later unit and a free one cannot be closed", () => {
+    const block = blocks.take(TWO_UNITS, ANNE);
+    expect(blocks.close(block + 1, BEN)).toBe(false);
+    expect(blocks.close(block + 2, BEN)).toBe(false);
   });
 
   test("an empty block goes to another class, with incarnations higher than any it had", () => {
@@ -109,11 +134,13 @@ describe("block table", () => {
     const first = blocks.firstWordOf(block);
     i32[first + INCARNATION] = 5 * INCARNATION_STEP;
     i32[first + 16 + INCARNATION] = ALLOCATED | (8 * INCARNATION_STEP);
-    expect(blocks.highestIfEmpty(block)).toBeUndefined();
+    const seen = { highest: 0, sum: 0, freedHigh: 0, freedLow: 0 };
+    expect(blocks.isEmpty(block, SMALLEST, seen)).toBe(false);
     i32[first + 16 + INCARNATION] = 9 * INCARNATION_STEP;
-    const highest = blocks.highestIfEmpty(block);
-    expect(highest).toBe(9 * INCARNATION_STEP);
-    blocks.release(block, ANNE, highest!);
+    expect(blocks.isEmpty(block, SMALLEST, seen)).toBe(true);
+    expect(seen.highest).toBe(9 * INCARNATION_STEP);
+    expect(seen.sum).toBe(14 * INCARNATION_STEP);
+    giveBack(block, ANNE, seen.highest);
     expect(blocks.classOf(block)).toBe(-1);
     expect(blocks.freeUnits()).toBe(REGION_UNITS);
 
@@ -133,9 +160,9 @@ describe("block table", () => {
           blocks.take(SIXTEEN_UNITS, ANNE);
         });
         blocks.orphan(ANNE);
-        const left = takeAll(SIXTEEN_UNITS, BEN);
+        const left = everyBlock(SIXTEEN_UNITS);
         expect(left, `dead ${when} step ${k}`).toHaveLength(REGION_UNITS / 16);
-        for (const block of left) blocks.release(block, BEN, 0);
+        for (const block of left) giveBack(block, BEN, 0);
         expect(blocks.freeUnits()).toBe(REGION_UNITS);
         if (!died) break;
         expect(k).toBeLessThan(100);
@@ -147,11 +174,11 @@ describe("block table", () => {
     for (const when of ["before", "after"] as const) {
       for (let k = 1; ; k++) {
         const block = blocks.take(SIXTEEN_UNITS, ANNE);
-        const died = dieAt(k, when, () => blocks.release(block, ANNE, 0));
+        const died = dieAt(k, when, () => giveBack(block, ANNE, 0));
         blocks.orphan(ANNE);
-        const left = takeAll(SIXTEEN_UNITS, BEN);
+        const left = everyBlock(SIXTEEN_UNITS);
         expect(left, `dead ${when} step ${k}`).toHaveLength(REGION_UNITS / 16);
-        for (const one of left) blocks.release(one, BEN, 0);
+        for (const one of left) giveBack(one, BEN, 0);
         expect(blocks.freeUnits()).toBe(REGION_UNITS);
         if (!died) break;
         expect(k).toBeLessThan(100);
@@ -163,7 +190,7 @@ describe("block table", () => {
     for (let step = 1; ; step++) {
       const block = blocks.take(SIXTEEN_UNITS, ANNE);
       blocks.orphan(ANNE);
-      expect(blocks.adopt(block, BEN)).toBe(true);
+      expect(blocks.close(block, BEN)).toBe(true);
       const others = new BlockTable(store.memory);
       const taken: number[] = [];
       let steps = 0;
@@ -178,11 +205,11 @@ describe("block table", () => {
           }
         },
       });
-      blocks.release(block, BEN, 0);
+      giveBack(block, BEN, 0);
       off();
       for (const one of taken) {
         expect(blocks.isOwnedBy(one, CAROL), `unit ${one}, step ${step}`).toBe(true);
-        blocks.release(one, CAROL, 0);
+        giveBack(one, CAROL, 0);
       }
       expect(blocks.freeUnits()).toBe(REGION_UNITS);
       if (steps < step) return;
@@ -197,9 +224,9 @@ describe("block table", () => {
       });
       const died = dieAt(k, "before", () => blocks.orphan(ANNE));
       blocks.orphan(ANNE);
-      const left = takeAll(SIXTEEN_UNITS, BEN);
+      const left = everyBlock(SIXTEEN_UNITS);
       expect(left, `dead before step ${k}`).toHaveLength(REGION_UNITS / 16);
-      for (const block of left) blocks.release(block, BEN, 0);
+      for (const block of left) giveBack(block, BEN, 0);
       if (!died) break;
       expect(k).toBeLessThan(100);
     }
@@ -210,7 +237,7 @@ describe("block table", () => {
     ["two units", TWO_UNITS],
   ])("a claimer of %s who comes too late does not touch the winner's cells", (_, lateClass) => {
     // The memory has been used before, so whoever takes it writes first incarnations.
-    blocks.release(blocks.take(TWO_UNITS, BEN), BEN, 4 * INCARNATION_STEP);
+    giveBack(blocks.take(TWO_UNITS, BEN), BEN, 4 * INCARNATION_STEP);
     const winner = new BlockTable(store.memory);
     const loser = new BlockTable(store.memory);
     const { i32 } = store.memory.region(0);

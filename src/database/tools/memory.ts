@@ -7,7 +7,7 @@
 
 import { isClaimed } from "../../engine/slot.ts";
 import { epochOf } from "../../engine/tid.ts";
-import { BLOCK_CELLS, SPAN } from "../../memory/blocks.ts";
+import { BLOCK_CELLS, CONTINUED, classOfState, SPAN } from "../../memory/blocks.ts";
 import {
   ALLOCATED,
   ARRAY,
@@ -28,7 +28,6 @@ import { lockFault } from "../../stores/checks/locks.ts";
 import type { Problems } from "../../stores/checks/problems.ts";
 import type { Session, Work } from "./session.ts";
 
-const CONTINUED = 1 << 24;
 /** A block is made, or given back, within a millisecond or so. */
 const SETTLE_MS = 20;
 const ROUNDS = 5;
@@ -94,11 +93,11 @@ function unitFault(
     const distance = (state >>> 8) & 0xff;
     if (distance === 0) return "it belongs to a block that nobody makes";
     const first = stateOf(unit - distance);
-    const sizeClass = (first & CONTINUED) === 0 ? (first >>> 8) - 1 : -1;
+    const sizeClass = classOfState(first);
     const isInside = sizeClass in BLOCK_CELLS && distance < SPAN[sizeClass];
     return isInside ? undefined : `it continues a block that does not begin ${distance} before it`;
   }
-  const sizeClass = (state >>> 8) - 1;
+  const sizeClass = classOfState(state);
   if (!(sizeClass in BLOCK_CELLS)) return `it begins a block of class ${sizeClass}`;
   const units = SPAN[sizeClass];
   if (unit % units !== 0) return `it begins a block of ${units} units, at no multiple of them`;
@@ -123,7 +122,7 @@ function* lookAtCells(
   let blocks = 0;
   for (let unit = 0; unit < slabs.blocks.count; unit++) {
     const state = stateOf(unit);
-    const sizeClass = (state & CONTINUED) === 0 ? (state >>> 8) - 1 : -1;
+    const sizeClass = classOfState(state);
     if (!(sizeClass in BLOCK_CELLS)) continue;
     blocks++;
     const region = memory.region(slabs.blocks.regionIdOf(unit));

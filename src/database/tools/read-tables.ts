@@ -3,7 +3,7 @@
  * read is told, and the other tables are read all the same.
  */
 
-import { classFor } from "../../engine/cells.ts";
+import { classFor, mayLieIn } from "../../engine/cells.ts";
 import { type Address, addressOf } from "../../memory/address.ts";
 import { CATALOGUE_REGION, CATALOGUE_WORD } from "../../memory/control.ts";
 import { Views } from "../../memory/views.ts";
@@ -65,7 +65,7 @@ function readEntry(
     problems.add(where, `its schema has ${bytes} bytes, at most ${MAX_SCHEMA_BYTES} are possible`);
     return undefined;
   }
-  if (reader.sizeClass !== classFor(ENTRY_SCHEMA * 4 + bytes)) {
+  if (!mayLieIn(classFor(ENTRY_SCHEMA * 4 + bytes), reader.sizeClass)) {
     problems.add(where, `its schema of ${bytes} bytes lies in a cell of another size`);
     return undefined;
   }

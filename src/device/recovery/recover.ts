@@ -7,7 +7,7 @@
 
 import { Durability } from "../../engine/durability.ts";
 import { raiseEpoch } from "../../engine/epoch.ts";
-import { CATALOGUE_REGION, CATALOGUE_WORD, ORPHANINGS } from "../../memory/control.ts";
+import { CATALOGUE_REGION, CATALOGUE_WORD, SHARINGS } from "../../memory/control.ts";
 import type { StoreMemory } from "../../memory/region.ts";
 import { setFigure } from "../figures.ts";
 import type { Damage } from "../files.ts";
@@ -61,7 +61,7 @@ export function finishMemory(plan: RecoveryPlan, memory: StoreMemory): void {
   control.i32[CATALOGUE_REGION] = plan.catalogue.regionId + 1;
   control.i32[CATALOGUE_WORD] = plan.catalogue.word;
   // Every block is one that its owner left.
-  control.i32[ORPHANINGS] = 1;
+  control.i32[SHARINGS] = 1;
   // Beyond every TID there is.
   raiseEpoch(control, plan.epoch + 2);
   setFigure(memory, "originSegment", plan.lastSegment);

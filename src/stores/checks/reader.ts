@@ -9,6 +9,7 @@
  */
 
 import { BUFFER, DATA_WORDS, VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
+import { mayLieIn } from "../../engine/cells.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { copyWords } from "../../engine/journal.ts";
 import { epochOf } from "../../engine/tid.ts";
@@ -136,7 +137,7 @@ export class ObjectReader {
     const cell = this.#blocks.cellOf(address);
     if (cell !== address) return `it leads to ${where}, where no cell begins`;
     const found = this.#blocks.classOf(this.#blocks.blockOf(address));
-    if (sizeClass < 0 || found === sizeClass) return undefined;
+    if (sizeClass < 0 || mayLieIn(sizeClass, found)) return undefined;
     const [is, expected] = [CELL_BYTES[found], CELL_BYTES[sizeClass]];
     return `it leads to ${where}, a cell of ${is} bytes, where one of ${expected} is expected`;
   }

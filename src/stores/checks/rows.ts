@@ -3,14 +3,16 @@
  * the pieces of a row that was cut. Every size must be the one that follows from the row's.
  */
 
-import { classFor } from "../../engine/cells.ts";
+import { classFor, mayLieIn } from "../../engine/cells.ts";
 import { Views } from "../../memory/views.ts";
 import { MAX_CELL_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
 import {
   CHUNK_POINTER_WORDS,
   CHUNK_WORDS,
-  MAX_SINGLE_WORDS,
-  objectWords,
+  chunkBytes,
+  chunkCount,
+  chunkWordsOf,
+  MAX_READ_SINGLE_WORDS,
   ROW_CHUNKS,
   ROW_DATA,
   ROW_WORDS,
@@ -67,7 +69,7 @@ export class RowReader {
     this.words = words;
     this.views = chunks === 0 ? single : whole;
     this.at = chunks === 0 ? ROW_DATA : 0;
-    return chunks === 0 || this.#gather(place, words, chunks);
+    return chunks === 0 || this.#gather(place, words, chunkCount(chunks), chunkWordsOf(chunks));
   }
 
   #fault(words: number, chunks: number): string | undefined {
@@ -77,26 +79,27 @@ export class RowReader {
     if (this.#fixedWords > 0 && words !== this.#fixedWords) {
       return `its row has ${words} words, all rows here have ${this.#fixedWords}`;
     }
-    const pieces = words <= MAX_SINGLE_WORDS ? 0 : Math.ceil(words / CHUNK_WORDS);
-    if (chunks !== pieces) {
-      return `its row of ${words} words is in ${chunks} pieces and should be in ${pieces}`;
+    const pieces = chunks === 0 ? 0 : Math.ceil(words / chunkWordsOf(chunks));
+    if (chunkCount(chunks) !== pieces || (chunks === 0 && words > MAX_READ_SINGLE_WORDS)) {
+      return `its row of ${words} words is in ${chunks} pieces`;
     }
-    const sizeClass = classFor(objectWords(words) * 4);
-    if (this.#reader.sizeClass === sizeClass) return undefined;
+    const dataWords = ROW_DATA + (pieces === 0 ? words : CHUNK_POINTER_WORDS * pieces);
+    if (mayLieIn(classFor(dataWords * 4), this.#reader.sizeClass)) return undefined;
     return `its row of ${words} words lies in a cell of another size than such rows have`;
   }
 
-  #gather(place: Place, words: number, chunks: number): boolean {
+  #gather(place: Place, words: number, chunks: number, chunkWords: number): boolean {
     const reader = this.#reader;
     const where = this.#piece;
     where.row = place;
     this.cut++;
     for (let index = 0; index < chunks; index++) {
       const at = ROW_DATA + CHUNK_POINTER_WORDS * index;
-      const from = index * CHUNK_WORDS;
-      const part = Math.min(CHUNK_WORDS, words - from);
+      const from = index * chunkWords;
+      const part = Math.min(chunkWords, words - from);
       where.index = index;
-      const expected = { sizeClass: classFor(part * 4), incarnation: single.i32[at + 2] };
+      const bytes = chunkWords === CHUNK_WORDS ? chunkBytes(part) : part * 4;
+      const expected = { sizeClass: classFor(bytes), incarnation: single.i32[at + 2] };
       const [regionId, word] = [single.i32[at] - 1, single.i32[at + 1]];
       if (!reader.readCell(where, regionId, word, expected, part, piece)) return false;
       whole.i32.set(piece.i32.subarray(0, part), from);

@@ -7,7 +7,7 @@
 import { HEADER_WORDS } from "../../memory/object.ts";
 import type { Views } from "../../memory/views.ts";
 import { MAX_ROW_BYTES, MAX_VERB_WORDS } from "../../runtime/limits.ts";
-import { MAX_SINGLE_WORDS, ROW_CHUNKS, ROW_DATA, ROW_WORDS } from "../row-object.ts";
+import { MAX_READ_SINGLE_WORDS, ROW_CHUNKS, ROW_DATA, ROW_WORDS } from "../row-object.ts";
 import type { Reading, RemoteTable, Trail, Wanted } from "./remote.ts";
 
 /** The first guess: what a cell of 256 bytes holds. */
@@ -54,7 +54,7 @@ export class RemoteRows {
       const { i32 } = answer.data;
       const words = i32[ROW_WORDS];
       if (words <= 0 || words * 4 > MAX_ROW_BYTES) return "moved";
-      if (i32[ROW_CHUNKS] !== 0 || words > MAX_SINGLE_WORDS) return "ask";
+      if (i32[ROW_CHUNKS] !== 0 || words > MAX_READ_SINGLE_WORDS) return "ask";
       if (ROW_DATA + words <= dataWords) {
         this.#learn(ROW_DATA + words);
         if (depends) trail.depend(wanted, answer);
