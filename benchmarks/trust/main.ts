@@ -8,16 +8,22 @@ import { releaseAll } from "../harness/resources.ts";
 import { eventLoop } from "./event-loop.ts";
 import { idle } from "./idle.ts";
 import { joining } from "./joining.ts";
-import type { TrustMeasure, TrustResult } from "./measure.ts";
 import { starvation } from "./starvation.ts";
 
-const measures: readonly TrustMeasure[] = [starvation, eventLoop, secondMemory, idle, joining, mixedRows, churn];
-import { secondMemory } from "./second-memory.ts";
+const measures: readonly TrustMeasure[] = [
+  starvation,
+  eventLoop,
+  secondMemory,
+  idle,
+  joining,
+  mixedRows,
+  churn,
+];
 
 import { churn } from "./churn.ts";
 import type { TrustMeasure, TrustResult } from "./measure.ts";
 import { mixedRows } from "./mixed-rows.ts";
-
+import { secondMemory } from "./second-memory.ts";
 
 async function main(): Promise<void> {
   const { names, options } = parseBenchArguments(process.argv.slice(2));

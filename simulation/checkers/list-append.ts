@@ -70,7 +70,8 @@ export function checkListAppend(history: History, options: ListAppendOptions): L
 
   const edges = new EdgeList(history.length);
   addDependencyEdges(index, orders, externalReads, unseenAppends, edges);
-  if (isolation === "strict-serializable" || isolation === "mixed") addRealTimeEdges(index, orders, edges);
+  if (isolation === "strict-serializable" || isolation === "mixed")
+    addRealTimeEdges(index, orders, edges);
   checkCycles(index, edges, isolation, report);
 
   const { anomalies, counts } = report;

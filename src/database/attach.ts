@@ -3,11 +3,14 @@
  * from disk. Which of the three is found out, under the lock of the store's folder.
  */
 
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { isMainThread } from "node:worker_threads";
 import { Executor } from "../engine/executor.ts";
 import { DescriptorLeases } from "../engine/leases/descriptor.ts";
 import { FileLockLeases } from "../engine/leases/file-lock.ts";
 import type { Leases } from "../engine/leases/leases.ts";
+import { sealMemory } from "../engine/seal.ts";
 import { holderOf, isClaimed } from "../engine/slot.ts";
 import { bootId } from "../memory/boot.ts";
 import { type Geometry, readGeometry } from "../memory/control.ts";
@@ -40,6 +43,7 @@ import {
   type FoundMemory,
   findMemory,
   identityOfCopy,
+  openSealed,
   otherMemory,
   passOver,
 } from "./memory-search.ts";
@@ -130,7 +134,7 @@ async function joinFolder(settings: Settings, lock: FolderLock): Promise<Attache
   if (known === undefined) return createFirst(settings, lock);
   checkMemoryDir(settings, known);
   const isCopy = isCopied(path, known);
-  const { memory, problem }: FoundMemory = isCopy ? {} : findMemory(path, known);
+  const { memory, problem }: FoundMemory = isCopy ? {} : openSealed(path, known);
   if (memory !== undefined) return joinFound(settings, known, memory);
   if (!(await lock.takeAlone())) throw otherMemory(path, known, problem);
   // Between the two locks somebody may have been here, should open.lock have been removed.
@@ -178,6 +182,16 @@ async function createAnew(settings: Settings, known: Identity): Promise<Attached
 /** The lease files of a store's memory. */
 function leasesOf(identity: Identity): FileLockLeases {
   return new FileLockLeases(memoryFolder(identity));
+}
+
+/** Leaves checksums of a store that nobody has open any more, for whoever opens it next. */
+export async function sealIfLast(path: string, identity: Identity): Promise<void> {
+  await withOpenLock(path, () => {
+    // Destroyed meanwhile, or rebuilt: then that memory is somebody else's to seal.
+    if (readIdentity(path)?.memoryId !== identity.memoryId) return;
+    const folder = memoryFolder(identity);
+    if (existsSync(join(folder, CONTROL_NAME))) sealMemory(folder, bootId());
+  });
 }
 
 /** Joins a store whose memory is there. What its dead had begun is ended by whoever meets it. */

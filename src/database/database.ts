@@ -18,6 +18,7 @@ import { show } from "../runtime/show.ts";
 import { coded } from "../runtime/system-errors.ts";
 import type { Store } from "../stores/store.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
+import { sealIfLast } from "./attach.ts";
 import { openTable, refreshTables } from "./catalogue.ts";
 import { DatabaseDurability } from "./durability.ts";
 import { isInsideTransaction } from "./expiry.ts";
@@ -78,6 +79,7 @@ export class Database implements Stores {
   /** What is counted; for gateways. `stats()` has most of it in a handier form. */
   readonly metrics: DatabaseMetrics;
   readonly #executor: Executor;
+  readonly #identity: Identity | undefined;
   readonly #control: Control;
   readonly #timeoutMs: number;
   /** For calls that hold the event loop while they wait. */
@@ -114,6 +116,7 @@ export class Database implements Stores {
     this.path = path;
     this.recovered = found.recovered;
     this.#executor = executor;
+    this.#identity = found.identity;
     this.#control = executor.memory.control;
     this.#timeoutMs = timeoutMs;
     this.#syncTimeoutMs = syncTimeoutMs;
@@ -357,8 +360,11 @@ export class Database implements Stores {
     for (const snapshot of this.#snapshots) snapshot.release();
     await Promise.allSettled(this.#running);
     const failure = await this.#durability.stop(this.#timeoutMs);
-    this.#executor.close();
+    const isLast = this.#executor.close();
     if (failure !== undefined) throw failure;
+    if (!isLast || this.#identity === undefined) return;
+    // Closed it is all the same: without a seal the next one who opens the store cannot check it.
+    await sealIfLast(this.path, this.#identity).catch(() => {});
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -4,15 +4,18 @@
  *
  *   not there, not finished, or of an earlier run of the machine    rebuilt from the log, or empty
  *   another user's, or without files that it had                    rebuilt; refused without a log
+ *   changed since it was sealed (engine/seal.ts)                    rebuilt; refused without a log
  *   not there or not usable, and somebody has the store open        refused: see folder-lock.ts
  *   named by a copy of store.json                                   the original's; never joined
  */
 
-import { statSync } from "node:fs";
+import { lstatSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { breakSeal, checkSeal, type SealDamage } from "../engine/seal.ts";
 import { bootId } from "../memory/boot.ts";
 import { MappedSegments } from "../memory/mapped-segments.ts";
 import { joinMemory } from "../memory/mapped-store.ts";
+import { isOwnFolder } from "../memory/ownership.ts";
 import type { StoreMemory } from "../memory/region.ts";
 import { SituError } from "../runtime/errors.ts";
 import { uniqueId } from "../runtime/random.ts";
@@ -41,6 +44,26 @@ export function findMemory(path: string, identity: Identity): FoundMemory {
   }
 }
 
+/** The same for one who opens the store: first the seal is checked, if there is one, and broken. */
+export function openSealed(path: string, identity: Identity): FoundMemory {
+  const folder = memoryFolder(identity);
+  const stats = lstatSync(folder, { throwIfNoEntry: false });
+  if (stats !== undefined && isOwnFolder(stats)) {
+    const damage = explained(folder, () => checkSeal(folder, bootId()));
+    if (damage !== undefined) return { problem: damaged(path, folder, damage) };
+    explained(folder, () => breakSeal(folder));
+  }
+  return findMemory(path, identity);
+}
+
+function damaged(path: string, folder: string, { file, offset, what }: SealDamage): SituError {
+  return new SituError(
+    "SITU_CORRUPT",
+    `the memory of the store at ${path} was damaged while it was closed: ${join(folder, file)}, byte ` +
+      `${offset}: ${what}`,
+  );
+}
+
 /** Memory of the user who owns the store is not foreign: this process runs as somebody else. */
 function refuseOwners(path: string, folder: string): void {
   const owner = statSync(join(path, "store.json"), { throwIfNoEntry: false })?.uid;
@@ -63,7 +86,7 @@ export function passOver(path: string, identity: Identity, problem: SituError): 
     );
   }
   process.emitWarning(`${problem.message}; ${path} is rebuilt from its log`, {
-    code: problem.code,
+    code: problem.code === "SITU_CORRUPT" ? "SITU_DAMAGED" : problem.code,
   });
 }
 

@@ -51,6 +51,8 @@ const ACTIVE_FLAG = 1;
 
 /** Some tens of microseconds, with their back-off: one who moves again is seen to. */
 const LOOKS_AT_GIVEN_UP = 6;
+/** How often in a row a lock is found without an owner before it is taken for damage. */
+const MOST_UNOWNED_LOOKS = 50;
 
 export class Executor implements SlabHost {
   readonly memory: StoreMemory;
@@ -267,9 +269,12 @@ export class Executor implements SlabHost {
     this.counters[this.counterBase + LOCK_WAITS]++;
     if (isReadableNow(region, word)) return;
     const patience = this.newPatience(timeoutMs);
-    for (let round = 0; ; round++) {
+    for (let round = 0, unowned = 0; ; round++) {
       const lock = Atomics.load(region.i32, word + LOCK);
       if (lockMode(lock) !== INSTALLING) return;
+      // A slot is left, or recovered, after its locks are: nobody will ever open this one.
+      unowned = this.#isOwned(lock) ? 0 : unowned + 1;
+      if (unowned > MOST_UNOWNED_LOOKS) throw unownedLock(region, word, lock);
       if (!this.isGivenUp(lock, round) && patience.meet(lock)) continue;
       const holder = this.holder(lockOwner(lock));
       throw new TimeoutError(
@@ -324,6 +329,12 @@ export class Executor implements SlabHost {
     if (nowMs() < this.#givenUpUntilMs) return true;
     this.#givenUpSlot = -1;
     return false;
+  }
+
+  #isOwned(lock: number): boolean {
+    const owner = lockOwner(lock);
+    const { control } = this.memory;
+    return owner >= 0 && owner < control.geometry.slots && isClaimed(control, owner);
   }
 
   /** A patience of its own, for a wait that must not spend that of a transaction's retries. */
@@ -430,7 +441,8 @@ export class Executor implements SlabHost {
     return true;
   }
 
-  close(): void {
+  /** Says whether no other slot was claimed by then: of several who leave at once, one is the last. */
+  close(): boolean {
     assert(this.#running === 0, "no transaction runs when the executor closes");
     Atomics.store(this.memory.control.i32, this.#activeAt, 0);
     this.versions.registry.releaseSlot(this.slot);
@@ -438,9 +450,11 @@ export class Executor implements SlabHost {
     this.slabs.close();
     clearGauges(this.memory.control, this.slot);
     unclaim(this.memory.control, this.slot);
+    const isLast = claimedSlots(this.memory.control) === 0;
     this.#leases.release(this.slot);
     this.#leases.close();
     this.memory.close();
+    return isLast;
   }
 
   #journal(slot: number): Journal {
@@ -459,6 +473,14 @@ function isReadableNow(region: Region, word: number): boolean {
     if (lockMode(Atomics.load(region.i32, word + LOCK)) !== INSTALLING) return true;
   }
   return false;
+}
+
+function unownedLock(region: Region, word: number, lock: number): SituError {
+  return new SituError(
+    "SITU_CORRUPT",
+    `the object at word ${word} of region ${region.id} is locked by slot ${lockOwner(lock)}, which ` +
+      `nobody has: run verify`,
+  );
 }
 
 function settle(memory: StoreMemory, slot: number): void {

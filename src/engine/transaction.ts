@@ -42,7 +42,7 @@ import { loadAcquire } from "../memory/ordering.ts";
 import type { Region } from "../memory/region.ts";
 import type { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
-import type { ConflictKey } from "../runtime/errors.ts";
+import { type ConflictKey, SituError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS, TURN_MS } from "../runtime/limits.ts";
 import {
   AccessSet,
@@ -474,6 +474,7 @@ export class Transaction {
   /** The first look at an object: its version and incarnation. */
   #look(entry: number, region: Region, word: number): void {
     const { i32 } = region;
+    if (word >>> 0 >= i32.length) throw wildAddress(region, word);
     if (lockMode(loadAcquire(i32, word + LOCK)) === INSTALLING) {
       const { executor } = this;
       if (!executor.isPatient) this.conflict(entry);
@@ -521,4 +522,12 @@ export class Transaction {
     this.set.arena.i32.fill(0, at, at + dataWords);
     this.set.markDirty(entry, 0, dataWords);
   }
+}
+
+/** A transaction that has read what does not belong together may get here, too: then it is retried. */
+function wildAddress(region: Region, word: number): SituError {
+  return new SituError(
+    "SITU_CORRUPT",
+    `an address leads to word ${word} of region ${region.id}, which has ${region.i32.length}: run verify`,
+  );
 }

@@ -34,7 +34,7 @@
  * On x64 plain accesses are ordered so. Elsewhere these are `Atomics`.
  */
 
-import { loadAfterLoads, storeRelease } from "./ordering.ts";
+import { loadAfterLoads, storeReleaseQuietly } from "./ordering.ts";
 
 export const HEADER_WORDS = 4;
 export const HEADER_BYTES = 4 * HEADER_WORDS;
@@ -89,6 +89,6 @@ export function unchanged(i32: Int32Array, at: number, high: number, low: number
 
 /** Publishes the version of data that was written before this: the last step but the unlocking. */
 export function storeVersion(i32: Int32Array, at: number, high: number, low: number): void {
-  storeRelease(i32, at + VERSION_HIGH, high);
-  storeRelease(i32, at + VERSION_LOW, low);
+  storeReleaseQuietly(i32, at + VERSION_HIGH, high);
+  storeReleaseQuietly(i32, at + VERSION_LOW, low);
 }

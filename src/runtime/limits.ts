@@ -435,3 +435,11 @@ relation(
   "a step of a scan fits a frame: rows, and what it depends on",
 );
 relation(MESSAGE_RING_BYTES >= 2 * MAX_FRAME_BYTES, "two of the largest frames fit a ring");
+
+/**
+ * Bytes of memory in use up to which a closed store is sealed as a whole (engine/seal.ts); of a
+ * larger one, all but the regions. Checksums take about a second for each 2 GiB.
+ */
+export const MAX_SEALED_BYTES = 4 * 2 ** 30;
+/** Bytes under one checksum of a seal: how closely it says where the damage is. */
+export const SEAL_PIECE_BYTES = 2 ** 20;

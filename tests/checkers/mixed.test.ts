@@ -82,15 +82,18 @@ it.each([
   expect(kindsOf(history, { x: [1, 2] })).toEqual(["not-isolated"]);
 });
 
-it.each([STRICT, SNAPSHOT])("a snapshot is fresh: no read is older than its begin: %s", (reader) => {
-  const stale = [
-    transaction(STRICT, [append("x", 1)], [0, 10]),
-    transaction(reader, [read("x")], [20, 30]),
-  ];
-  expect(kindsOf(stale, { x: [1] })).toEqual(["not-isolated"]);
-  const beside = [stale[0], { ...stale[1], start: 5 }];
-  expect(kindsOf(beside, { x: [1] })).toEqual([]);
-});
+it.each([STRICT, SNAPSHOT])(
+  "a snapshot is fresh: no read is older than its begin: %s",
+  (reader) => {
+    const stale = [
+      transaction(STRICT, [append("x", 1)], [0, 10]),
+      transaction(reader, [read("x")], [20, 30]),
+    ];
+    expect(kindsOf(stale, { x: [1] })).toEqual(["not-isolated"]);
+    const beside = [stale[0], { ...stale[1], start: 5 }];
+    expect(kindsOf(beside, { x: [1] })).toEqual([]);
+  },
+);
 
 describe("against the checks of one isolation alone", () => {
   const seeds = Array.from({ length: 20 }, (_, seed) => seed + 1);

@@ -8,6 +8,7 @@
 import type { Transaction } from "../../engine/transaction.ts";
 import { HEADER_WORDS } from "../../memory/object.ts";
 import type { Region, StoreMemory } from "../../memory/region.ts";
+import { SituError } from "../../runtime/errors.ts";
 import { MAX_SHARD_DEPTH } from "../../runtime/limits.ts";
 import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS } from "./layout.ts";
 
@@ -70,6 +71,10 @@ export class Directory {
       let bit = from;
       while (bit < depth && bit < MAX_SHARD_DEPTH && ((hash >>> bit) & 1) === 0) bit++;
       const last = bit >= depth;
+      if (depth > MAX_SHARD_DEPTH || from > MAX_SHARD_DEPTH) {
+        if (tx.settle(entry)) throw damagedHead(region, word, depth);
+        continue;
+      }
       const found = last ? at + HEAD_BUCKETS : at + HEAD_SIBLINGS + 2 * bit;
       const nextRegion = i32[found] - 1;
       const nextWord = i32[found + 1];
@@ -108,4 +113,11 @@ export class Directory {
     this.places.set(before, before.length);
     this.mask = 2 * this.mask + 1;
   }
+}
+
+function damagedHead(region: Region, word: number, depth: number): SituError {
+  return new SituError(
+    "SITU_CORRUPT",
+    `the head of a shard, at word ${word} of region ${region.id}, says depth ${depth}: run verify`,
+  );
 }
