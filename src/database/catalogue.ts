@@ -179,7 +179,19 @@ function readEntry(
   const text = bytes.toString("utf8", start, start + Math.min(i32[tx.at + 2], MAX_SCHEMA_BYTES));
   if (!tx.settle(entry)) tx.conflict(entry);
   // Text that is none was replaced since the root was read; the error is not believed then.
-  return { schema: JSON.parse(text) as StoredSchema, root, entry };
+  return { schema: parsed(text, regionId, word), root, entry };
+}
+
+function parsed(text: string, regionId: number, word: number): StoredSchema {
+  try {
+    return JSON.parse(text) as StoredSchema;
+  } catch (cause) {
+    throw new SituError(
+      "SITU_CORRUPT",
+      `the schema at word ${word} of region ${regionId} makes no sense: run verify`,
+      { cause },
+    );
+  }
 }
 
 function addEntry(

@@ -58,6 +58,13 @@ function patchWord(file: string, word: number, value: number): void {
   writeFileSync(file, content);
 }
 
+/** As after a crash: what the checksums of a clean close find is tested in damaged-memory.test.ts. */
+function unsealedMemoryOf(path: string): string {
+  const memory = memoryOf(path);
+  rmSync(join(memory, "seal"), { force: true });
+  return memory;
+}
+
 describe("the folder", () => {
   it("is a file, or lies below one", async () => {
     const path = join(stores.folder(), "file");
@@ -72,7 +79,7 @@ describe("the folder", () => {
   it("is made if it is not there, for its owner only", async () => {
     const path = join(stores.folder(), "a", "b");
     const db = await open({ path, memoryBytes: 8 * MIB });
-    const memory = memoryOf(path);
+    const memory = unsealedMemoryOf(path);
     expect(statSync(path).mode & 0o777).toBe(0o700);
     expect(statSync(memory).mode & 0o077).toBe(0);
     for (const name of readdirSync(memory))
@@ -131,7 +138,7 @@ describe("the memory folder", () => {
     const db = await open({ path, memoryDir, tables: [Cell], memoryBytes: 8 * MIB });
     db.transactSync((tx) => tx.put(Cell, { id: 1, value: 11 }));
     await db.close();
-    expect(memoryOf(path).startsWith(memoryDir)).toBe(true);
+    expect(unsealedMemoryOf(path).startsWith(memoryDir)).toBe(true);
     await expectIntact(path);
     await destroy(path);
     expect(readdirSync(memoryDir)).toEqual([]);
@@ -150,7 +157,7 @@ describe("the memory folder", () => {
       { path, memoryDir, old },
     );
     expect(result).toBe("ok");
-    expect(memoryOf(path).startsWith(memoryDir)).toBe(true);
+    expect(unsealedMemoryOf(path).startsWith(memoryDir)).toBe(true);
     expect(memoryOf(old).startsWith(memoryRoot())).toBe(true);
     await destroy(path);
   });
@@ -297,13 +304,13 @@ describe("a memory folder that fills up", () => {
 describe("files that are not what they were", () => {
   it("memory that is gone, as after a reboot: the store is rebuilt from its log", async () => {
     const path = await closedStore();
-    rmSync(memoryOf(path), { recursive: true });
+    rmSync(unsealedMemoryOf(path), { recursive: true });
     await expectIntact(path);
   });
 
   it("memory that is gone: without a log the store starts empty", async () => {
     const path = await closedStore("none");
-    rmSync(memoryOf(path), { recursive: true });
+    rmSync(unsealedMemoryOf(path), { recursive: true });
     const db = await stores.open({ path, tables: [Cell], memoryBytes: 8 * MIB });
     expect(db.get(Cell, 1)).toBeUndefined();
     db.transactSync((tx) => tx.put(Cell, { id: 1, value: 11 }));
@@ -314,14 +321,14 @@ describe("files that are not what they were", () => {
   it("memory of an earlier run of the machine is not joined", async () => {
     const path = await closedStore("none");
     // The first word of the boot id.
-    patchWord(join(memoryOf(path), "control"), 12, 1);
+    patchWord(join(unsealedMemoryOf(path), "control"), 12, 1);
     const db = await stores.open({ path, tables: [Cell], memoryBytes: 8 * MIB });
     expect(db.get(Cell, 1)).toBeUndefined();
   });
 
   it("a control file that nobody finished is made anew", async () => {
     const path = await closedStore("none");
-    patchWord(join(memoryOf(path), "control"), 3, 0);
+    patchWord(join(unsealedMemoryOf(path), "control"), 3, 0);
     const db = await stores.open({ path, tables: [Cell], memoryBytes: 8 * MIB });
     expect(db.get(Cell, 1)).toBeUndefined();
     db.transactSync((tx) => tx.put(Cell, { id: 2, value: 22 }));
@@ -330,7 +337,7 @@ describe("files that are not what they were", () => {
 
   it("another version of the layout: both are named", async () => {
     const path = await closedStore();
-    const control = join(memoryOf(path), "control");
+    const control = join(unsealedMemoryOf(path), "control");
     const version = readFileSync(control).readInt32LE(4);
     await changed(
       control,
@@ -346,7 +353,7 @@ describe("files that are not what they were", () => {
 
   it("another version can be destroyed, as its message says", async () => {
     const path = await closedStore();
-    const memory = memoryOf(path);
+    const memory = unsealedMemoryOf(path);
     patchWord(join(memory, "control"), 1, 99);
     expect((await failure("SITU_LAYOUT", () => open({ path }))).message).toMatch(/destroy\(\) it/);
     await destroy(path);
@@ -355,7 +362,7 @@ describe("files that are not what they were", () => {
 
   it("another byte order: refused with both, and not taken for an unfinished store", async () => {
     const path = await closedStore();
-    const control = join(memoryOf(path), "control");
+    const control = join(unsealedMemoryOf(path), "control");
     await changed(
       control,
       () => patchWord(control, 2, 0x04030201),
@@ -378,7 +385,7 @@ describe("files that are not what they were", () => {
 
   it("a control file of something else", async () => {
     const path = await closedStore();
-    const control = join(memoryOf(path), "control");
+    const control = join(unsealedMemoryOf(path), "control");
     await changed(
       control,
       () => patchWord(control, 0, 0x12345678),
@@ -394,7 +401,7 @@ describe("files that are not what they were", () => {
     "a control file cut at %i bytes",
     async (at) => {
       const path = await closedStore();
-      const control = join(memoryOf(path), "control");
+      const control = join(unsealedMemoryOf(path), "control");
       const { size } = statSync(control);
       await changed(
         control,
@@ -410,7 +417,7 @@ describe("files that are not what they were", () => {
 
   it.each([0, 4_096, 8 * MIB - 1])("a region file cut at %i bytes", async (at) => {
     const path = await closedStore();
-    const region = join(memoryOf(path), "region-0");
+    const region = join(unsealedMemoryOf(path), "region-0");
     await changed(
       region,
       () => truncateSync(region, at),
@@ -424,7 +431,7 @@ describe("files that are not what they were", () => {
 
   it.each(["region-0", "journal-0"])("%s is missing: rebuilt from the log", async (name) => {
     const path = await closedStore();
-    rmSync(join(memoryOf(path), name));
+    rmSync(join(unsealedMemoryOf(path), name));
     const db = await open({ path, tables: [Cell] });
     expect(db.recovered).toBeDefined();
     expect(db.get(Cell, 1)).toEqual({ id: 1, value: 11 });
@@ -433,7 +440,7 @@ describe("files that are not what they were", () => {
 
   it.each(["region-0", "journal-0"])("%s is missing, and there is no log", async (name) => {
     const path = await closedStore("none");
-    const file = join(memoryOf(path), name);
+    const file = join(unsealedMemoryOf(path), name);
     await changed(
       file,
       () => rmSync(file),
@@ -448,7 +455,7 @@ describe("files that are not what they were", () => {
 
   it("a journal that is cut", async () => {
     const path = await closedStore();
-    const file = join(memoryOf(path), "journal-0");
+    const file = join(unsealedMemoryOf(path), "journal-0");
     await changed(
       file,
       () => truncateSync(file, 4_096),
@@ -471,7 +478,7 @@ describe("files that are not what they were", () => {
   ])("a damaged store.json: %s", async (text) => {
     const path = await closedStore();
     const file = join(path, "store.json");
-    const memory = memoryOf(path);
+    const memory = unsealedMemoryOf(path);
     await changed(
       file,
       () => writeFileSync(file, text),
@@ -487,7 +494,7 @@ describe("files that are not what they were", () => {
   it("a damaged store.json: what the message says to do leads to an empty store", async () => {
     const path = await closedStore();
     const file = join(path, "store.json");
-    const memory = memoryOf(path);
+    const memory = unsealedMemoryOf(path);
     stores.later(() => rmSync(memory, { recursive: true, force: true }));
     writeFileSync(file, "{");
     const { message } = await failure("SITU_CORRUPT", () => open({ path }));
@@ -531,7 +538,7 @@ describe("destroy", () => {
     expect(error.message).toContain(String(child.pid));
     child.kill("SIGKILL");
     await outcome;
-    const memory = memoryOf(path);
+    const memory = unsealedMemoryOf(path);
     await destroy(path);
     expect(existsSync(memory)).toBe(false);
   });

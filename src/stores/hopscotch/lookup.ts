@@ -19,7 +19,7 @@ import {
 } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
 import type { Region, StoreMemory } from "../../memory/region.ts";
-import { BUCKET_SLOTS } from "../../runtime/limits.ts";
+import { BUCKET_SLOTS, LOOKUP_ATTEMPTS } from "../../runtime/limits.ts";
 import { ROW_DATA, touchRow, wordsOfSingleRow } from "../row-object.ts";
 import type { RowCodec } from "../store.ts";
 import { type Directory, depthIn, regionIdIn } from "./directory.ts";
@@ -142,8 +142,11 @@ export class Lookup<Row, Key> {
 
   #getAnywhere(hash: number): Row | undefined {
     const directory = this.#directory;
-    for (;;) {
-      if (!directory.recall(hash)) return this.#getTransactionally(hash);
+    for (let attempt = 0; ; attempt++) {
+      // What keeps changing, or is damaged and never fits, is left to a transaction: that has an end.
+      if (attempt >= LOOKUP_ATTEMPTS || !directory.recall(hash)) {
+        return this.#getTransactionally(hash);
+      }
       const { depth } = directory;
       const region = directory.region!;
       const home = directory.base + homeOf(hash) * this.#stride;
