@@ -226,7 +226,9 @@ export class RealCluster {
   async copiesApplied(): Promise<void> {
     for (const { id, path } of this.nodes) {
       await eventually(`node ${id} has applied its copies`, async () => {
-        const executor = await attach(settingsOf({ path }), (attached) => attached.executor);
+        // As a thread of the node would join it: others are refused while it runs.
+        const settings = { ...settingsOf({ path }), isNode: true };
+        const executor = await attach(settings, (attached) => attached.executor);
         try {
           return [...new StoreBackupLog(executor).all()].length === 0;
         } finally {
