@@ -5,25 +5,24 @@ import { parseBenchArguments } from "../harness/options.ts";
 import { createProgress } from "../harness/progress.ts";
 import { printReport } from "../harness/report.ts";
 import { releaseAll } from "../harness/resources.ts";
+import { churn } from "./churn.ts";
 import { eventLoop } from "./event-loop.ts";
 import { idle } from "./idle.ts";
 import { joining } from "./joining.ts";
-import { starvation } from "./starvation.ts";
-
-const measures: readonly TrustMeasure[] = [
-  starvation,
-  eventLoop,
-  secondMemory,
-  idle,
-  joining,
-  mixedRows,
-  churn,
-];
-
-import { churn } from "./churn.ts";
 import type { TrustMeasure, TrustResult } from "./measure.ts";
 import { mixedRows } from "./mixed-rows.ts";
 import { secondMemory } from "./second-memory.ts";
+import { starvation } from "./starvation.ts";
+
+const measures: readonly TrustMeasure[] = [
+  secondMemory,
+  mixedRows,
+  churn,
+  starvation,
+  eventLoop,
+  idle,
+  joining,
+];
 
 async function main(): Promise<void> {
   const { names, options } = parseBenchArguments(process.argv.slice(2));
