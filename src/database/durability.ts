@@ -1,5 +1,6 @@
 /** The durability of an open database: its mode, who writes the log, and waiting for the disk. */
 
+import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { backupFiles } from "../device/backup.ts";
 import { figureOf } from "../device/figures.ts";
@@ -16,7 +17,7 @@ import { type Holder, SituError } from "../runtime/errors.ts";
 import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import type { DurabilityMode, Settings } from "./options.ts";
-import { type Identity, makeFolder, memoryFolder } from "./store-files.ts";
+import { explainedOnDisk, type Identity, makeFolder, memoryFolder } from "./store-files.ts";
 
 export interface DurabilityStats {
   readonly mode: DurabilityMode;
@@ -95,6 +96,7 @@ export class DatabaseDurability {
     this.#checkLogged("backup()");
     await this.#executor.durability.await(this.#executor.epochs.current(), MAX_TIMEOUT_MS);
     makeFolder(folder);
+    refuseUnlessEmpty(folder);
     return await backupFiles(new NodeFiles(path), new NodeFiles(resolve(folder)), options);
   }
 
@@ -177,4 +179,13 @@ export class DatabaseDurability {
       `${call}: the store has no log; open it with durability "lazy" or "sync"`,
     );
   }
+}
+
+function refuseUnlessEmpty(folder: string): void {
+  const [first] = explainedOnDisk(folder, () => readdirSync(folder));
+  if (first === undefined) return;
+  throw new SituError(
+    "SITU_CONFIG",
+    `${folder} is not empty (${first}): back up to an empty folder`,
+  );
 }

@@ -26,7 +26,6 @@ import {
   fsyncSync,
   futimesSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -36,6 +35,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { makeFolders } from "../device/node-files.ts";
 import { libc } from "../memory/libc.ts";
 import { isOwnFolder } from "../memory/ownership.ts";
 import { nowMs, sleep, wallClockMs } from "../runtime/clock.ts";
@@ -172,7 +172,7 @@ export async function whileRecovering<T>(path: string, work: () => Promise<T>): 
 }
 
 export function makeFolder(path: string): void {
-  explainedOnDisk(path, () => mkdirSync(path, { recursive: true, mode: 0o700 }));
+  explainedOnDisk(path, () => makeFolders(path, 0o700));
 }
 
 export function readIdentity(path: string): Identity | undefined {

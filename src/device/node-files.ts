@@ -22,11 +22,12 @@ import {
   renameSync,
   rmSync,
   statfsSync,
+  statSync,
   unlinkSync,
   writeSync,
   writevSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { libc } from "../memory/libc.ts";
 import type { DeviceFile, DeviceFiles } from "./files.ts";
 
@@ -84,7 +85,7 @@ export class NodeFiles implements DeviceFiles {
   }
 
   makeFolder(folder: string): void {
-    mkdirSync(this.#path(folder), { recursive: true, mode: FOLDER_MODE });
+    makeFolders(this.#path(folder), FOLDER_MODE);
   }
 
   rename(from: string, to: string): void {
@@ -155,6 +156,31 @@ class NodeFile implements DeviceFile {
   close(): void {
     closeSync(this.#fd);
   }
+}
+
+/**
+ * Makes a folder and those above it, if they are not there. As `mkdir` with `recursive`, which in Node
+ * never returns where a folder cannot be made in one that exists (/proc).
+ */
+export function makeFolders(path: string, mode: number): void {
+  for (let failed = tryFolder(path, mode); failed !== undefined; failed = tryFolder(path, mode)) {
+    const above = dirname(path);
+    if (existsSync(above)) throw failed;
+    makeFolders(above, mode);
+  }
+}
+
+/** What is wrong, if it may be that a folder above is missing. */
+function tryFolder(path: string, mode: number): NodeJS.ErrnoException | undefined {
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return error as NodeJS.ErrnoException;
+    const isThere = code === "EEXIST" && statSync(path, { throwIfNoEntry: false })?.isDirectory();
+    if (isThere !== true) throw error;
+  }
+  return undefined;
 }
 
 function reserve(fd: number, bytes: number, path: string): void {

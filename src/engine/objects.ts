@@ -28,6 +28,7 @@ import { byteLength, isBytes, isGone } from "../runtime/bytes.ts";
 import { SituError } from "../runtime/errors.ts";
 import { LOOKUP_ATTEMPTS, MAX_CELL_BYTES } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
+import { mayLieIn } from "./cells.ts";
 import type { Executor } from "./executor.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -66,9 +67,11 @@ function isPlausible(executor: Executor, pointer: Pointer, tx?: Transaction): bo
   if (cell === NO_ADDRESS) return false;
   const sizeClass = blocks.classOf(block);
   const stride = HEADER_BYTES + wordsFor(size) * 4;
-  if (count > 0)
-    return cell === address && sizeClassOf(ARRAY_HEADER_BYTES + count * stride) === sizeClass;
-  if (cell === address) return sizeClassOf(stride) === sizeClass;
+  if (count > 0) {
+    const wanted = sizeClassOf(ARRAY_HEADER_BYTES + count * stride);
+    return cell === address && mayLieIn(wanted, sizeClass);
+  }
+  if (cell === address) return mayLieIn(sizeClassOf(stride), sizeClass);
   // An element of an array: the array's cell must be of the same incarnation.
   const inCell = (wordOf(address) - wordOf(cell)) * 4 - ARRAY_HEADER_BYTES;
   const region = executor.memory.regionOf(cell);

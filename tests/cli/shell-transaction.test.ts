@@ -159,13 +159,17 @@ describe("between begin and commit", () => {
     for (let i = 0; i < 60; i++) {
       session.begin();
       const seen = (await balanceOf(1)) as bigint;
-      await run(`update account 1 {balance: ${seen + 1_000n}}`);
-      const failure = await session.finish("commit").then(
+      // It may be found out with the statement, or with the commit.
+      const change = run(`update account 1 {balance: ${seen + 1_000n}}`).then(() =>
+        session.finish("commit"),
+      );
+      const failure = await change.then(
         () => undefined,
         (error: unknown) => error as { code: string },
       );
       if (failure === undefined) committed++;
       else expect(failure.code).toBe("SITU_CONFLICT");
+      while (session.isInTransaction) await setTimeout(1);
     }
     isOver = true;
     const increments = await others;

@@ -133,7 +133,7 @@ describe("--execute", () => {
     ["scan account limit x", "SITU_TYPE", "limit is a whole number"],
     ["scan account index byOwnr", "SITU_UNKNOWN_INDEX", "did you mean byOwner?"],
     ["scan seat from 1", "SITU_TYPE", "hashed"],
-    ["put account {id: 1}", "SITU_TYPE", "account.balance"],
+    ["put account {id: 1}", "SITU_TYPE", "account.note"],
     ["put account {id: 1, ownr: 2}", "SITU_TYPE", "did you mean owner?"],
     ["put account", "SITU_TYPE", "write the row as"],
     ["insert word {text: 'hello', n: 1}", "SITU_EXISTS", "hello"],

@@ -264,7 +264,7 @@ describe("open", () => {
       [{}, /path is the name of a folder/],
       [{ path: "" }, /path is the name of a folder/],
       [{ path: 7 }, /path is the name of a folder/],
-      [{ path, memory: 1 }, /unknown option memory; there are path, tables, memoryBytes/],
+      [{ path, memory: 1 }, /open has no option memory; did you mean memory(Bytes|Dir)\?/],
       [{ path, tables: User }, /tables is a list/],
       [{ path, tables: ["user"] }, /what table\(\) returns/],
       [{ path, tables: [undefined] }, /what table\(\) returns/],

@@ -4,7 +4,7 @@
  */
 
 import { execFile } from "node:child_process";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
@@ -72,8 +72,6 @@ describe("paths", () => {
         "restore to": () => restore(good.path, path as string),
       };
       for (const [call, run] of Object.entries(calls)) {
-        // Looking through all of /proc for files that are in the way does not end.
-        if (call.endsWith(" to") && String(path).startsWith("/proc")) continue;
         const error: unknown = await run().then(
           () => undefined,
           (thrown: unknown) => thrown,
@@ -104,6 +102,8 @@ describe("paths", () => {
       writeFileSync(join(path, "store.json"), text);
       await failure("SITU_CORRUPT", () => open({ path }));
       expect(readFileSync(join(path, "store.json"), "utf8")).toBe(text);
+      // destroy() refuses it, too.
+      rmSync(join(path, "store.json"));
     }
   });
 });

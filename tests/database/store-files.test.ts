@@ -172,7 +172,9 @@ describe("the memory folder", () => {
   it("is smaller than memoryBytes", async () => {
     const path = stores.folder();
     const error = await failure("SITU_NO_MEMORY", () => open({ path, memoryBytes: 2 ** 40 }));
-    expect(error.message).toMatch(/memoryBytes is 1099511627776 and \/dev\/shm\S* has \d+ bytes free/);
+    expect(error.message).toMatch(
+      /memoryBytes is 1099511627776 and \/dev\/shm\S* has \d+ bytes free/,
+    );
     expect(error.message).toMatch(/remount|another memoryDir|fewer memoryBytes/);
     expect(
       readdirSync(path).filter((name) => name !== "open.lock" && name !== "store.json"),

@@ -169,7 +169,8 @@ describe.each(["closed in good order", "left by a writer that was killed"])("a l
   test("missing segment: named, or not needed", () => {
     const plan = outcomeOf(machine, machine.files.settled()).plan!;
     const needed = new Set(plan.batches.map(({ file }) => file));
-    const last = plan.batches.at(-1)!.file;
+    // Without the record of its end, a log that ends too early could not be told from a whole one.
+    needed.add("log/end");
     let told = 0;
     for (const name of machine.files.list("log").map((short) => `log/${short}`)) {
       const disk = machine.files.settled();
@@ -177,7 +178,7 @@ describe.each(["closed in good order", "left by a writer that was killed"])("a l
       const outcome = outcomeOf(machine, disk);
       if (!needed.has(name)) {
         expect(isAll(machine, outcome), `${name} is missing`).toBe(true);
-      } else if (name !== last) {
+      } else {
         told++;
         expect(outcome.plan).toBeUndefined();
         expect(outcome.damage[0]).toMatchObject({ file: name, offset: 0 });
@@ -206,12 +207,13 @@ describe.each(["closed in good order", "left by a writer that was killed"])("a l
     const end = plan.batches.findIndex(({ last }) => last >= logEpoch);
     const { file, offset } = plan.batches[end];
     const disk = machine.files.settled();
-    for (const short of disk.list("log")) if (`log/${short}` > file) disk.remove(`log/${short}`);
+    const later = disk.list("log").filter((short) => short !== "end" && `log/${short}` > file);
+    for (const short of later) disk.remove(`log/${short}`);
     disk.spoil(file, offset, new Uint8Array(bytesOf(disk, file) - offset));
     const outcome = outcomeOf(machine, disk);
     expect(outcome.plan).toBeUndefined();
-    // A segment that was closed tells it itself; else the checkpoint does.
-    expect([file, name]).toContain(outcome.damage[0].file);
+    // A segment that was closed tells it itself, the record of the log's end, or the checkpoint.
+    expect([file, name, `log/${later.at(-1)}`]).toContain(outcome.damage[0].file);
   });
 
   test("checkpoint and log that do not match: a checkpoint without a log", () => {

@@ -11,6 +11,7 @@ import {
   CHALLENGE,
   HELLO,
   PROOF,
+  PROTOCOL_VERSION,
   READY,
   writeChallenge,
   writeHello,
@@ -312,12 +313,12 @@ describe("a server that is not what it should be", () => {
   test("speaks another version of the protocol", async () => {
     const caller = await impostor((socket) => {
       const bytes = challenge(0);
-      bytes.writeInt32LE(2, 5 * 4);
+      bytes.writeInt32LE(PROTOCOL_VERSION + 1, 5 * 4);
       socket.write(bytes);
     });
     const request = await ask(caller, echo(1));
     expect(request.ends).toEqual(["SITU_PROTOCOL"]);
-    expect(request.error?.message).toContain("version 2");
+    expect(request.error?.message).toContain(`version ${PROTOCOL_VERSION + 1}`);
   });
 
   test("is another node", async () => {

@@ -112,7 +112,8 @@ export class Machine {
     control.i32[CATALOGUE_WORD] = catalogue.word;
     const machine = new Machine(random, files, store, new Model());
     if (options.isBare === true) {
-      const identity = { logId: LOG_ID, geometry, catalogue };
+      const { memoryId } = control;
+      const identity = { logId: LOG_ID, geometry, catalogue, memoryId, origin: 0 };
       new LogWriter(files, identity, 1, 0, CLOSED_MS).close();
     } else {
       const executor = store.open();

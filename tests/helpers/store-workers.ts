@@ -102,8 +102,10 @@ export function startChild(
     ...(ownMemory ? OWN_MEMORY : []),
     ...[process.execPath, "--input-type=module", "-e", source],
   ];
+  // In a /dev/shm of its own there is no folder of this test file.
+  const { SITU_MEMORY_DIR: _, ...without } = process.env;
   const child = spawn(command, args, {
-    env: { ...process.env, SITU_TEST_DATA: JSON.stringify(data) },
+    env: { ...(ownMemory ? without : process.env), SITU_TEST_DATA: JSON.stringify(data) },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let stdout = "";

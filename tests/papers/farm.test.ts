@@ -11,6 +11,7 @@ import { readsPerLookup } from "../../benchmarks/memory/hopscotch-reads.ts";
 import type { Database } from "../../src/database/database.ts";
 import { bytes, pointer, str, u32 } from "../../src/database/fields.ts";
 import { table } from "../../src/database/table.ts";
+import { mayLieIn } from "../../src/engine/cells.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import {
   allocateArray,
@@ -264,7 +265,7 @@ describe("§3.3 Memory management", () => {
     expect(sizeClassOf(MIB + 1)).toBe(-1);
   });
 
-  it('"each block is used to allocate objects of the same size" (deviation: blocks of 1 to 16 units of 64 KiB, not multiples of 1 MB)', async () => {
+  it('"each block is used to allocate objects of the same size" (deviations: blocks of 1 to 16 units of 64 KiB, not multiples of 1 MB; rare sizes use cells of a slightly larger class)', async () => {
     expect(UNIT_BYTES).toBe(64 * 1024);
     const { a } = await twoExecutors();
     const { blocks } = a.executor.slabs;
@@ -275,9 +276,10 @@ describe("§3.3 Memory management", () => {
       const { address } = a.alloc(size);
       const block = blocks.blockOf(address);
       const sizeClass = sizeClassOf(HEADER_BYTES + Math.ceil(size / 8) * 8);
-      expect(classOfBlock.get(block) ?? sizeClass).toBe(sizeClass);
-      expect(blocks.classOf(block)).toBe(sizeClass);
-      classOfBlock.set(block, sizeClass);
+      const cellClass = blocks.classOf(block);
+      expect(mayLieIn(sizeClass, cellClass)).toBe(true);
+      expect(classOfBlock.get(block) ?? cellClass).toBe(cellClass);
+      classOfBlock.set(block, cellClass);
     }
   });
 

@@ -114,21 +114,24 @@ class World {
   change(): void {
     const { executor, tx, store } = this.theirs;
     const { random, model } = this;
+    // Drawn beforehand: the body runs again when the reader has the turn.
+    const changes = Array.from({ length: 1 + random.below(3) }, () => {
+      const { length } = this.favourites;
+      const isChosen = length > 0 && random.below(2) === 0;
+      const id = isChosen ? this.favourites[random.below(length)] : random.below(this.keys);
+      const value = random.below(300);
+      return { id, value: random.below(4) === 0 ? undefined : value };
+    });
     run(executor, tx, () => {
-      for (let left = 1 + random.below(3); left > 0; left--) {
-        const { length } = this.favourites;
-        const isChosen = length > 0 && random.below(2) === 0;
-        const id = isChosen ? this.favourites[random.below(length)] : random.below(this.keys);
-        const value = random.below(300);
-        if (random.below(4) === 0) {
-          store.remove(tx, id);
-          model.delete(id);
-        } else {
-          store.put(tx, this.#row(id, value));
-          model.set(id, value);
-        }
+      for (const { id, value } of changes) {
+        if (value === undefined) store.remove(tx, id);
+        else store.put(tx, this.#row(id, value));
       }
     });
+    for (const { id, value } of changes) {
+      if (value === undefined) model.delete(id);
+      else model.set(id, value);
+    }
     store.maintain();
     if (this.states.length > 0) this.states.push(new Map(model));
   }

@@ -131,6 +131,8 @@ function* lookAtCells(
     const faults: string[] = [];
     for (let cell = 0; cell < BLOCK_CELLS[sizeClass]; cell++) {
       const at = first + cell * words;
+      // A damaged table may name a block that does not fit its region; that is told already.
+      if (at + words > region.i32.length) break;
       const incarnation = loadAcquire(region.i32, at + INCARNATION);
       if ((incarnation & ALLOCATED) !== 0) {
         cells++;

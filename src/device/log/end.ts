@@ -89,6 +89,17 @@ function readOrFail(files: DeviceFiles): LogEnd | Damage | undefined {
   }
 }
 
+/** What is wrong with one of its two places. After a crash one may be torn; otherwise it is damage. */
+export function damageOfLogEnd(files: DeviceFiles): Damage | undefined {
+  const file = openEnd(files, true);
+  if (file === undefined) return undefined;
+  try {
+    return readPlaces(file).damage;
+  } finally {
+    file.close();
+  }
+}
+
 /**
  * Replaces the record, unless another memory has written to the log. Returns when it is on disk. `sync`
  * runs the steps after whose failure nobody knows which record is there.
@@ -109,6 +120,15 @@ export function writeLogEnd(
   throw twoWriters(files, writers);
 }
 
+/** The first record of a log that is begun anew: in a file of its own, whatever the disk does to the old. */
+export function beginLogEnd(
+  files: DeviceFiles,
+  end: LogEnd,
+  sync: (work: () => void) => void,
+): void {
+  create(files, end, sync);
+}
+
 /** Refuses if another memory has written to the log since this one was made. */
 export function refuseOtherWriter(files: DeviceFiles, memory: LogMemory): void {
   const other = otherWriter(files, memory);
@@ -118,7 +138,7 @@ export function refuseOtherWriter(files: DeviceFiles, memory: LogMemory): void {
 
 /** What the record tells of another writer. One that cannot be read is written anew. */
 function otherWriter(files: DeviceFiles, memory: LogMemory): LogEnd | undefined {
-  const found = readOrFail(files);
+  const found = readLogEnd(files);
   if (found === undefined || isDamage(found) || found.logId !== memory.logId) return undefined;
   if (found.writers !== undefined) return found;
   const { memoryId, number } = found;
@@ -170,10 +190,15 @@ function decode(bytes: Buffer, file: string): object | Damage {
   if (isDamage(content) || crc32(bytes.subarray(0, CRC_AT)) === bytes.readUInt32LE(CRC_AT)) {
     return content;
   }
-  return { file, offset: CRC_AT, what: "the checksum of a record of the log's end is wrong" };
+  return { file, offset: 0, what: "the checksum of a record of the log's end is wrong" };
 }
 
 function newest(file: DeviceFile): Found | Damage {
+  const { found, damage } = readPlaces(file);
+  return found ?? damage!;
+}
+
+function readPlaces(file: DeviceFile): { found: Found | undefined; damage: Damage | undefined } {
   let found: Found | undefined;
   let damage: Damage | undefined;
   const bytes = Buffer.alloc(HEAD_BYTES);
@@ -187,7 +212,7 @@ function newest(file: DeviceFile): Found | Damage {
     const { sequence, ...end } = content as LogEnd & { sequence: number };
     if (found === undefined || sequence > found.sequence) found = { end, sequence, place };
   }
-  return found ?? damage!;
+  return { found, damage };
 }
 
 function openEnd(files: DeviceFiles, readOnly: boolean): DeviceFile | undefined {

@@ -21,7 +21,7 @@
 import { HEAD_BYTES } from "../../runtime/limits.ts";
 import type { Damage, DeviceFiles } from "../files.ts";
 import { isDamage } from "../head.ts";
-import { END_NAME, type LogEnd, readLogEnd, shownWriters } from "./end.ts";
+import { damageOfLogEnd, END_NAME, type LogEnd, readLogEnd, shownWriters } from "./end.ts";
 import { saltOf } from "./format.ts";
 import { writersDamage } from "./memories.ts";
 import { endOf, type Flaw, isFlaw, type LogBatch, SegmentReader } from "./segment-reader.ts";
@@ -140,7 +140,10 @@ class Walk {
     if (bytes >= head.bytes) return;
     // Unless it was closed since: the record is written before the file is cut.
     if (JSON.stringify(readLogEnd(this.#files)) !== JSON.stringify(end)) return;
-    this.#damaged(name, bytes, `the file was cut to ${bytes} bytes, of ${head.bytes}`);
+    // Or the record that called it closed was damaged: a record that was torn is older than the cut.
+    const flaw = damageOfLogEnd(this.#files);
+    if (flaw !== undefined) this.damage.push(flaw);
+    else this.#damaged(name, bytes, `the file was cut to ${bytes} bytes, of ${head.bytes}`);
   }
 
   /** Logs of older versions have no record of their end; those of this one do, if they have batches. */

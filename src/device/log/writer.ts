@@ -20,7 +20,7 @@ import { crc32 } from "node:zlib";
 import { assert } from "../../runtime/assert.ts";
 import { HEAD_BYTES, SEGMENT_BYTES } from "../../runtime/limits.ts";
 import { type DeviceFile, type DeviceFiles, writeFully } from "../files.ts";
-import { refuseOtherWriter, writeLogEnd } from "./end.ts";
+import { beginLogEnd, refuseOtherWriter, writeLogEnd } from "./end.ts";
 import {
   BATCH_HEADER_BYTES,
   type BatchContent,
@@ -66,6 +66,8 @@ export class LogWriter {
   #next: DeviceFile | undefined;
   #failure: unknown;
   #isClosed = false;
+  /** Whether the log is begun anew: then nothing of an earlier one is read or written any more. */
+  #isNew: boolean;
 
   /**
    * Begins the segment of this number (`nextSegment`), for what comes after an epoch: the last one
@@ -89,6 +91,7 @@ export class LogWriter {
     this.#lastEpoch = afterEpoch;
     this.#bytes = segmentBytes;
     refuseOtherWriter(files, identity);
+    this.#isNew = !follows;
     if (follows) this.#syncPrevious();
     files.makeFolder(LOG_FOLDER);
     this.#syncFolder("");
@@ -246,13 +249,16 @@ export class LogWriter {
   #writeEnd(number: number, bytes: number | null): void {
     const { logId, memoryId } = this.#identity;
     const end = { logId, memoryId, number, epoch: this.#lastEpoch, bytes };
-    writeLogEnd(this.#files, end, this.#identity, (sync) => {
+    const final = (sync: () => void): void => {
       try {
         sync();
       } catch (error) {
         throw this.#final(error);
       }
-    });
+    };
+    if (this.#isNew) beginLogEnd(this.#files, end, final);
+    else writeLogEnd(this.#files, end, this.#identity, final);
+    this.#isNew = false;
   }
 
   /**
