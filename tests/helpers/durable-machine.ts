@@ -22,6 +22,7 @@ import { HEAD, TAIL } from "../../src/engine/slot.ts";
 import {
   CATALOGUE_REGION,
   CATALOGUE_WORD,
+  DURABLE_WAITERS,
   type Geometry,
   LOG_ERROR,
   LOG_STATE,
@@ -171,9 +172,21 @@ export class Machine {
 
   open(): Executor {
     const executor = this.store.open();
-    executor.durability.ensureDevice = () => void this.round();
+    this.#serve(executor);
     this.executors.push(executor);
     return executor;
+  }
+
+  /**
+   * Whoever waits for the log gets a round of it. One who has just committed only calls for its writer,
+   * which is another thread in life: with a round inside that call, others would commit, perhaps at a
+   * later epoch, before the caller's commit is noted in the model.
+   */
+  #serve(executor: Executor): void {
+    const { i32 } = this.memory.control;
+    executor.durability.ensureDevice = () => {
+      if (i32[DURABLE_WAITERS] > 0) this.round();
+    };
   }
 
   any(): Executor {
@@ -336,7 +349,7 @@ export class Machine {
       if (isInside) interfere("block");
       return regionOf(id);
     };
-    executor.durability.ensureDevice = () => void this.round();
+    this.#serve(executor);
     try {
       takeCheckpoint(executor, this.files, { logId: LOG_ID, keepLogMs: 0 });
     } catch (error) {
