@@ -110,7 +110,7 @@ export function writeLogEnd(
   memory: LogMemory,
   sync: (work: () => void) => void = (work) => work(),
 ): void {
-  const other = otherWriter(files, memory);
+  const other = otherWriter(readOrFail(files), memory);
   if (other === undefined) {
     replace(files, end, sync);
     return;
@@ -129,16 +129,18 @@ export function beginLogEnd(
   create(files, end, sync);
 }
 
-/** Refuses if another memory has written to the log since this one was made. */
-export function refuseOtherWriter(files: DeviceFiles, memory: LogMemory): void {
-  const other = otherWriter(files, memory);
+/**
+ * Refuses if another memory has written to the log since this one was made. A record that the disk does
+ * not give back may name one, so that is a failure; unless the log is begun anew, and the record with it.
+ */
+export function refuseOtherWriter(files: DeviceFiles, memory: LogMemory, isNew = false): void {
+  const other = otherWriter(isNew ? readLogEnd(files) : readOrFail(files), memory);
   if (other === undefined) return;
   throw twoWriters(files, other.writers ?? [other.memoryId!, memory.memoryId!]);
 }
 
-/** What the record tells of another writer. One that cannot be read is written anew. */
-function otherWriter(files: DeviceFiles, memory: LogMemory): LogEnd | undefined {
-  const found = readLogEnd(files);
+/** What the record tells of another writer. One that is damaged is written anew. */
+function otherWriter(found: LogEnd | Damage | undefined, memory: LogMemory): LogEnd | undefined {
   if (found === undefined || isDamage(found) || found.logId !== memory.logId) return undefined;
   if (found.writers !== undefined) return found;
   const { memoryId, number } = found;

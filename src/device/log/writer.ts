@@ -90,8 +90,8 @@ export class LogWriter {
     this.#number = number;
     this.#lastEpoch = afterEpoch;
     this.#bytes = segmentBytes;
-    refuseOtherWriter(files, identity);
     this.#isNew = !follows;
+    refuseOtherWriter(files, identity, this.#isNew);
     if (follows) this.#syncPrevious();
     files.makeFolder(LOG_FOLDER);
     this.#syncFolder("");
