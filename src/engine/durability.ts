@@ -393,7 +393,7 @@ export class Durability {
     const why = `nothing was committed: the log is behind, and ${this.stalled(timeoutMs)}`;
     return this.state === DISK_FULL
       ? new SituError("SITU_DISK_FULL", `${why}. Make room on the disk; the log then goes on`)
-      : new TimeoutError(why, this.device);
+      : new TimeoutError(why, this.#blocker ?? this.device);
   }
 
   /** The log has failed; what became of the caller's transaction is for the caller to say. */
@@ -423,15 +423,20 @@ export class Durability {
     );
   }
 
+  /** Whose commit the log's writer waits for, or undefined. */
+  get #blocker(): Holder | undefined {
+    const slot = Atomics.load(this.#i32, LOG_BLOCKER) - 1;
+    return slot < 0 ? undefined : holderOf(this.#memory.control, slot);
+  }
+
   /** Why the log does not move, for one who has waited long enough. */
   stalled(timeoutMs: number): string {
     const { device } = this;
     if (this.state === DISK_FULL) return `the disk is full (${errorName(this.errno)})`;
     if (device === undefined) return "no process writes the log";
-    const blocker = Atomics.load(this.#i32, LOG_BLOCKER) - 1;
-    if (blocker >= 0) {
-      const who = shown(holderOf(this.#memory.control, blocker));
-      return `${who} is committing and does not move (is it stopped?)`;
+    const blocker = this.#blocker;
+    if (blocker !== undefined) {
+      return `${shown(blocker)} is committing and does not move (is it stopped?)`;
     }
     return (
       `${shown(device)}, which writes the log, got nothing to disk within ${timeoutMs} ms (is it ` +

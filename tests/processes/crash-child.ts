@@ -5,6 +5,8 @@
 
 import "../helpers/engine-all-atomics.ts";
 
+import { phaseOf, STATUS } from "../../src/engine/slot.ts";
+import type { Database } from "../../src/index.ts";
 import { hookAtomics, type When } from "../helpers/engine-atomics.ts";
 import { openStore, playRound } from "./crash-store.ts";
 
@@ -18,13 +20,29 @@ export interface CrashOrder {
   readonly round: number;
 }
 
+/** What it says when it has lived to its end. */
+export interface CrashSteps {
+  readonly steps: number;
+  /** The phase that each step of the commit left it in; not for a recoverer. */
+  readonly phases: readonly number[];
+}
+
 const order = JSON.parse(process.argv[2]) as CrashOrder;
 let counting = order.role === "recoverer";
 let steps = 0;
+let db: Database | undefined;
+const phases: number[] = [];
+
+/** Read without an atomic. */
+function phase({ executor }: Database): number {
+  const { control } = executor.memory;
+  return phaseOf(control.i32[control.slotAt(executor.slot) + STATUS]);
+}
 
 function strike(when: When): void {
   if (!counting) return;
   if (when === "before") steps++;
+  else if (db !== undefined) phases.push(phase(db));
   if (steps !== order.step || when !== order.when) return;
   // A signal to oneself has arrived when the call returns: nothing runs in between.
   process.kill(process.pid, order.signal);
@@ -32,7 +50,7 @@ function strike(when: When): void {
 
 hookAtomics({ before: () => strike("before"), after: () => strike("after") });
 
-const db = await openStore(order.path);
+db = await openStore(order.path);
 if (order.role === "victim") {
   db.transactSync((tx) => {
     playRound(tx, order.round);
@@ -41,4 +59,4 @@ if (order.role === "victim") {
 }
 counting = false;
 await db.close();
-console.log(JSON.stringify({ steps }));
+console.log(JSON.stringify({ steps, phases } satisfies CrashSteps));

@@ -1,6 +1,15 @@
 /** The store of the crash tests, and the one transaction in the middle of which processes die. */
 
-import { type Database, i64, open, str, type Transaction, table, u32 } from "../../src/index.ts";
+import {
+  type Database,
+  i64,
+  type OpenOptions,
+  open,
+  str,
+  type Transaction,
+  table,
+  u32,
+} from "../../src/index.ts";
 
 export const Account = table(
   "account",
@@ -15,8 +24,13 @@ export const FIXED = [1, 2, 3, 4] as const;
 export const ROUND = 1000;
 export const TOTAL = 4_010n;
 
-export function openStore(path: string, timeoutMs = 120_000): Promise<Database> {
-  return open({ path, tables: [Account, Note], memoryBytes: 16 * 2 ** 20, timeoutMs });
+export function openStore(
+  path: string,
+  timeoutMs = 120_000,
+  options: Pick<OpenOptions, "durability"> = {},
+): Promise<Database> {
+  const memoryBytes = 16 * 2 ** 20;
+  return open({ path, tables: [Account, Note], memoryBytes, timeoutMs, ...options });
 }
 
 export function fillStore(db: Database): void {

@@ -15,19 +15,12 @@ import {
   u32,
 } from "../../src/index.ts";
 import { MAX_LAG_MS } from "../../src/runtime/limits.ts";
-import {
-  endAll,
-  type Running,
-  StoreFolder,
-  start,
-  stateOf,
-  until,
-} from "../helpers/engine-processes.ts";
+import { endAll, type Running, StoreFolder, stateOf, until } from "../helpers/engine-processes.ts";
 import { Talker } from "../helpers/process-group.ts";
-import type { CrashOrder } from "./crash-child.ts";
 import { Account, fillStore, openStore, TOTAL } from "./crash-store.ts";
 import { fillDurable, Ledger, openDurable } from "./durable-store.ts";
 import { loseMemory } from "./durable-storm.ts";
+import { startStopped } from "./stopped-store.ts";
 
 /** On a machine at rest it is milliseconds. */
 const RESUMED_MS = 240_000;
@@ -191,20 +184,8 @@ test("a process is stopped in the middle of its commit: who waits for the disk i
   try {
     fillStore(db);
     await db.durable();
-    const order: CrashOrder = {
-      path,
-      role: "victim",
-      step: 0,
-      when: "after",
-      signal: "SIGSTOP",
-      round: 1,
-    };
-    const rehearsal = await start("crash-child", order).ended;
-    const { steps } = JSON.parse(rehearsal.stdout) as { steps: number };
-    // In the middle of installing: committed, and not yet the log's.
-    const step = Math.ceil(steps * 0.85);
-    const stopped = start("crash-child", { ...order, step, round: 2 });
-    await until("the process has stopped itself", () => stateOf(stopped.pid) === "T");
+    // Committed, and not yet the log's.
+    const stopped = await startStopped(path, "installing");
 
     // Rows of its own; the log must wait for the stopped one's epoch all the same.
     const error = thrownBy(() =>

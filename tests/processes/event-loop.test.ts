@@ -16,8 +16,6 @@ import { endAll, type Running, stateOf } from "../helpers/engine-processes.ts";
 import { Account, FIXED, Note } from "./crash-store.ts";
 import { withStopped } from "./stopped-store.ts";
 
-/** All locks are taken, and nothing is installed yet. */
-const WITH_ALL_LOCKS = (steps: number): number => Math.ceil(steps * 0.62);
 const TIMEOUT_MS = 3_000;
 /** What one turn may take on a machine that is busy: a wait that holds the loop takes TIMEOUT_MS. */
 const LONGEST_TURN_MS = TIMEOUT_MS / 2;
@@ -82,7 +80,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
   afterAll(endAll);
 
   test("turns until the deadline, which names the process", { timeout: 60_000 }, async () => {
-    await withStopped(WITH_ALL_LOCKS, async (db, stopped) => {
+    await withStopped("all locks", async (db, stopped) => {
       let errors: unknown[] = [];
       const { fired, longestMs } = await watched(async () => {
         errors = await Promise.all(
@@ -100,7 +98,8 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
   test("others that do not meet its locks go on, however many wait for it", {
     timeout: 60_000,
   }, async () => {
-    await withStopped(WITH_ALL_LOCKS, async (db, stopped) => {
+    // Without a log, which would have to wait for the end of the commit: see the next test.
+    const goOn = async (db: Database, stopped: Running): Promise<void> => {
       let pointer: Pointer | undefined;
       await db.transact(async (tx) => {
         pointer = await tx.alloc(8);
@@ -120,13 +119,37 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
       }
       for (const error of await all) expectNamed(error, stopped);
       expect(commits).toBeGreaterThan(100);
+    };
+    await withStopped("all locks", goOn, { durability: "none" });
+  });
+
+  test("with a log that waits for its commit, others wait too, while the loop turns, and say for whom", {
+    timeout: 60_000,
+  }, async () => {
+    await withStopped("all locks", async (db, stopped) => {
+      const pointers: Pointer[] = [];
+      let error: unknown;
+      const { fired, longestMs } = await watched(async () => {
+        while (error === undefined) {
+          error = await rejection(
+            db.transact(async (tx) => pointers.push(await tx.alloc(8)), { timeoutMs: TIMEOUT_MS }),
+          );
+        }
+      });
+      expectNamed(error, stopped);
+      expect(fired).toBeGreaterThan(20);
+      expect(longestMs).toBeLessThan(LONGEST_TURN_MS);
+      stopped.child.kill("SIGCONT");
+      const { code, stderr } = await stopped.ended;
+      expect([code, stderr]).toEqual([0, ""]);
+      await db.transact(async (tx) => pointers.push(await tx.alloc(8)));
     });
   });
 
   test("when it goes on, what waited for it commits; the body is not run over and over", {
     timeout: 60_000,
   }, async () => {
-    await withStopped(WITH_ALL_LOCKS, async (db, stopped) => {
+    await withStopped("all locks", async (db, stopped) => {
       let runs = 0;
       const waiting = Promise.all(
         bodies.map(([, body, options]) =>
@@ -152,7 +175,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
   test("when it is killed, what waited for it recovers its slot and commits", {
     timeout: 60_000,
   }, async () => {
-    await withStopped(WITH_ALL_LOCKS, async (db, stopped) => {
+    await withStopped("all locks", async (db, stopped) => {
       const waiting = bodies.map(([, body, options]) =>
         db.transact(body, { ...options, timeoutMs: 50_000 }),
       );
@@ -164,7 +187,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
   });
 
   test("an abort ends the wait", { timeout: 60_000 }, async () => {
-    await withStopped(WITH_ALL_LOCKS, async (db) => {
+    await withStopped("all locks", async (db) => {
       for (const isolation of ["strict-serializable", "snapshot"] as const) {
         const controller = new AbortController();
         const { signal } = controller;
@@ -180,7 +203,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
   test("calls that hold the loop wait for 500 ms, unless they are told otherwise", {
     timeout: 60_000,
   }, async () => {
-    await withStopped(WITH_ALL_LOCKS, async (patient, stopped) => {
+    await withStopped("all locks", async (patient, stopped) => {
       const db = await open({ path: patient.path, tables: [Account, Note] });
       try {
         const calls: ((db: Database) => unknown)[] = [

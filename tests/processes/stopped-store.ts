@@ -1,6 +1,7 @@
 /** A store in which another process is stopped in the middle of a commit. */
 
-import type { Database } from "../../src/index.ts";
+import { COMMITTED, COMMITTING, INTENT } from "../../src/engine/slot.ts";
+import type { Database, OpenOptions } from "../../src/index.ts";
 import {
   endAll,
   type Running,
@@ -9,33 +10,59 @@ import {
   stateOf,
   until,
 } from "../helpers/engine-processes.ts";
-import type { CrashOrder } from "./crash-child.ts";
+import type { CrashOrder, CrashSteps } from "./crash-child.ts";
 import { fillStore, openStore } from "./crash-store.ts";
 
-/** `step` chooses the atomic step of the commit at which it stops, of so many. */
+/** Where in its commit the process stops. */
+export type StoppedAt = "some locks" | "all locks" | "installing";
+
+/**
+ * The atomic step of a commit that leaves it there. Not a share of all steps: what comes after the
+ * commit point, cells and maintenance, takes more of them than the commit, or fewer.
+ */
+function stepAt(where: StoppedAt, { phases }: CrashSteps): number {
+  const [phase, share] = {
+    // First each object is locked; then each lock is turned to INSTALLING.
+    "some locks": [INTENT, 0.25] as const,
+    "all locks": [COMMITTING, 1] as const,
+    installing: [COMMITTED, 0.5] as const,
+  }[where];
+  // Maintenance commits as well, later.
+  const first = phases.indexOf(phase);
+  const after = phases.findIndex((other, index) => index > first && other !== phase);
+  if (first < 0 || after < 0) throw new Error(`no phase ${phase} in ${phases}`);
+  return first + Math.max(1, Math.floor((after - first) * share));
+}
+
+/** Starts a process that commits round 2 and stops in the middle of it; round 1 is a rehearsal. */
+export async function startStopped(path: string, where: StoppedAt): Promise<Running> {
+  const order: CrashOrder = {
+    path,
+    role: "victim",
+    step: 0,
+    when: "after",
+    signal: "SIGSTOP",
+    round: 1,
+  };
+  const rehearsal = await start("crash-child", order).ended;
+  const step = stepAt(where, JSON.parse(rehearsal.stdout) as CrashSteps);
+  const stopped = start("crash-child", { ...order, step, round: 2 });
+  await until("the process has stopped itself", () => stateOf(stopped.pid) === "T");
+  return stopped;
+}
+
 export async function withStopped(
-  step: (steps: number) => number,
+  where: StoppedAt,
   work: (db: Database, stopped: Running) => Promise<void>,
+  options: Pick<OpenOptions, "durability"> = {},
 ): Promise<void> {
   const folder = new StoreFolder();
   const { path } = folder;
   let db: Database | undefined;
   try {
-    db = await openStore(path);
+    db = await openStore(path, undefined, options);
     fillStore(db);
-    const order: CrashOrder = {
-      path,
-      role: "victim",
-      step: 0,
-      when: "after",
-      signal: "SIGSTOP",
-      round: 1,
-    };
-    const rehearsal = await start("crash-child", order).ended;
-    const { steps } = JSON.parse(rehearsal.stdout) as { steps: number };
-    const stopped = start("crash-child", { ...order, step: step(steps), round: 2 });
-    await until("the process has stopped itself", () => stateOf(stopped.pid) === "T");
-    await work(db, stopped);
+    await work(db, await startStopped(path, where));
   } finally {
     endAll();
     await db?.close();

@@ -43,13 +43,12 @@ function thrownBy(work: () => unknown): unknown {
 describe("a stopped owner of locks", () => {
   afterAll(endAll);
 
-  // About half of the steps take locks and announce; from there on to the commit point and beyond.
   test.each([
-    ["with some locks taken", (steps: number) => Math.ceil(steps * 0.2)],
-    ["with all locks taken", (steps: number) => Math.ceil(steps * 0.62)],
-    ["in the middle of installing", (steps: number) => Math.ceil(steps * 0.85)],
-  ])("%s: waited for, then an error that names it; then all goes on", async (_, step) => {
-    await withStopped(step, async (db, stopped) => {
+    ["with some locks taken", "some locks"],
+    ["with all locks taken", "all locks"],
+    ["in the middle of installing", "installing"],
+  ] as const)("%s: waited for, then an error that names it; then all goes on", async (_, where) => {
+    await withStopped(where, async (db, stopped) => {
       for (const timeoutMs of [150, 400]) {
         const begun = performance.now();
         const error = thrownBy(() => db.transactSync(touchAll, { timeoutMs }));
@@ -76,62 +75,53 @@ describe("a stopped owner of locks", () => {
   });
 
   test("an asynchronous transaction ends at its deadline too, and says who", async () => {
-    await withStopped(
-      (steps) => Math.ceil(steps * 0.62),
-      async (db, stopped) => {
-        const begun = performance.now();
-        const error = await db
-          .transact(
-            async (tx) => {
-              const row = await tx.get(Account, 1);
-              await tx.update(Account, 1, { balance: row!.balance });
-            },
-            { timeoutMs: 300 },
-          )
-          .then(
-            () => undefined,
-            (reason: unknown) => reason,
-          );
-        expect(error).toBeInstanceOf(TimeoutError);
-        expect((error as TimeoutError).holder?.pid).toBe(stopped.pid);
-        expect(performance.now() - begun).toBeLessThan(300 + SLACK_MS);
-      },
-    );
+    await withStopped("all locks", async (db, stopped) => {
+      const begun = performance.now();
+      const error = await db
+        .transact(
+          async (tx) => {
+            const row = await tx.get(Account, 1);
+            await tx.update(Account, 1, { balance: row!.balance });
+          },
+          { timeoutMs: 300 },
+        )
+        .then(
+          () => undefined,
+          (reason: unknown) => reason,
+        );
+      expect(error).toBeInstanceOf(TimeoutError);
+      expect((error as TimeoutError).holder?.pid).toBe(stopped.pid);
+      expect(performance.now() - begun).toBeLessThan(300 + SLACK_MS);
+    });
   });
 
   test("the deadline of a store holds for db.get", async () => {
-    await withStopped(
-      (steps) => Math.ceil(steps * 0.62),
-      async (db, stopped) => {
-        const impatient = await openStore(db.path, 250);
-        try {
-          const begun = performance.now();
-          const error = thrownBy(() => impatient.get(Account, 1));
-          expect(error).toBeInstanceOf(TimeoutError);
-          expect((error as TimeoutError).holder?.pid).toBe(stopped.pid);
-          expect(performance.now() - begun).toBeLessThan(250 + SLACK_MS);
-        } finally {
-          await impatient.close();
-        }
-      },
-    );
+    await withStopped("all locks", async (db, stopped) => {
+      const impatient = await openStore(db.path, 250);
+      try {
+        const begun = performance.now();
+        const error = thrownBy(() => impatient.get(Account, 1));
+        expect(error).toBeInstanceOf(TimeoutError);
+        expect((error as TimeoutError).holder?.pid).toBe(stopped.pid);
+        expect(performance.now() - begun).toBeLessThan(250 + SLACK_MS);
+      } finally {
+        await impatient.close();
+      }
+    });
   });
 
   test("stopped, then killed: recovered like any dead one", async () => {
-    await withStopped(
-      (steps) => Math.ceil(steps * 0.62),
-      async (db, stopped) => {
-        const error = thrownBy(() => db.transactSync(touchAll, { timeoutMs: 50 }));
-        expect(error).toBeInstanceOf(TimeoutError);
-        stopped.child.kill("SIGKILL");
-        await stopped.ended;
-        const seen = describeStore(db, 2);
-        expect([expectedStore(1, 2), expectedStore(2, 2)]).toContain(seen);
-        const next = seen === expectedStore(2, 2) ? 3 : 2;
-        db.transactSync((tx) => playRound(tx, next));
-        expect(describeStore(db, next)).toBe(expectedStore(next, next));
-      },
-    );
+    await withStopped("all locks", async (db, stopped) => {
+      const error = thrownBy(() => db.transactSync(touchAll, { timeoutMs: 50 }));
+      expect(error).toBeInstanceOf(TimeoutError);
+      stopped.child.kill("SIGKILL");
+      await stopped.ended;
+      const seen = describeStore(db, 2);
+      expect([expectedStore(1, 2), expectedStore(2, 2)]).toContain(seen);
+      const next = seen === expectedStore(2, 2) ? 3 : 2;
+      db.transactSync((tx) => playRound(tx, next));
+      expect(describeStore(db, next)).toBe(expectedStore(next, next));
+    });
   });
 
   test("an event loop that stalls for 500 ms is nothing but latency", async () => {
