@@ -65,6 +65,7 @@ export class DatabaseDurability {
       checkpointBytes: settings.checkpointBytes,
       keepLogMs: settings.keepLogMs,
     });
+    executor.durability.announce();
   }
 
   /** Whether a transaction with this option returns only when it is on disk. */

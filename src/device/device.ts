@@ -175,7 +175,12 @@ export class Device {
       durability.setState(DISK_FULL, errno);
       return "disk full";
     }
-    durability.setState(FAILED, errno);
+    try {
+      // A journal that cannot be mapped because the files are gone: the error is to say so.
+      durability.lookAtMemory();
+    } finally {
+      durability.setState(FAILED, errno);
+    }
     if (error instanceof AssertionError) throw error;
     return "failed";
   }

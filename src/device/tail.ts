@@ -50,6 +50,7 @@ export class Tails {
       const at = control.slotAt(slot);
       const tail = control.i32[at + TAIL];
       const head = loadAcquire(control.i32, at + HEAD);
+      if (head === tail) this.#attachAhead(slot);
       this.#ends.push(head === tail ? tail : this.#gatherFrom(slot, tail, head, after, last));
     }
   }
@@ -100,6 +101,19 @@ export class Tails {
     if (to <= from) return;
     this.parts.push(u8.subarray(4 * from, 4 * to));
     this.bytes += 4 * (to - from);
+  }
+
+  /**
+   * Before there is anything in it: should the memory's files be removed, a journal that is not mapped
+   * could not be read any more, and what its owner had committed would be missing in the log.
+   */
+  #attachAhead(slot: number): void {
+    if (this.#journals[slot] !== undefined || !this.#memory.hasJournal(slot)) return;
+    try {
+      this.#journal(slot);
+    } catch {
+      // It is tried again when it is needed, and its failure told then.
+    }
   }
 
   #journal(slot: number): Views {

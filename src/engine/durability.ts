@@ -228,7 +228,17 @@ export class Durability {
   call(): void {
     Atomics.add(this.#i32, DEVICE_CALLS, 1);
     if (this.rests) this.#rouse();
-    // The first who calls it wakes it; the others need not.
+    this.#wakeWriter();
+  }
+
+  /** For one who has joined: the log's writer maps its journal. Does not end a rest of the log. */
+  announce(): void {
+    Atomics.add(this.#i32, DEVICE_CALLS, 1);
+    this.#wakeWriter();
+  }
+
+  /** The first who calls it wakes it; the others need not. */
+  #wakeWriter(): void {
     if (Atomics.exchange(this.#i32, DEVICE_SLEEPS, 0) !== 0) {
       this.#memory.parking.wake(DEVICE_CALLS);
     }

@@ -6,7 +6,7 @@
 
 import { readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { u32 } from "../../src/database/fields.ts";
 import { open } from "../../src/database/open.ts";
@@ -109,6 +109,25 @@ describe('durability "sync"', () => {
     for (const id of acknowledged) expect(again.get(Cell, id)?.value).toBe(id);
   });
 
+  it("the log's writer also writes the first commit of one who has joined before the removal", async () => {
+    const path = stores.folder();
+    const db = await open({ ...OPTIONS, path, durability: "sync" });
+    stores.later(() => db.close());
+    put(db, 1);
+    const { durableEpoch } = db.stats().durability;
+    const joined = await open({ ...OPTIONS, path, durability: "sync" });
+    stores.later(() => joined.close());
+    // The writer has looked who is there.
+    await vi.waitUntil(() => db.stats().durability.durableEpoch > durableEpoch, 60_000);
+    rmSync(memoryOf(path), { recursive: true });
+    const unacknowledged = failureSync("SITU_NOT_DURABLE", () => put(joined, 2));
+    expect(unacknowledged.message).toMatch(/were removed while the store was open.* is in the log/);
+    await joined.close();
+    await db.close();
+    const again = await stores.open({ ...OPTIONS, path });
+    expect([1, 2].map((id) => again.get(Cell, id)?.value)).toEqual([1, 2]);
+  });
+
   it("others in the same memory learn of it from whoever notices", async () => {
     const path = stores.folder();
     const db = await open({ ...OPTIONS, path, durability: "sync" });
@@ -118,6 +137,8 @@ describe('durability "sync"', () => {
       `
       const Cell = situ.table("cell", { id: situ.u32(), value: situ.u32() }, { key: "id" });
       const db = await situ.open({ path: data.path, tables: [Cell], durability: "sync" });
+      // From here on the log's writer, which is in the other process, knows the journal.
+      db.transactSync((tx) => tx.put(Cell, { id: 999, value: 999 }));
       process.stdout.write("open");
       for (let id = 1_000; ; id++) {
         try {
