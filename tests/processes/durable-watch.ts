@@ -3,6 +3,7 @@
 import { attach } from "../../src/database/attach.ts";
 import { settingsOf } from "../../src/database/options.ts";
 import type { Executor } from "../../src/engine/executor.ts";
+import { counterSum } from "../../src/engine/slot.ts";
 import { until } from "../helpers/engine-processes.ts";
 
 export class LogWatch {
@@ -44,6 +45,16 @@ export class LogWatch {
   async progress(withinMs: number): Promise<void> {
     const epoch = this.#executor.epochs.current();
     await until("the log moves", () => this.durableEpoch >= epoch, withinMs);
+  }
+
+  /** The transactions that were committed in this memory, by anyone. */
+  get commits(): number {
+    return counterSum(this.#executor.memory.control, "commits");
+  }
+
+  /** Waits until so many were committed. */
+  async committed(commits: number, withinMs: number): Promise<void> {
+    await until(`${commits} commits`, () => this.commits >= commits, withinMs);
   }
 
   close(): void {
