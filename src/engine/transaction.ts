@@ -20,6 +20,7 @@
 
 import type { Address } from "../memory/address.ts";
 import { addressOf, NO_ADDRESS, wordOf } from "../memory/address.ts";
+import { damagedAt } from "../memory/damage.ts";
 import {
   ALLOCATED,
   ARRAY,
@@ -187,7 +188,9 @@ export class Transaction {
         snapshot.check();
         // It may have been the version of a half-looked-at header: only a second look condemns.
         if (!this.#isCurrent(entry)) this.conflict(entry);
-        assert(!mustExist, "a version that a snapshot needs is kept");
+        // Whatever a snapshot needs is kept: this version was never committed.
+        if (mustExist)
+          throw damagedAt(region, word, "an object has a version that no commit gave it");
         return -1;
       }
     }

@@ -201,7 +201,10 @@ export class StoreMemory {
 
   #attach(id: number): Region {
     if (!this.hasRegion(id)) {
-      throw new SituError("SITU_FREED", `no region ${id} in this store: the pointer is stale`);
+      throw new SituError(
+        "SITU_CORRUPT",
+        `an address leads to region ${id}, which is not there: run verify`,
+      );
     }
     return this.#hold(id, this.segments.attach(regionName(id), this.control.geometry.regionBytes));
   }

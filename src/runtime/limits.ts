@@ -209,6 +209,10 @@ export const MAX_DESCENTS = 1 << 10;
 
 /** A lookup that keeps meeting moving keys gives up its turn after so many attempts. */
 export const LOOKUP_ATTEMPTS = 1 << 20;
+/** Looks at a shard that others keep splitting, before the transaction starts again. */
+export const SHARD_ATTEMPTS = 1 << 10;
+/** Shards are split long before a chain is so long: one that is, is damaged, and goes round. */
+export const MAX_CHAIN_BLOCKS = 1 << 12;
 
 /** Rows that a scan asks its cursor for at a time. */
 export const SCAN_BATCH_ROWS = 256;

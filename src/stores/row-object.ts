@@ -197,6 +197,7 @@ export function placeRow(tx: Transaction, entry: number, place: RowPlace): boole
     return true;
   }
   const head = headOf(tx, entry);
+  if (head.chunks !== Math.ceil(head.words / head.chunkWords)) return false;
   place.views = whole;
   place.at = 0;
   place.words = head.words;

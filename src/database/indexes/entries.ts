@@ -1,7 +1,6 @@
 /** What all kinds of indexes have in common: entries made from rows, and keys made from entries. */
 
 import type { Transaction } from "../../engine/transaction.ts";
-import { assert } from "../../runtime/assert.ts";
 import { isBytes } from "../../runtime/bytes.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { Cursor } from "../../stores/store.ts";
@@ -72,8 +71,11 @@ export class IndexCursor<Row> implements Cursor<Row> {
  * commit; what a snapshot sees is of one moment.
  */
 export function withoutRow(tx: Transaction): never {
-  assert(tx.snapshot === undefined || !tx.readsOnly, "every index entry has its row");
-  return tx.conflict(-1);
+  if (tx.snapshot === undefined || !tx.readsOnly) return tx.conflict(-1);
+  throw new SituError(
+    "SITU_CORRUPT",
+    `an index entry leads to no row while working on ${tx.subject}: run verify`,
+  );
 }
 
 export function project(row: Values, names: readonly string[]): Values {

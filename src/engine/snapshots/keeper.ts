@@ -21,7 +21,7 @@ import type { Executor } from "../executor.ts";
 import { SNAPSHOTS_RELEASED, VERSIONS_MOVED } from "../slot.ts";
 import { Limits } from "./registry.ts";
 import type { VersionRing } from "./ring.ts";
-import { FILLING, isNeeded, type Kept, REGION_ID, UNIT_WORDS, UNITS } from "./version.ts";
+import { FILLING, isNeeded, type Kept, REGION_ID, UNIT_WORDS, UNITS, unitsAt } from "./version.ts";
 import type { Versions } from "./versions.ts";
 
 const BATCH_UNITS = KEEPER_BATCH_BYTES / (4 * UNIT_WORDS);
@@ -149,17 +149,27 @@ export class Keeper {
     const { i32 } = ring;
     let place = ring.tail;
     let moved = 0;
+    if (((head - place) | 0) >>> 0 > ring.capacity) {
+      // Damaged: what snapshots need cannot be told from what they do not.
+      this.releaseAll();
+      ring.giveUp(head);
+      return true;
+    }
     try {
       for (let done = 0; done < units && place !== head; ) {
         const at = ring.at(place);
-        const needed = i32[at + REGION_ID] !== FILLING && isNeeded(i32, at, limits);
+        const itsUnits = unitsAt(i32, at, (head - place) | 0);
+        const isWhole = itsUnits === i32[at + UNITS];
+        // The same for all that lies behind a version without an end.
+        if (!isWhole) this.releaseAll();
+        const needed = isWhole && i32[at + REGION_ID] !== FILLING && isNeeded(i32, at, limits);
         if (needed && !overflow.append(i32, at)) {
           if (!this.#collectAll(limits)) return false;
           continue;
         }
         if (needed) moved++;
-        done += i32[at + UNITS];
-        place = (place + i32[at + UNITS]) | 0;
+        done += itsUnits;
+        place = (place + itsUnits) | 0;
       }
       return true;
     } finally {

@@ -31,6 +31,7 @@ import {
   STAMP,
   UNIT_WORDS,
   UNITS,
+  unitsAt,
   WORD,
 } from "./version.ts";
 
@@ -189,8 +190,8 @@ export class OverflowArea {
     const i32 = this.wordsOf(chunk);
     const end = this.#load(chunk, FILLED) * UNIT_WORDS;
     let needed = 0;
-    for (let at = 0; at < end; at += i32[at + UNITS] * UNIT_WORDS) {
-      if (isNeeded(i32, at, limits)) needed += i32[at + UNITS];
+    for (let at = 0; at < end; at += stepAt(i32, at, end)) {
+      if (isNeeded(i32, at, limits)) needed += stepAt(i32, at, end) / UNIT_WORDS;
     }
     return needed;
   }
@@ -212,15 +213,17 @@ export class OverflowArea {
     const end = this.#load(chunk, FILLED) * UNIT_WORDS;
     this.#cleaning = chunk;
     try {
-      for (let at = 0; at < end; at += i32[at + UNITS] * UNIT_WORDS) {
+      for (let at = 0; at < end; at += stepAt(i32, at, end)) {
         if (!isNeeded(i32, at, limits)) continue;
+        // Damaged: where it ends is not known.
+        if (i32[at + UNITS] * UNIT_WORDS !== stepAt(i32, at, end)) continue;
         assert(this.append(i32, at), "what is needed of a chunk fits another one");
       }
     } finally {
       this.#cleaning = -1;
     }
     Atomics.add(this.#control, OVERFLOW_MOVES, 1);
-    for (let at = 0; at < end; at += i32[at + UNITS] * UNIT_WORDS) this.#unlink(i32, at);
+    for (let at = 0; at < end; at += stepAt(i32, at, end)) this.#unlink(i32, at);
     this.#empty(chunk);
   }
 
@@ -229,8 +232,12 @@ export class OverflowArea {
     const bucket = placeHash(i32[at + REGION_ID], i32[at + WORD]) & (OVERFLOW_BUCKETS - 1);
     let before = index;
     let beforeAt = bucket;
+    let step = 0;
     for (let reference = index[bucket]; reference !== 0; ) {
-      const words = this.wordsOf((reference - 1) >>> this.#unitBits);
+      const chunk = (reference - 1) >>> this.#unitBits;
+      // Damaged: what is not found is not believed either, for its chunk gets another generation.
+      if (chunk >= this.chunks || step++ > this.#chunkUnits) return;
+      const words = this.wordsOf(chunk);
       const nextAt = ((reference - 1) & (this.#chunkUnits - 1)) * UNIT_WORDS + NEXT;
       if (reference === i32[at + PLACE]) {
         storeRelease(before, beforeAt, words[nextAt]);
@@ -284,6 +291,11 @@ export class OverflowArea {
   #store(chunk: number, word: number, value: number): void {
     storeRelease(this.#control, this.#memory.control.chunkAt(chunk) + word, value);
   }
+}
+
+/** From a version in a chunk to the next one; to the end, if it does not say where that is. */
+function stepAt(i32: Int32Array, at: number, end: number): number {
+  return unitsAt(i32, at, Math.ceil((end - at) / UNIT_WORDS)) * UNIT_WORDS;
 }
 
 /** The four words of a chunk are the ones that control.ts reserves. */

@@ -41,6 +41,12 @@ export function unitsFor(dataWords: number): number {
   return Math.ceil((DATA + dataWords) / UNIT_WORDS);
 }
 
+/** Units of the version at a place, of which `most` are left; `most` if the word makes no sense. */
+export function unitsAt(i32: Int32Array, at: number, most: number): number {
+  const units = i32[at + UNITS];
+  return units > 0 && units <= most ? units : most;
+}
+
 /** What is to be kept: an object that is locked, and about to get a new version. */
 export class Kept {
   i32: Int32Array = new Int32Array(0);

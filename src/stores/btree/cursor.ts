@@ -6,6 +6,7 @@
  */
 
 import type { Transaction } from "../../engine/transaction.ts";
+import { damagedAt } from "../../memory/damage.ts";
 import type { Cursor, KeyRange, OrderedCodec } from "../store.ts";
 import type { Geometry } from "./geometry.ts";
 import { compareKeys } from "./keys.ts";
@@ -106,6 +107,7 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
       this.#spare = bound;
     }
     if (rows.length !== count) rows.length = count;
+    if (!done) this.#refuseToReturn(tx, bound, words);
     this.#moveTo(bound, words, done);
     if (this.#words > 0) {
       const perRow = (4 * this.#words) / count;
@@ -135,8 +137,24 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
       this.#fence = this.#spare;
       this.#spare = bound;
     }
+    if (!done) this.#refuseToReturn(tx, bound, words);
     this.#moveTo(bound, words, done);
     return count;
+  }
+
+  /**
+   * In a leaf whose keys are out of order, the last one that was read may lie before the first: the
+   * next call would read the same rows again, and so for ever.
+   */
+  #refuseToReturn(tx: Transaction, bound: Int32Array, words: number): void {
+    const before = this.#bound;
+    const beforeWords = this.#boundWords;
+    if (beforeWords === INFINITE || bound === before) return;
+    const order = compareKeys(bound, 0, words, before, beforeWords);
+    if (this.#reverse ? order < 0 : order > 0) return;
+    const { leaf } = this.#search;
+    const { set } = tx;
+    throw damagedAt(set.regionOf(leaf), set.wordOf(leaf), "the keys of a leaf are out of order");
   }
 
   /** A call returns: only now the cursor has moved. */

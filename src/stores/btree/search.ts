@@ -10,7 +10,9 @@
 
 import type { Transaction } from "../../engine/transaction.ts";
 import { type Address, regionIdOf, wordOf } from "../../memory/address.ts";
+import { damagedAt } from "../../memory/damage.ts";
 import { HEADER_WORDS } from "../../memory/object.ts";
+import type { SituError } from "../../runtime/errors.ts";
 import { MAX_DESCENTS, MAX_TREE_LEVEL } from "../../runtime/limits.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
 import type { OrderedCodec } from "../store.ts";
@@ -200,8 +202,10 @@ export class Search<Row, Key> {
       const childIncarnation = i32[pointer + 2];
       const first = dense === undefined ? 0 : i32[at + this.#innerKeys + taken];
       if (!tx.settle(entry)) continue;
-      if (expected < 0) this.rootLevel = level;
-      else if (level !== expected || tx.incarnationOf(entry) !== incarnation) return false;
+      if (expected < 0) {
+        if (level < 1 || level > MAX_TREE_LEVEL) throw damagedRoot(tx, entry, level);
+        this.rootLevel = level;
+      } else if (level !== expected || tx.incarnationOf(entry) !== incarnation) return false;
       this.path[level] = entry;
       this.taken[level] = taken;
       region = tx.executor.memory.region(regionId);
@@ -227,4 +231,11 @@ export class Search<Row, Key> {
     const { leaf } = this;
     return tx.settle(leaf) && covers && tx.incarnationOf(leaf) === this.#incarnation;
   }
+}
+
+/** The root is always an inner node. */
+function damagedRoot(tx: Transaction, root: number, level: number): SituError {
+  tx.depend(root);
+  const { set } = tx;
+  return damagedAt(set.regionOf(root), set.wordOf(root), `the root of a tree says level ${level}`);
 }

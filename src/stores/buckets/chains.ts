@@ -10,11 +10,18 @@ import { WRITE } from "../../engine/access-set.ts";
 import { copyWords } from "../../engine/journal.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { addressOf } from "../../memory/address.ts";
+import { damagedAt } from "../../memory/damage.ts";
 import type { Region } from "../../memory/region.ts";
+import type { SituError } from "../../runtime/errors.ts";
 import { homeOf } from "../hopscotch/layout.ts";
 import { CHAIN_BLOCKS, DEPTH, type Geometry, NEXT, TAGS } from "./layout.ts";
 
 const NEXT_WORDS = 3;
+
+/** A chain that is longer than any can be; its main bucket is part of the read set. */
+export function endlessChain({ set }: Transaction, main: number): SituError {
+  return damagedAt(set.regionOf(main), set.wordOf(main), "a chain of blocks has no end");
+}
 
 export class Chains {
   readonly #geometry: Geometry;

@@ -9,11 +9,12 @@
 
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Views } from "../../memory/views.ts";
-import { LOOKUP_ATTEMPTS } from "../../runtime/limits.ts";
+import { MAX_CHAIN_BLOCKS, SHARD_ATTEMPTS } from "../../runtime/limits.ts";
 import { type Directory, depthIn, regionIdIn } from "../hopscotch/directory.ts";
 import { homeOf, touchBucket } from "../hopscotch/layout.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
 import type { RowCodec } from "../store.ts";
+import { endlessChain } from "./chains.ts";
 import { DEPTH, type Geometry, NEXT, TAGS } from "./layout.ts";
 
 /** Verdicts of a search; those of a scan are slots, if they are not negative. */
@@ -61,7 +62,7 @@ export class Search<Row, Key> {
     this.blocks = 0;
     if (this.#inline && this.#findInMain(tx, hash)) return true;
     let isKnown = this.#recall(tx, hash);
-    for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
+    for (let attempt = 0; attempt < SHARD_ATTEMPTS; attempt++) {
       if (!isKnown) this.#directory.locate(tx, hash);
       const verdict = this.#findInShard(tx, hash, isKnown);
       if (verdict === FOUND || verdict === ABSENT) return verdict === FOUND;
@@ -150,7 +151,10 @@ export class Search<Row, Key> {
         tx.depend(main);
         return slot === NOT_HERE ? ABSENT : FOUND;
       }
-      if (++this.blocks > LOOKUP_ATTEMPTS) tx.conflict(main);
+      if (++this.blocks > MAX_CHAIN_BLOCKS) {
+        tx.depend(main);
+        throw endlessChain(tx, main);
+      }
       holder = tx.open(memory.region(next), word);
       expected = incarnation;
     }

@@ -10,11 +10,11 @@ import { SPLITS } from "../../engine/slot.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { type Address, regionIdOf, wordOf } from "../../memory/address.ts";
 import type { Region } from "../../memory/region.ts";
-import { MAX_SHARD_DEPTH, SHARD_BUCKETS } from "../../runtime/limits.ts";
+import { MAX_CHAIN_BLOCKS, MAX_SHARD_DEPTH, SHARD_BUCKETS } from "../../runtime/limits.ts";
 import type { Directory } from "../hopscotch/directory.ts";
 import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS, HEAD_WORDS } from "../hopscotch/layout.ts";
 import { createEmptyShard, PendingSplits } from "../hopscotch/shards.ts";
-import type { Chains } from "./chains.ts";
+import { type Chains, endlessChain } from "./chains.ts";
 import { DEPTH, type Geometry, TAGS } from "./layout.ts";
 
 /** Makes an empty shard and returns the address of its head. */
@@ -120,7 +120,8 @@ export class Splitter {
       const main = chains.main(tx, region, base, bucket);
       this.#gather(tx, main, main);
       let block = chains.nextOf(tx, main, main);
-      while (block >= 0) {
+      for (let blocks = 1; block >= 0; blocks++) {
+        if (blocks > MAX_CHAIN_BLOCKS) throw endlessChain(tx, main);
         this.#gather(tx, main, block);
         const next = chains.nextOf(tx, main, block);
         tx.free(block);

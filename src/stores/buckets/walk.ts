@@ -5,11 +5,11 @@
  */
 
 import type { Transaction } from "../../engine/transaction.ts";
-import { MAX_SHARD_DEPTH, SHARD_BUCKETS } from "../../runtime/limits.ts";
+import { MAX_CHAIN_BLOCKS, MAX_SHARD_DEPTH, SHARD_BUCKETS } from "../../runtime/limits.ts";
 import type { Directory } from "../hopscotch/directory.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
 import type { PlacedCursor, RowCodec } from "../store.ts";
-import type { Chains } from "./chains.ts";
+import { type Chains, endlessChain } from "./chains.ts";
 import { DEPTH, type Geometry, TAGS } from "./layout.ts";
 
 /** Where the places end: all values of the bits that choose a shard. */
@@ -91,7 +91,8 @@ export class Walk<Row, Key> implements PlacedCursor<Row> {
     }
     tx.depend(main);
     let block = this.#chains.nextOf(tx, main, main);
-    while (block >= 0) {
+    for (let blocks = 1; block >= 0; blocks++) {
+      if (blocks > MAX_CHAIN_BLOCKS) throw endlessChain(tx, main);
       const next = this.#chains.nextOf(tx, main, block);
       tx.open(tx.set.regionOf(block), tx.set.wordOf(block));
       this.#gather(tx, main, block);

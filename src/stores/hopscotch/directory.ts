@@ -6,9 +6,9 @@
  */
 
 import type { Transaction } from "../../engine/transaction.ts";
+import { damagedAt } from "../../memory/damage.ts";
 import { HEADER_WORDS } from "../../memory/object.ts";
 import type { Region, StoreMemory } from "../../memory/region.ts";
-import { SituError } from "../../runtime/errors.ts";
 import { MAX_SHARD_DEPTH } from "../../runtime/limits.ts";
 import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS } from "./layout.ts";
 
@@ -71,8 +71,9 @@ export class Directory {
       let bit = from;
       while (bit < depth && bit < MAX_SHARD_DEPTH && ((hash >>> bit) & 1) === 0) bit++;
       const last = bit >= depth;
-      if (depth > MAX_SHARD_DEPTH || from > MAX_SHARD_DEPTH) {
-        if (tx.settle(entry)) throw damagedHead(region, word, depth);
+      if (depth >>> 0 > MAX_SHARD_DEPTH || from > MAX_SHARD_DEPTH) {
+        if (tx.settle(entry))
+          throw damagedAt(region, word, `the head of a shard says depth ${depth}`);
         continue;
       }
       const found = last ? at + HEAD_BUCKETS : at + HEAD_SIBLINGS + 2 * bit;
@@ -113,11 +114,4 @@ export class Directory {
     this.places.set(before, before.length);
     this.mask = 2 * this.mask + 1;
   }
-}
-
-function damagedHead(region: Region, word: number, depth: number): SituError {
-  return new SituError(
-    "SITU_CORRUPT",
-    `the head of a shard, at word ${word} of region ${region.id}, says depth ${depth}: run verify`,
-  );
 }

@@ -7,7 +7,9 @@
 import { copyWords } from "../../engine/journal.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { addressOf } from "../../memory/address.ts";
+import { damagedAt } from "../../memory/damage.ts";
 import type { Region } from "../../memory/region.ts";
+import type { SituError } from "../../runtime/errors.ts";
 import {
   BUCKET_SLOTS,
   OVERFLOW_SLOTS,
@@ -164,12 +166,18 @@ export class Placement {
       if (!tx.settle(entry)) tx.conflict(entry);
       if (regionId < 0) return blocks;
       entry = tx.open(tx.executor.memory.region(regionId), word);
-      if (tx.incarnationOf(entry) !== incarnation || blocks.includes(entry)) tx.conflict(bucket);
+      if (tx.incarnationOf(entry) !== incarnation) tx.conflict(bucket);
+      if (blocks.includes(entry)) throw damagedChain(tx, bucket);
       tx.depend(entry);
       blocks.push(entry);
       pointerAt = NEXT;
     }
   }
+}
+
+/** All of its pointers were read in one version each, and led to blocks that are in use. */
+function damagedChain({ set }: Transaction, bucket: number): SituError {
+  return damagedAt(set.regionOf(bucket), set.wordOf(bucket), "a chain of blocks goes round");
 }
 
 function emptySlot(tx: Transaction, entry: number): number {

@@ -10,7 +10,8 @@
 
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Transaction } from "../../engine/transaction.ts";
-import { BUCKET_SLOTS, LOOKUP_ATTEMPTS, OVERFLOW_SLOTS } from "../../runtime/limits.ts";
+import { damagedAt } from "../../memory/damage.ts";
+import { BUCKET_SLOTS, OVERFLOW_SLOTS, SHARD_ATTEMPTS } from "../../runtime/limits.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
 import type { RowCodec } from "../store.ts";
 import { type Directory, depthIn, regionIdIn } from "./directory.ts";
@@ -178,7 +179,7 @@ export class Search<Row, Key> {
 
   #findAnywhere(tx: Transaction, hash: number): boolean {
     let known = this.#recall(tx, hash);
-    for (let attempt = 0; attempt < LOOKUP_ATTEMPTS; attempt++) {
+    for (let attempt = 0; attempt < SHARD_ATTEMPTS; attempt++) {
       if (!known) this.#directory.locate(tx, hash);
       const verdict = this.#findInShard(tx, hash, known);
       known = false;
@@ -225,7 +226,7 @@ export class Search<Row, Key> {
     }
     while (blockRegion !== 0) {
       const block = tx.open(tx.executor.memory.region(blockRegion - 1), blockWord);
-      if (this.chain.includes(block)) return MOVED;
+      if (this.chain.includes(block)) return this.#goesRound(tx);
       this.chain.push(block);
       const found = this.#scan(tx, block, hash, BLOCK_TAGS, BLOCK_ROWS, OVERFLOW_SLOTS, NEXT);
       if (tx.incarnationOf(block) !== blockIncarnation) {
@@ -241,6 +242,16 @@ export class Search<Row, Key> {
     tx.depend(next);
     for (let i = 0; i < this.chain.length; i++) tx.depend(this.chain[i]);
     return ABSENT;
+  }
+
+  /** A chain that was followed leads back into itself: it changed on the way, or is damaged. */
+  #goesRound(tx: Transaction): number {
+    const { home, chain } = this;
+    if (!tx.settle(home) || !chain.every((block) => tx.settle(block))) return MOVED;
+    // Believed only if the transaction finds all of them unchanged once more.
+    tx.depend(home);
+    for (const block of chain) tx.depend(block);
+    throw damagedAt(tx.set.regionOf(home), tx.set.wordOf(home), "a chain of blocks goes round");
   }
 
   #found(tx: Transaction, holder: number): number {
