@@ -20,6 +20,7 @@ import type { Geometry } from "../../src/memory/control.ts";
 import { HEADER_WORDS } from "../../src/memory/object.ts";
 import { Problems } from "../../src/stores/checks/problems.ts";
 import { SeenCells } from "../../src/stores/checks/seen-cells.ts";
+import type { Cursor } from "../../src/stores/store.ts";
 import { EngineStore, SMALL } from "./engine-store.ts";
 
 const MIB = 2 ** 20;
@@ -182,4 +183,38 @@ export async function expectFound(
   for (const each of [...planted].reverse()) each.undo();
   expect((await store.verify()).problems).toEqual([]);
   return found;
+}
+
+/** Looks for a key that is in no row, and reads all rows: each way ends, and says where the damage is. */
+export function expectCorrupt(
+  store: CheckedStore,
+  { store: rows }: TableStore,
+  absent: unknown,
+  expected: RegExp,
+): void {
+  const error = expect.objectContaining({
+    code: "SITU_CORRUPT",
+    message: expect.stringMatching(expected),
+  });
+  const cursor = (): Cursor<Values> => rows.cursor({ from: undefined, to: undefined }, false);
+  const ways: (() => unknown)[] = [
+    () =>
+      store.run((tx) => {
+        const walk = cursor();
+        const some: Values[] = [];
+        while (walk.next(tx, some, 7));
+      }),
+    () =>
+      store.run((tx) => {
+        const walk = cursor();
+        while (walk.skip(tx) > 0);
+      }),
+  ];
+  if (absent !== undefined) {
+    ways.push(
+      () => rows.get(absent),
+      () => store.run((tx) => rows.read(tx, absent)),
+    );
+  }
+  for (const way of ways) expect(way).toThrow(error);
 }

@@ -1,16 +1,58 @@
-/** What the tests of damaged memory store, and tell their children. */
+/** What the tests of damaged memory store, and tell their children: a table of each kind. */
 
 import { str, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
+import { type Table, table } from "../../src/database/table.ts";
 
 export interface DamageOrder {
   readonly path: string;
 }
 
-export const ROWS = 400;
-export const Texts = table("texts", { id: u32(), text: str() }, { key: "id" });
-export const Ordered = table("ordered", { id: u32(), text: str() }, { key: "id", ordered: true });
+export interface DamageRow {
+  readonly id: number;
+  readonly group: number;
+  readonly text?: string;
+}
 
-export function rowOf(id: number): { id: number; text: string } {
-  return { id, text: `row ${id} `.repeat(1 + (id % 40)) };
+export const ROWS = 400;
+/** Of rows in several pieces. */
+const LARGE_ROWS = 3;
+const LARGE_TIMES = 8_000;
+export const GROUPS = 7;
+
+const short = { id: u32(), group: u32() };
+const long = { ...short, text: str() };
+
+export const Texts = table("texts", long, { key: "id" });
+export const Ordered = table("ordered", long, { key: "id", ordered: true });
+const Inline = table("inline", short, { key: "id" });
+const Buckets = table("buckets", short, { key: "id", layout: "buckets" });
+const BucketTexts = table("bucketTexts", long, { key: "id", layout: "buckets" });
+const OrderedInline = table("orderedInline", short, { key: "id", ordered: true });
+const Indexed = table("indexed", short, {
+  key: "id",
+  indexes: { ordered: { on: ["group"] }, hashed: { on: ["group"], kind: "hash" } },
+});
+const Large = table("large", long, { key: "id" });
+
+export type DamageTable = Table<DamageRow, number, unknown>;
+export const tables = [
+  Texts,
+  Ordered,
+  Inline,
+  Buckets,
+  BucketTexts,
+  OrderedInline,
+  Indexed,
+  Large,
+] as unknown as readonly DamageTable[];
+
+export function rowsOf(table: DamageTable): number {
+  return table.name === Large.name ? LARGE_ROWS : ROWS;
+}
+
+export function rowOf({ name, fields }: DamageTable, id: number): DamageRow {
+  const row = { id, group: id % GROUPS };
+  if (!("text" in fields)) return row;
+  const times = name === Large.name ? LARGE_TIMES * (id + 1) : 1 + (id % 40);
+  return { ...row, text: `row ${id} `.repeat(times) };
 }

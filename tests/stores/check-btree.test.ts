@@ -5,13 +5,20 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { bool, str, u32 } from "../../src/database/fields.ts";
+import type { Values } from "../../src/database/indexes/structure.ts";
 import type { Table } from "../../src/database/table.ts";
 import { table } from "../../src/database/table.ts";
 import { INSTALLING, lockWord } from "../../src/memory/object.ts";
 import type { FixedNodes } from "../../src/stores/btree/fixed-nodes.ts";
 import { Geometry } from "../../src/stores/btree/geometry.ts";
 import { COUNT, HIGH_WORDS, LEVEL, LOW_WORDS } from "../../src/stores/btree/layout.ts";
-import { CheckedStore, expectFound, type Planted, type Words } from "../helpers/checks.ts";
+import {
+  CheckedStore,
+  expectCorrupt,
+  expectFound,
+  type Planted,
+  type Words,
+} from "../helpers/checks.ts";
 
 const LOCK = -4;
 const VERSION_HIGH = -3;
@@ -300,5 +307,44 @@ describe("nodes with keys of many sizes", () => {
   ] as readonly Case[])("%s", async (_, plant, expected) => {
     const tree = await names();
     await expectFound(store, expected, plant(tree));
+  });
+});
+
+describe("reading a damaged tree ends", () => {
+  test.each([0, -1, 31])("a root on level %i", async (level) => {
+    const { root } = await numbers();
+    root.place(LEVEL).set(level);
+    expectCorrupt(store, store.open(Numbers), 1, /root of a tree says level -?\d+, at word \d+/);
+  });
+
+  test("keys of a leaf that are out of order", async () => {
+    const { leaf, geometry } = await numbers();
+    const { keysAt } = geometry.leaf as FixedNodes;
+    const from = Int32Array.of(leaf.get(keysAt));
+    /** Two rows at a time, from the first one of the leaf on; says how it ended. */
+    const walk = (): string => {
+      const cursor = store.open(Numbers).store.cursor({ from, to: undefined }, false);
+      try {
+        store.run((tx) => {
+          const rows: Values[] = [];
+          for (let calls = 0; cursor.next(tx, rows, 2); calls++) expect(calls).toBeLessThan(3_000);
+        });
+        return "read";
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    const ends = new Set<string>();
+    // The last row of a call is the one that the next call goes on from.
+    for (let index = 1; index < 20; index += 2) {
+      const planted = leaf.place(keysAt + index).set(0);
+      ends.add(walk().replace(/\d+/g, "n"));
+      planted.undo();
+    }
+    ends.delete("read");
+    expect([...ends]).toEqual([
+      "the keys of a leaf are out of order, at word n of region n: run verify",
+    ]);
+    expect(walk()).toBe("read");
   });
 });

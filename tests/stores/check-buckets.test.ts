@@ -19,7 +19,13 @@ import {
   HEAD_SIBLINGS,
   homeOf,
 } from "../../src/stores/hopscotch/layout.ts";
-import { CheckedStore, expectFound, type Planted, type Words } from "../helpers/checks.ts";
+import {
+  CheckedStore,
+  expectCorrupt,
+  expectFound,
+  type Planted,
+  type Words,
+} from "../helpers/checks.ts";
 
 /** Words of a header, from an object's data on. */
 const VERSION_HIGH = -3;
@@ -242,6 +248,17 @@ describe("chains", () => {
   ])("%s", async (_, plant, expected) => {
     const planted = plant(await chained());
     await expectFound(store, expected, planted);
+  });
+
+  test("a chain that goes round is not followed for ever", async () => {
+    const { blocks } = await chained();
+    for (let word = 0; word < 3; word++) {
+      blocks[2].place(NEXT + word).set(blocks[0].get(NEXT + word));
+    }
+    const codec = codecOf(Inline);
+    let absent = 1_000_000;
+    while (homeOf(codec.stageKey(absent)) !== 7) absent++;
+    expectCorrupt(store, store.open(Inline), absent, /has no end, at word \d+ of region/);
   });
 });
 

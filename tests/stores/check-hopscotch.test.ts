@@ -24,7 +24,13 @@ import {
   OVERFLOW,
 } from "../../src/stores/hopscotch/layout.ts";
 import { CHUNK_WORDS } from "../../src/stores/row-object.ts";
-import { CheckedStore, expectFound, type Planted, type Words } from "../helpers/checks.ts";
+import {
+  CheckedStore,
+  expectCorrupt,
+  expectFound,
+  type Planted,
+  type Words,
+} from "../helpers/checks.ts";
 
 /** Words of a header, from an object's data on. */
 const LOCK = -4;
@@ -298,15 +304,27 @@ describe("pairs", () => {
   });
 });
 
+test("the rows of a shard whose depth makes no sense are not read for ever", async () => {
+  const { head } = await inlineShard();
+  for (const depth of [-1, -1_000, 27]) {
+    const planted = head.place(HEAD_DEPTH).set(depth);
+    expectCorrupt(store, store.open(Inline), 1_000_000, /says depth -?\d+, at word \d+ of region/);
+    planted.undo();
+  }
+});
+
 describe("chains", () => {
   test("a chain that goes round", async () => {
     const { blocks } = await chained();
     const last = blocks[blocks.length - 1];
-    await expectFound(store, /overflow block \d+: .*which table inline has reached, too/, [
+    const planted = [
       last.place(NEXT).set(blocks[0].regionId + 1),
       last.place(NEXT + 1).set(blocks[0].word),
       last.place(NEXT + 2).set(blocks[0].get(INCARNATION)),
-    ]);
+    ];
+    const absent = keysAtHome(7, 100)[99];
+    expectCorrupt(store, store.open(Inline), absent, /goes round, at word \d+ of region/);
+    await expectFound(store, /overflow block \d+: .*which table inline has reached, too/, planted);
   });
 
   test("a pointer to a block of another incarnation", async () => {
