@@ -26,7 +26,8 @@ function stepAt(where: StoppedAt, { phases }: CrashSteps): number {
     "some locks": [INTENT, 0.25] as const,
     // Its first step: the epoch is announced again if it moves, so how many follow is up to chance.
     "all locks": [COMMITTING, 0] as const,
-    installing: [COMMITTED, 0.5] as const,
+    // Early: of the last objects some may be of no interest to others, such as the cell of a freed row.
+    installing: [COMMITTED, 0.25] as const,
   }[where];
   // Maintenance commits as well, later.
   const first = phases.indexOf(phase);
