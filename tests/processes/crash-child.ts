@@ -13,8 +13,10 @@ import { openStore, playRound } from "./crash-store.ts";
 export interface CrashOrder {
   readonly path: string;
   readonly role: "victim" | "recoverer";
-  /** Counted from 1. */
+  /** Counted from 1; within the phase, if one is given. */
   readonly step: number;
+  /** Of the commit. What comes before it differs: the body is run again if the log is late. */
+  readonly phase?: number;
   readonly when: When;
   readonly signal: "SIGKILL" | "SIGSTOP";
   readonly round: number;
@@ -30,6 +32,7 @@ export interface CrashSteps {
 const order = JSON.parse(process.argv[2]) as CrashOrder;
 let counting = order.role === "recoverer";
 let steps = 0;
+let stepsInPhase = 0;
 let db: Database | undefined;
 const phases: number[] = [];
 
@@ -43,6 +46,11 @@ function strike(when: When): void {
   if (!counting) return;
   if (when === "before") steps++;
   else if (db !== undefined) phases.push(phase(db));
+  if (order.phase !== undefined) {
+    if (when === "before" || phases.at(-1) !== order.phase || ++stepsInPhase !== order.step) return;
+    process.kill(process.pid, order.signal);
+    return;
+  }
   if (steps !== order.step || when !== order.when) return;
   // A signal to oneself has arrived when the call returns: nothing runs in between.
   process.kill(process.pid, order.signal);

@@ -20,7 +20,10 @@ export type StoppedAt = "some locks" | "all locks" | "installing";
  * The atomic step of a commit that leaves it there. Not a share of all steps: what comes after the
  * commit point, cells and maintenance, takes more of them than the commit, or fewer.
  */
-function stepAt(where: StoppedAt, { phases }: CrashSteps): number {
+function stepAt(
+  where: StoppedAt,
+  { phases }: CrashSteps,
+): Required<Pick<CrashOrder, "phase" | "step">> {
   const [phase, share] = {
     // First each object is locked; then each lock is turned to INSTALLING.
     "some locks": [INTENT, 0.25] as const,
@@ -33,7 +36,7 @@ function stepAt(where: StoppedAt, { phases }: CrashSteps): number {
   const first = phases.indexOf(phase);
   const after = phases.findIndex((other, index) => index > first && other !== phase);
   if (first < 0 || after < 0) throw new Error(`no phase ${phase} in ${phases}`);
-  return first + Math.max(1, Math.floor((after - first) * share));
+  return { phase, step: Math.max(1, Math.floor((after - first) * share)) };
 }
 
 /** Starts a process that commits round 2 and stops in the middle of it; round 1 is a rehearsal. */
@@ -47,8 +50,11 @@ export async function startStopped(path: string, where: StoppedAt): Promise<Runn
     round: 1,
   };
   const rehearsal = await start("crash-child", order).ended;
-  const step = stepAt(where, JSON.parse(rehearsal.stdout) as CrashSteps);
-  const stopped = start("crash-child", { ...order, step, round: 2 });
+  if (rehearsal.code !== 0) {
+    throw new Error(`the rehearsal: ${rehearsal.code ?? rehearsal.signal}\n${rehearsal.stderr}`);
+  }
+  const at = stepAt(where, JSON.parse(rehearsal.stdout) as CrashSteps);
+  const stopped = start("crash-child", { ...order, ...at, round: 2 });
   await until("the process has stopped itself", () => stateOf(stopped.pid) === "T");
   return stopped;
 }
