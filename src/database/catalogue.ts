@@ -20,6 +20,7 @@ import { Structure, structuresOf, type Values } from "./indexes/structure.ts";
 import { TableStore } from "./indexes/table-store.ts";
 import {
   differences,
+  isWhole,
   type Schema,
   type StoredSchema,
   schemaOf,
@@ -183,15 +184,18 @@ function readEntry(
 }
 
 function parsed(text: string, regionId: number, word: number): StoredSchema {
+  let cause: unknown;
   try {
-    return JSON.parse(text) as StoredSchema;
-  } catch (cause) {
-    throw new SituError(
-      "SITU_CORRUPT",
-      `the schema at word ${word} of region ${regionId} makes no sense: run verify`,
-      { cause },
-    );
+    const schema = JSON.parse(text) as StoredSchema;
+    if (isWhole(schema)) return schema;
+  } catch (error) {
+    cause = error;
   }
+  throw new SituError(
+    "SITU_CORRUPT",
+    `the schema at word ${word} of region ${regionId} makes no sense: run verify`,
+    { cause },
+  );
 }
 
 function addEntry(

@@ -34,6 +34,27 @@ export interface StoredSchema extends Schema {
   readonly leftovers: readonly StoredIndex[];
 }
 
+/** Whether a text from the catalogue was the schema of a table: a damaged one may still be JSON. */
+export function isWhole(schema: Partial<StoredSchema> | null): schema is StoredSchema {
+  if (typeof schema?.name !== "string" || typeof schema.ordered !== "boolean") return false;
+  const { fields, key, indexes, leftovers } = schema;
+  if (typeof fields !== "object" || fields === null || !areTexts(Object.values(fields)))
+    return false;
+  if (!areTexts(key) || !Array.isArray(indexes) || !Array.isArray(leftovers)) return false;
+  const all: readonly Partial<StoredIndex>[] = [...indexes, ...leftovers];
+  return all.every(
+    (each) =>
+      typeof each?.name === "string" &&
+      areTexts(each.on) &&
+      Array.isArray(each.roots) &&
+      each.roots.every(Number.isSafeInteger),
+  );
+}
+
+function areTexts(given: unknown): boolean {
+  return Array.isArray(given) && given.every((each) => typeof each === "string");
+}
+
 function describe(kind: FieldKind, max: number | undefined): string {
   return max === undefined ? kind : `${kind}(${max})`;
 }
