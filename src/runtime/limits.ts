@@ -442,7 +442,7 @@ relation(MESSAGE_RING_BYTES >= 2 * MAX_FRAME_BYTES, "two of the largest frames f
 
 /**
  * Bytes of memory in use up to which a closed store is sealed as a whole (engine/seal.ts); of a
- * larger one, all but the regions. Checksums take about a second for each 2 GiB.
+ * larger one, all but the regions. The checksum alone takes about a second for each 2 GiB.
  */
 export const MAX_SEALED_BYTES = 4 * 2 ** 30;
 /** Bytes under one checksum of a seal: how closely it says where the damage is. */
