@@ -41,7 +41,7 @@ function replaceModule(module, before, after) {
 
 await bundle("index.js", "situ.js");
 // What the threads run that write the log, take checkpoints and recover.
-await bundle("device/main.js", "situ-device.js");
+await bundle("log/main.js", "situ-log.js");
 // The NIC worker of a node.
 await bundle("node/nic-main.js", "situ-nic.js");
 // The threads of a gateway that serve clients.

@@ -9,7 +9,7 @@
  *   const found = disk.powerLoss(new Random(42));
  */
 
-import type { DeviceFile, DeviceFiles } from "../src/device/files.ts";
+import type { StoreFile, StoreFiles } from "../src/folder/files.ts";
 import { Random } from "../src/runtime/random.ts";
 import { type Fate, FileContent } from "./disk/blocks.ts";
 import {
@@ -29,7 +29,7 @@ export interface FaultyOptions {
   readonly capacityBytes?: number;
 }
 
-export class FaultyFiles implements DeviceFiles {
+export class FaultyFiles implements StoreFiles {
   readonly place = "the simulated disk";
   /** Room for files in their full lengths; may be changed at any time. */
   capacityBytes: number;
@@ -69,7 +69,7 @@ export class FaultyFiles implements DeviceFiles {
     this.#plan.clear();
   }
 
-  create(name: string, bytes: number): DeviceFile {
+  create(name: string, bytes: number): StoreFile {
     return this.#run("create", name, () => {
       if (!this.#names.hasFolder(folderOf(name))) throw systemError("ENOENT", "create", name);
       const replaced = this.#names.files.get(name)?.size ?? 0;
@@ -83,7 +83,7 @@ export class FaultyFiles implements DeviceFiles {
     });
   }
 
-  open(name: string, readOnly = false): DeviceFile {
+  open(name: string, readOnly = false): StoreFile {
     return this.#run("open", name, () => this.#handle(name, this.#content(name), readOnly));
   }
 
@@ -185,7 +185,7 @@ export class FaultyFiles implements DeviceFiles {
     return content;
   }
 
-  #handle(name: string, content: FileContent, readOnly: boolean): DeviceFile {
+  #handle(name: string, content: FileContent, readOnly: boolean): StoreFile {
     let isOpen = true;
     const expectOpen = (call: string, writes: boolean): void => {
       this.#expectPower();

@@ -1,28 +1,11 @@
 /** The public face of Situ. */
 
+export type { DurabilityMode } from "./attach/settings.ts";
 export type { AsyncTransaction } from "./database/async-transaction.ts";
 export type { Database } from "./database/database.ts";
 export type { DurabilityStats } from "./database/durability.ts";
-export {
-  bool,
-  bytes,
-  type Field,
-  f64,
-  i32,
-  i64,
-  json,
-  pointer,
-  str,
-  u8,
-  u16,
-  u32,
-  u64,
-} from "./database/fields.ts";
-export type { IndexDefinition, IndexKind, IndexOptions } from "./database/indexes/definition.ts";
-export type { CountOptions, GetOptions, ScanOptions } from "./database/indexes/options.ts";
-export type { Recovered } from "./database/logged-store.ts";
 export { destroy, open } from "./database/open.ts";
-export type { DurabilityMode, OpenOptions } from "./database/options.ts";
+export type { OpenOptions } from "./database/options.ts";
 export {
   type Procedure,
   type ProcedureBody,
@@ -33,7 +16,6 @@ export type { ConnectOptions } from "./database/remote/options.ts";
 export type { CallOptions, RemoteDatabase } from "./database/remote/remote-database.ts";
 export type { RemoteTransaction } from "./database/remote/remote-transaction.ts";
 export type { AsyncScan, Scan } from "./database/scan.ts";
-export type { TableStats } from "./database/schema.ts";
 export type { Snapshot } from "./database/snapshot.ts";
 export type { Stats } from "./database/stats.ts";
 export {
@@ -45,14 +27,12 @@ export {
   type VerifiedStore,
   verify,
 } from "./database/store-tools.ts";
-export { type InferRow, type Table, table } from "./database/table.ts";
 export type {
   Isolation,
   TransactOptions,
   TransactSyncOptions,
 } from "./database/transact-options.ts";
 export type { Transaction } from "./database/transaction.ts";
-export type { RecoveryProgress } from "./device/recovery/progress.ts";
 export {
   type MetricsEndpoint,
   type ServeMetricsOptions,
@@ -62,6 +42,8 @@ export type { Gateway, GatewayOptions } from "./gateways/options.ts";
 export { type RedisBytes, type RedisKeys, RedisKeyspace } from "./gateways/redis/in-process.ts";
 export { REDIS_TABLES } from "./gateways/redis/tables.ts";
 export { serve } from "./gateways/serve.ts";
+export type { RecoveryProgress } from "./log/recovery/progress.ts";
+export type { Recovered } from "./log/recovery/rebuild.ts";
 export { Pointer } from "./memory/pointer.ts";
 export type {
   CommandEvent,
@@ -76,3 +58,22 @@ export {
   type SituErrorCode,
   TimeoutError,
 } from "./runtime/errors.ts";
+export {
+  bool,
+  bytes,
+  type Field,
+  f64,
+  i32,
+  i64,
+  json,
+  pointer,
+  str,
+  u8,
+  u16,
+  u32,
+  u64,
+} from "./tables/fields.ts";
+export type { IndexDefinition, IndexKind, IndexOptions } from "./tables/indexes/definition.ts";
+export type { CountOptions, GetOptions, ScanOptions } from "./tables/indexes/options.ts";
+export type { TableStats } from "./tables/schema.ts";
+export { type InferRow, type Table, table } from "./tables/table.ts";

@@ -2,7 +2,7 @@
 // nothing else: no memory, no journal, no checksum, no second thread.
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import { NodeFiles } from "../../src/device/node-files.ts";
+import { NodeFiles } from "../../src/folder/node-files.ts";
 import { HEAD_BYTES, SEGMENT_BYTES } from "../../src/runtime/limits.ts";
 import { serve, taskOf } from "../harness/process-side.ts";
 import type { SyncContestant } from "../harness/rounds.ts";

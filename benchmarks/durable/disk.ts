@@ -20,7 +20,7 @@ export function describeDisk(folder: string): string {
   return `all logs in ${folder}: ${type} on ${device}`;
 }
 
-/** Device, place and type of each; none where the system does not list them so. */
+/** GroupCommit, place and type of each; none where the system does not list them so. */
 function mountsOf(): string[][] {
   try {
     const lines = readFileSync("/proc/self/mounts", "utf8").trim().split("\n");

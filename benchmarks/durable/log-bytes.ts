@@ -1,6 +1,7 @@
 // How many bytes go to the log for an update of 8 bytes, and what each of them is for.
-import { BATCH_HEADER_BYTES } from "../../src/device/log/format.ts";
+
 import { RECORD_ENTRY_WORDS, RECORD_WORDS } from "../../src/engine/journal.ts";
+import { BATCH_HEADER_BYTES } from "../../src/log/segments/format.ts";
 import type { BenchOptions } from "../harness/options.ts";
 import type { StorePlace } from "../memory/situ.ts";
 import { inBankProcess } from "./bank-processes.ts";

@@ -9,6 +9,7 @@
  */
 
 import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { Session } from "../../src/cluster/session.ts";
@@ -16,7 +17,6 @@ import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import type { Endpoint, NodeId, Request } from "../../src/fabric/fabric.ts";
 import { FIRST_MESSAGE_KIND } from "../../src/fabric/fabric.ts";
-import { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
 import { i64, table, u32 } from "../../src/index.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import { KIND_NAMES, TRUNCATE } from "../../src/protocols/kinds.ts";
@@ -56,7 +56,7 @@ const NODES = 9;
 const BACKUPS = 2;
 const ROWS = 400;
 const ROWS_PER_TRANSACTION = 100;
-/** Of the model `plain` (src/fabric/simulated/hardware.ts), there and back. */
+/** Of the model `plain` (simulation/fabric/hardware.ts), there and back. */
 const ROUND_TRIP_US = 20;
 const TIMEOUT_MS = 60_000;
 const COORDINATOR: NodeId = 0;

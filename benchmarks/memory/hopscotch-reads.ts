@@ -3,18 +3,18 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { attach } from "../../src/database/attach.ts";
-import { codecOf } from "../../src/database/codec/codec.ts";
-import { u32, u64 } from "../../src/database/fields.ts";
+import { attach } from "../../src/attach/attach.ts";
 import { destroy } from "../../src/database/open.ts";
 import { settingsOf } from "../../src/database/options.ts";
-import { table } from "../../src/database/table.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { BUCKET_SLOTS, SHARD_BUCKETS } from "../../src/runtime/limits.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
+import { u32, u64 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 
 const Pair = table("pair", { key: u32(), value: u64() }, { key: "key" });
 const SHARDS = 256;

@@ -5,10 +5,10 @@
  * or two of them do not hear each other, in one direction or in both; a client vanishes.
  */
 
-import type { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
-import type { Fault } from "../../src/fabric/simulated/faults.ts";
 import { PROGRESS_TIMEOUT_MS } from "../../src/runtime/limits.ts";
 import type { Random } from "../../src/runtime/random.ts";
+import type { SimulatedFabric } from "../fabric/fabric.ts";
+import type { Fault } from "../fabric/faults.ts";
 
 export const FAULT_LEVELS = ["none", "light", "heavy"] as const;
 export type FaultLevel = (typeof FAULT_LEVELS)[number];

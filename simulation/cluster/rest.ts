@@ -4,11 +4,7 @@
  * has and nobody has what he should not have, and in each store the indexes agree with the rows.
  */
 
-import { tableId } from "../../src/cluster/placement.ts";
-import type { Values } from "../../src/database/indexes/structure.ts";
 import { keyText, RemoteTable } from "../../src/database/remote/remote-table.ts";
-import type { Table } from "../../src/database/table.ts";
-import { verifyTables } from "../../src/database/verify.ts";
 import { runReadOnly } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { wordOf } from "../../src/memory/address.ts";
@@ -23,9 +19,13 @@ import {
   INCARNATION,
   LOCK,
 } from "../../src/memory/object.ts";
-import type { StoreMemory } from "../../src/memory/region.ts";
-import type { Placement } from "../../src/protocols/tables.ts";
+import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import { SCAN_BATCH_ROWS } from "../../src/runtime/limits.ts";
+import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { Placement } from "../../src/tables/partitions.ts";
+import { tableId } from "../../src/tables/partitions.ts";
+import type { Table } from "../../src/tables/table.ts";
+import { verifyTables } from "../../src/tools/tables/verify.ts";
 import type { SimulatedNode } from "./sim-node.ts";
 
 const MOST_TOLD = 5;

@@ -7,17 +7,17 @@
 import type { Configuration } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
-import { createCatalogue } from "../../src/database/catalogue.ts";
-import { createControl, geometryOf } from "../../src/database/memory-creation.ts";
 import { settingsOf } from "../../src/database/options.ts";
-import { StoreBackupLog } from "../../src/database/served/backup-log.ts";
-import { StoreTables } from "../../src/database/served/served-tables.ts";
 import { Executor } from "../../src/engine/executor.ts";
 import { DescriptorLeases } from "../../src/engine/leases/descriptor.ts";
 import type { Endpoint, Incoming, NodeId } from "../../src/fabric/fabric.ts";
-import type { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
-import { segmentSizes } from "../../src/memory/region.ts";
+import { createControl, geometryOf } from "../../src/folder/memory-creation.ts";
+import { segmentSizes } from "../../src/memory/store-memory.ts";
 import { ThreadSegments } from "../../src/memory/thread-segments.ts";
+import { createCatalogue } from "../../src/tables/catalogue.ts";
+import { StoreBackupLog } from "../../src/tables/served/backup-log.ts";
+import { StoreTables } from "../../src/tables/served/served-tables.ts";
+import type { SimulatedFabric } from "../fabric/fabric.ts";
 
 const SLOTS = 2;
 const JOURNAL_BYTES = 4 * 1024 * 1024;

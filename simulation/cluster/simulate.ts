@@ -5,10 +5,10 @@
 
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
-import { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
-import type { Fault } from "../../src/fabric/simulated/faults.ts";
 import type { ProtocolName } from "../../src/protocols/places.ts";
 import { assert } from "../../src/runtime/assert.ts";
+import { SimulatedFabric } from "../fabric/fabric.ts";
+import type { Fault } from "../fabric/faults.ts";
 import { type FaultLevel, FaultSchedule } from "./fault-schedule.ts";
 import { disagreements, leftOvers, primaryRows, unsound } from "./rest.ts";
 import { SimulatedNode, type SimulatedNodeOptions } from "./sim-node.ts";

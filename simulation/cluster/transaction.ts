@@ -5,7 +5,6 @@
  */
 
 import { partAt, type Session, type Wanted } from "../../src/cluster/session.ts";
-import type { Values } from "../../src/database/indexes/structure.ts";
 import type { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import { type Reader, Writer } from "../../src/fabric/wire.ts";
@@ -18,6 +17,7 @@ import { ReadLock } from "../../src/protocols/read-lock.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { Found } from "../../src/stores/remote/remote.ts";
+import type { Values } from "../../src/tables/indexes/structure.ts";
 
 export interface RowKey {
   readonly table: RemoteTable;

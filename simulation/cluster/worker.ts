@@ -7,15 +7,15 @@ import type { Configuration } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { Session } from "../../src/cluster/session.ts";
 import { RemoteTable } from "../../src/database/remote/remote-table.ts";
-import { schemaOf } from "../../src/database/schema.ts";
-import type { Table } from "../../src/database/table.ts";
 import type { Endpoint } from "../../src/fabric/fabric.ts";
-import type { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
 import type { Outcome } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { Random } from "../../src/runtime/random.ts";
+import { schemaOf } from "../../src/tables/schema.ts";
+import type { Table } from "../../src/tables/table.ts";
+import type { SimulatedFabric } from "../fabric/fabric.ts";
 import { type Program, pause, perform, runProgram } from "./program.ts";
 import type { SimulatedNode } from "./sim-node.ts";
 import {

@@ -1,7 +1,7 @@
 /** The contract of workloads: what workers do, and what must hold in the end. */
 
-import type { Values } from "../../src/database/indexes/structure.ts";
-import type { Table } from "../../src/database/table.ts";
+import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { Table } from "../../src/tables/table.ts";
 import type { Program } from "./program.ts";
 import type { Worker } from "./worker.ts";
 

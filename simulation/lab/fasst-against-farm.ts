@@ -1,14 +1,14 @@
 /**
  * Simulated FaSST against simulated FaRM: the messages of both protocols (scripts.ts) on models of the
- * hardware that the papers used (src/fabric/simulated/hardware.ts), throughput per machine in virtual
+ * hardware that the papers used (simulation/fabric/hardware.ts), throughput per machine in virtual
  * time. No figure was fitted to the results; where the papers have the result too, it stands beside.
  */
 
 import { pathToFileURL } from "node:url";
-import { FARM_2XCX3, FASST_CIB, FASST_CX3 } from "../../src/fabric/simulated/hardware.ts";
 import { controlBytes, type Geometry } from "../../src/memory/control.ts";
-import { CONTROL_NAME, StoreMemory, segmentSizes } from "../../src/memory/region.ts";
+import { CONTROL_NAME, StoreMemory, segmentSizes } from "../../src/memory/store-memory.ts";
 import { ThreadSegments } from "../../src/memory/thread-segments.ts";
+import { FARM_2XCX3, FASST_CIB, FASST_CX3 } from "../fabric/hardware.ts";
 import { MIXES } from "./mixes.ts";
 import { FARM, FASST } from "./scripts.ts";
 import { measure, type Throughput } from "./throughput.ts";

@@ -5,12 +5,12 @@
  */
 
 import type { Endpoint, Request } from "../../src/fabric/fabric.ts";
-import { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
-import type { Hardware } from "../../src/fabric/simulated/hardware.ts";
 import { READ } from "../../src/fabric/verbs.ts";
 import type { Reader, Writer } from "../../src/fabric/wire.ts";
-import type { StoreMemory } from "../../src/memory/region.ts";
+import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import type { Random } from "../../src/runtime/random.ts";
+import { SimulatedFabric } from "../fabric/fabric.ts";
+import type { Hardware } from "../fabric/hardware.ts";
 import type { Mix } from "./mixes.ts";
 import type { Protocol, Round, Sent } from "./scripts.ts";
 

@@ -17,11 +17,11 @@ import type {
   IndexKey,
   ScanOptions,
   UniqueName,
-} from "./indexes/options.ts";
+} from "../tables/indexes/options.ts";
+import type { Table } from "../tables/table.ts";
 import { Operation } from "./operation.ts";
 import { AsyncScan, queuedRows, type RowCount } from "./scan.ts";
 import { soon } from "./soon.ts";
-import type { Table } from "./table.ts";
 import { listOf, type Transaction } from "./transaction.ts";
 
 interface Queued {

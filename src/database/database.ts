@@ -1,12 +1,13 @@
 /** An open store. Start reading here: everything a user does begins with one of these methods. */
 
-import type { Copied } from "../device/tools/copy.ts";
-import type { FileToolOptions } from "../device/tools/pauses.ts";
+import { sealIfLast } from "../attach/attach.ts";
 import type { Executor } from "../engine/executor.ts";
 import { readObject } from "../engine/objects.ts";
 import { runReadOnly, runSync, tryReadOnly } from "../engine/run.ts";
 import { Snapshot as EngineSnapshot } from "../engine/snapshots/snapshot.ts";
 import { Transaction as EngineTransaction } from "../engine/transaction.ts";
+import type { Identity } from "../folder/store-files.ts";
+import type { Recovered } from "../log/recovery/rebuild.ts";
 import { type Control, SCHEMA_GENERATION } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
@@ -17,40 +18,33 @@ import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import { coded } from "../runtime/system-errors.ts";
 import type { Store } from "../stores/store.ts";
-import type { AsyncTransaction } from "./async-transaction.ts";
-import { sealIfLast } from "./attach.ts";
-import { openTable, refreshTables } from "./catalogue.ts";
-import { DatabaseDurability } from "./durability.ts";
-import { isInsideTransaction } from "./expiry.ts";
-import { buildIndexes } from "./indexes/build.ts";
+import { openTable, refreshTables } from "../tables/catalogue.ts";
+import { buildIndexes } from "../tables/indexes/build.ts";
 import type {
   CountOptions,
   GetOptions,
   IndexKey,
   ScanOptions,
   UniqueName,
-} from "./indexes/options.ts";
-import type { TableStore } from "./indexes/table-store.ts";
-import { type InspectedTable, inspectTable } from "./inspect.ts";
-import type { Recovered } from "./logged-store.ts";
+} from "../tables/indexes/options.ts";
+import type { TableStore } from "../tables/indexes/table-store.ts";
+import { ownKey } from "../tables/own-key.ts";
+import type { ScanPlan, ScanSource } from "../tables/scan-plan.ts";
+import type { Table } from "../tables/table.ts";
+import type { Copied } from "../tools/files/copy.ts";
+import type { FileToolOptions } from "../tools/files/pauses.ts";
+import { type InspectedTable, inspectTable } from "../tools/tables/inspect.ts";
+import { type Verification, type VerifyOptions, verifyTables } from "../tools/tables/verify.ts";
+import type { AsyncTransaction } from "./async-transaction.ts";
+import { DatabaseDurability } from "./durability.ts";
+import { isInsideTransaction } from "./expiry.ts";
 import { DatabaseMetrics } from "./metrics.ts";
 import { folderOf, isDuration, notADuration, type Settings } from "./options.ts";
-import { ownKey } from "./own-key.ts";
 import { AsyncRunner } from "./run-async.ts";
-import {
-  CursorBatches,
-  countRows,
-  readWhole,
-  Scan,
-  type ScanPlan,
-  type ScanSource,
-  WholeBatch,
-} from "./scan.ts";
+import { CursorBatches, countRows, readWhole, Scan, WholeBatch } from "./scan.ts";
 import { Snapshot, type SnapshotHost, SnapshotSource } from "./snapshot.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
 import { type Stats, statsOf } from "./stats.ts";
-import type { Identity } from "./store-files.ts";
-import type { Table } from "./table.ts";
 import {
   checkOptions,
   nested,
@@ -61,7 +55,6 @@ import {
 } from "./transact-options.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
 import { Upkeep } from "./upkeep.ts";
-import { type Verification, type VerifyOptions, verifyTables } from "./verify.ts";
 
 /** How often a short scan is tried without a snapshot. */
 const SHORT_SCAN_ATTEMPTS = 3;

@@ -2,22 +2,23 @@
 
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
-import { backupFiles } from "../device/backup.ts";
-import { figureOf } from "../device/figures.ts";
-import { DeviceHost } from "../device/host.ts";
-import { NodeFiles } from "../device/node-files.ts";
-import type { Copied } from "../device/tools/copy.ts";
-import type { FileToolOptions } from "../device/tools/pauses.ts";
+import type { DurabilityMode } from "../attach/settings.ts";
 import { DISK_FULL, FAILED, LOST, RUNNING } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
 import { LAG_MS } from "../engine/slot.ts";
+import { NodeFiles } from "../folder/node-files.ts";
+import { explainedOnDisk, type Identity, makeFolder, memoryFolder } from "../folder/store-files.ts";
+import { figureOf } from "../log/figures.ts";
+import { LogThreadKeeper } from "../log/thread-keeper.ts";
 import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../memory/control.ts";
 import { nowMs, sleep } from "../runtime/clock.ts";
 import { type Holder, SituError } from "../runtime/errors.ts";
 import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
-import type { DurabilityMode, Settings } from "./options.ts";
-import { explainedOnDisk, type Identity, makeFolder, memoryFolder } from "./store-files.ts";
+import { backupFiles } from "../tools/files/backup.ts";
+import type { Copied } from "../tools/files/copy.ts";
+import type { FileToolOptions } from "../tools/files/pauses.ts";
+import type { Settings } from "./options.ts";
 
 export interface DurabilityStats {
   readonly mode: DurabilityMode;
@@ -25,7 +26,7 @@ export interface DurabilityStats {
   readonly durableEpoch: number;
   readonly state: "running" | "disk full" | "failed" | "memory lost";
   /** Who writes the log; undefined while somebody is about to take over. */
-  readonly device: Holder | undefined;
+  readonly writer: Holder | undefined;
   /** What was written to the log since the store's memory was made. */
   readonly logBytes: number;
   readonly batches: number;
@@ -46,7 +47,7 @@ const STATES: Readonly<Record<number, DurabilityStats["state"]>> = {
 export class DatabaseDurability {
   readonly mode: DurabilityMode;
   readonly #executor: Executor;
-  readonly #host: DeviceHost | undefined;
+  readonly #host: LogThreadKeeper | undefined;
 
   constructor(executor: Executor, settings: Settings, identity: Identity | undefined) {
     this.#executor = executor;
@@ -57,7 +58,7 @@ export class DatabaseDurability {
     control.i32[control.slotAt(executor.slot) + LAG_MS] = settings.lagMs;
     // In "sync" nothing is acknowledged before it is on disk.
     if (this.mode === "lazy") executor.durability.lagMs = settings.lagMs;
-    this.#host = new DeviceHost(executor, {
+    this.#host = new LogThreadKeeper(executor, {
       path: settings.path,
       memory: memoryFolder(identity),
       logId: identity.logId,
@@ -121,7 +122,7 @@ export class DatabaseDurability {
       if (isOver) return;
       if (durability.state >= FAILED) throw durability.failed("nothing was written");
       if (isClosed()) throw new SituError("SITU_CLOSED", "closed while a checkpoint was taken");
-      durability.ensureDevice();
+      durability.ensureLogWriter();
       await sleep(Math.min(DURABLE_LOOK_MS, 1 + (nowMs() - startMs) / 10));
     }
   }
@@ -156,7 +157,7 @@ export class DatabaseDurability {
       mode: this.mode,
       durableEpoch: durability.epoch,
       state: STATES[state],
-      device: durability.device,
+      writer: durability.writer,
       logBytes: figureOf(memory, "logBytes"),
       batches: figureOf(memory, "batches"),
       records: figureOf(memory, "records"),

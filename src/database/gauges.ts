@@ -1,9 +1,9 @@
 /** How things are now in a store, where `stats()` does not say: for those who watch it. */
 
-import { figureOf } from "../device/figures.ts";
 import { DISK_FULL, FAILED, LOST } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
 import { HEAD, slotsInUse, TAIL } from "../engine/slot.ts";
+import { figureOf } from "../log/figures.ts";
 import { LOG_BLOCKER } from "../memory/control.ts";
 
 export interface Gauges {
@@ -46,7 +46,7 @@ function logGauges({ memory, durability, epochs }: Executor): LogGauges {
     lagBytes,
     // The durable epoch stays where it is while there is nothing to write.
     lagEpochs: lagBytes === 0 ? 0 : Math.max(epochs.current() - durability.epoch, 0),
-    hasWriter: durability.device !== undefined,
+    hasWriter: durability.writer !== undefined,
     failedCheckpoints: figureOf(memory, "failedCheckpoints"),
     checkpointAtMs: figureOf(memory, "checkpointAtMs"),
     problem: logProblem({ memory, durability }),
@@ -73,7 +73,7 @@ function logProblem({
   if (state === LOST) return "the store's memory files were removed: nothing more is committed";
   if (state === FAILED) return "the log has failed: nothing more becomes durable";
   if (state === DISK_FULL) return "the disk of the log is full";
-  if (durability.device === undefined) return "nobody writes the log";
+  if (durability.writer === undefined) return "nobody writes the log";
   if (Atomics.load(memory.control.i32, LOG_BLOCKER) === 0) return undefined;
   return "a process is committing and does not move: the log waits for it";
 }

@@ -1,16 +1,16 @@
 /** Opening and destroying stores: where a user starts. */
 
+import { attach, refuseIfInThreads, whileAlone } from "../attach/attach.ts";
+import { readIdentity, removeStore, withOpenLock } from "../folder/store-files.ts";
+import { startLogAnew } from "../log/start.ts";
 import { unshareBuffers } from "../memory/thread-segments.ts";
 import { coded } from "../runtime/system-errors.ts";
-import { attach, refuseIfInThreads, whileAlone } from "./attach.ts";
-import { createCatalogue } from "./catalogue.ts";
+import { createCatalogue } from "../tables/catalogue.ts";
 import { Database } from "./database.ts";
-import { startLogAnew } from "./logged-store.ts";
 import { type OpenOptions, type Settings, settingsOf } from "./options.ts";
 import { connect } from "./remote/connect.ts";
 import type { ConnectOptions } from "./remote/options.ts";
 import type { RemoteDatabase } from "./remote/remote-database.ts";
-import { readIdentity, removeStore, withOpenLock } from "./store-files.ts";
 
 /** Opens the store of a folder, creating it if it is not there. */
 export async function open(options: OpenOptions): Promise<Database>;
@@ -33,7 +33,7 @@ export async function openStore(settings: Settings): Promise<Database> {
   const db = await attach(settings, ({ executor, fresh, identity, recovered }) => {
     if (fresh) {
       createCatalogue(executor);
-      if (identity?.logId !== undefined) startLogAnew(settings, identity, executor);
+      if (identity?.logId !== undefined) startLogAnew(settings.path, identity, executor);
       executor.memory.control.publish();
     }
     return new Database(executor, settings, { identity, recovered });

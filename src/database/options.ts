@@ -3,7 +3,8 @@
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { resolve } from "node:path";
-import type { RecoveryProgress } from "../device/recovery/progress.ts";
+import type { DurabilityMode, StoreSettings } from "../attach/settings.ts";
+import type { RecoveryProgress } from "../log/recovery/progress.ts";
 import { whyNoProcesses } from "../memory/libc.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
@@ -26,7 +27,7 @@ import {
   UNIT_BYTES,
 } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
-import type { Table } from "./table.ts";
+import type { Table } from "../tables/table.ts";
 
 export interface OpenOptions {
   /** A folder. Whoever opens the same one joins the same store. */
@@ -80,29 +81,12 @@ export interface OpenOptions {
   readonly timeoutMs?: number;
 }
 
-export type DurabilityMode = "sync" | "lazy" | "none";
-
-export interface Settings {
-  readonly path: string;
-  /** For the threads of a node, which has the store to itself. */
-  readonly isNode?: boolean;
-  /** Undefined: as the store is, and "lazy" for a new one. */
-  readonly durability: DurabilityMode | undefined;
-  readonly lagMs: number;
-  readonly checkpointMs: number;
-  readonly checkpointBytes: number;
-  readonly keepLogMs: number;
-  readonly onRecovery: ((progress: RecoveryProgress) => void) | undefined;
+/** What `open` was asked for: about the store, and about this process's use of it. */
+export interface Settings extends StoreSettings {
   readonly tables: readonly Table[];
-  readonly memoryBytes: number;
-  readonly memoryDir: string;
-  /** Whether the caller named the folder, and not the environment or the default. */
-  readonly memoryDirGiven: boolean;
-  readonly sharing: "processes" | "threads";
   readonly timeoutMs: number;
   /** The same for calls that hold the event loop while they wait. */
   readonly syncTimeoutMs: number;
-  readonly versionBytes: number;
   readonly maxSnapshotMs: number;
 }
 

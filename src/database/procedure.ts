@@ -12,8 +12,8 @@
 import { SituError } from "../runtime/errors.ts";
 import { MAX_NAME_BYTES } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
+import type { Table } from "../tables/table.ts";
 import type { RemoteTransaction } from "./remote/remote-transaction.ts";
-import type { Table } from "./table.ts";
 
 /** Found by this among the exports of a module, whichever copy of the package made it. */
 const MARK = "situ procedure";

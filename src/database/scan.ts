@@ -8,21 +8,7 @@ import { SituError } from "../runtime/errors.ts";
 import { isTurnDue, nextTurn } from "../runtime/event-loop.ts";
 import { SCAN_BATCH_ROWS } from "../runtime/limits.ts";
 import type { Cursor } from "../stores/store.ts";
-
-/** What a scan reads through: a transaction, or a snapshot. */
-export interface ScanSource {
-  /** Runs one step of a cursor. A snapshot may run it again after a conflict. */
-  run<A, T>(step: (tx: EngineTransaction, argument: A) => T, argument: A): T;
-  /** Throws if no more rows may be given out, not even those that were read already. */
-  check(): void;
-  /** The iteration has ended or was left. */
-  release(): void;
-}
-
-export interface ScanPlan<Row> {
-  cursor(): Cursor<Row>;
-  readonly limit: number;
-}
+import type { ScanPlan, ScanSource } from "../tables/scan-plan.ts";
 
 /** One iteration: the batch that is being given out, and the way to the next one. */
 export interface Batches<Row> {

@@ -6,7 +6,7 @@
 
 import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import type { Pointer } from "../memory/pointer.ts";
-import type { Table } from "./table.ts";
+import type { Table } from "../tables/table.ts";
 import { type Stores, Transaction } from "./transaction.ts";
 
 export class SnapshotTransaction extends Transaction {

@@ -15,11 +15,12 @@ import type {
   IndexKey,
   ScanOptions,
   UniqueName,
-} from "./indexes/options.ts";
-import type { TableStore } from "./indexes/table-store.ts";
-import { ownKey } from "./own-key.ts";
-import { CursorBatches, countRows, Scan, type ScanSource } from "./scan.ts";
-import type { Table } from "./table.ts";
+} from "../tables/indexes/options.ts";
+import type { TableStore } from "../tables/indexes/table-store.ts";
+import { ownKey } from "../tables/own-key.ts";
+import type { ScanSource } from "../tables/scan-plan.ts";
+import type { Table } from "../tables/table.ts";
+import { CursorBatches, countRows, Scan } from "./scan.ts";
 import { listOf } from "./transaction.ts";
 
 /** What a snapshot needs of its database. */

@@ -12,9 +12,9 @@ import {
 import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
 import type { Holder } from "../runtime/errors.ts";
 import { UNIT_BYTES } from "../runtime/limits.ts";
-import { readCatalogue } from "./catalogue.ts";
+import { readCatalogue } from "../tables/catalogue.ts";
+import type { TableStats } from "../tables/schema.ts";
 import type { DatabaseDurability, DurabilityStats } from "./durability.ts";
-import type { TableStats } from "./schema.ts";
 
 export interface Stats {
   /** Who has the store open. */

@@ -4,29 +4,9 @@
  * `Database`.
  */
 
-import type { Damage } from "../device/files.ts";
-import { isDamage } from "../device/head.ts";
-import {
-  type InspectedCheckpoint,
-  type InspectedSegment,
-  inspectCheckpoint,
-  inspectSegment,
-} from "../device/inspect.ts";
-import { LOG_FOLDER } from "../device/log/segments.ts";
-import { NodeFiles } from "../device/node-files.ts";
-import { restoreFiles } from "../device/restore.ts";
-import type { Copied } from "../device/tools/copy.ts";
-import type { FileProgress } from "../device/tools/pauses.ts";
-import { type VerifiedFiles, verifyFiles } from "../device/verify.ts";
-import { SituError } from "../runtime/errors.ts";
-import { refuseUnknownOptions } from "../runtime/known-options.ts";
-import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
-import { show } from "../runtime/show.ts";
-import { coded } from "../runtime/system-errors.ts";
-import { whileAlone } from "./attach.ts";
-import type { InspectedTable } from "./inspect.ts";
-import { open } from "./open.ts";
-import { folderOf, settingsOf } from "./options.ts";
+import { whileAlone } from "../attach/attach.ts";
+import type { Damage } from "../folder/files.ts";
+import { NodeFiles } from "../folder/node-files.ts";
 import {
   explainedOnDisk,
   makeFolder,
@@ -34,9 +14,29 @@ import {
   readIdentity,
   withOpenLock,
   writeIdentity,
-} from "./store-files.ts";
-import type { Progress } from "./tools/session.ts";
-import type { Verification } from "./verify.ts";
+} from "../folder/store-files.ts";
+import { isDamage } from "../log/head.ts";
+import { LOG_FOLDER } from "../log/segments/segments.ts";
+import { SituError } from "../runtime/errors.ts";
+import { refuseUnknownOptions } from "../runtime/known-options.ts";
+import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { show } from "../runtime/show.ts";
+import { coded } from "../runtime/system-errors.ts";
+import type { Copied } from "../tools/files/copy.ts";
+import {
+  type InspectedCheckpoint,
+  type InspectedSegment,
+  inspectCheckpoint,
+  inspectSegment,
+} from "../tools/files/inspect.ts";
+import type { FileProgress } from "../tools/files/pauses.ts";
+import { restoreFiles } from "../tools/files/restore.ts";
+import { type VerifiedFiles, verifyFiles } from "../tools/files/verify.ts";
+import type { InspectedTable } from "../tools/tables/inspect.ts";
+import type { Progress } from "../tools/tables/session.ts";
+import type { Verification } from "../tools/tables/verify.ts";
+import { open } from "./open.ts";
+import { folderOf, settingsOf } from "./options.ts";
 
 const TOOL_OPTIONS = ["signal", "onProgress"];
 const VERIFY_OPTIONS = [...TOOL_OPTIONS, "mostProblems"];

@@ -1,10 +1,10 @@
 /** What transactions take, and the errors of those who call them wrongly. */
 
+import type { DurabilityMode } from "../attach/settings.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { show } from "../runtime/show.ts";
-import type { DurabilityMode } from "./options.ts";
-import type { Table } from "./table.ts";
+import type { Table } from "../tables/table.ts";
 
 /** What a transaction may see of others: see docs/ISOLATION.md. */
 export type Isolation = "strict-serializable" | "snapshot";

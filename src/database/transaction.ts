@@ -21,10 +21,11 @@ import type {
   IndexKey,
   ScanOptions,
   UniqueName,
-} from "./indexes/options.ts";
-import type { TableStore } from "./indexes/table-store.ts";
-import { CursorBatches, countRows, RowCount, Scan, type ScanSource } from "./scan.ts";
-import type { Table } from "./table.ts";
+} from "../tables/indexes/options.ts";
+import type { TableStore } from "../tables/indexes/table-store.ts";
+import type { ScanSource } from "../tables/scan-plan.ts";
+import type { Table } from "../tables/table.ts";
+import { CursorBatches, countRows, RowCount, Scan } from "./scan.ts";
 
 /** How often a body's operations look at the clock. */
 const CLOCK_MASK = 0xff;

@@ -9,7 +9,7 @@
  */
 
 import { placeHash } from "../memory/address.ts";
-import type { Region } from "../memory/region.ts";
+import type { Region } from "../memory/store-memory.ts";
 import { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";

@@ -1,5 +1,5 @@
 /**
- * What the executors of a store and the writer of its log (device/) have to say to each other, in
+ * What the executors of a store and the writer of its log (log/) have to say to each other, in
  * words of the control segment:
  *
  *   durable epoch   every commit up to it is on disk. Moves only when a sync has returned
@@ -33,21 +33,21 @@
 
 import { getSystemErrorMap } from "node:util";
 import {
-  DEVICE,
-  DEVICE_CALLS,
-  DEVICE_SLEEPS,
   DURABLE_LOW,
   DURABLE_WAITERS,
   LOG_BLOCKER,
+  LOG_CALLS,
   LOG_ERROR,
   LOG_RESTS,
+  LOG_SLEEPS,
   LOG_STATE,
+  LOG_WRITER,
   LOGGED_UNTIL,
   MEMORY_LOST,
   WRITTEN_LOW,
 } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
-import type { StoreMemory } from "../memory/region.ts";
+import type { StoreMemory } from "../memory/store-memory.ts";
 import { machineMs, nowMs, sleep, turn } from "../runtime/clock.ts";
 import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
 import {
@@ -80,7 +80,7 @@ export class Durability {
   readonly #i32: Int32Array;
   readonly isLogged: boolean;
   /** Sees to it that the log has a writer; set by who can start one. */
-  ensureDevice: () => void = () => {};
+  ensureLogWriter: () => void = () => {};
   #look: Promise<void> | undefined;
   /** How far the log may be behind the commits of this executor. */
   lagMs = Number.POSITIVE_INFINITY;
@@ -156,8 +156,8 @@ export class Durability {
   }
 
   /** Who writes the log, or undefined. */
-  get device(): Holder | undefined {
-    const slot = Atomics.load(this.#i32, DEVICE) - 1;
+  get writer(): Holder | undefined {
+    const slot = Atomics.load(this.#i32, LOG_WRITER) - 1;
     return slot < 0 ? undefined : holderOf(this.#memory.control, slot);
   }
 
@@ -226,21 +226,21 @@ export class Durability {
 
   /** Calls the log's writer, if it sleeps. */
   call(): void {
-    Atomics.add(this.#i32, DEVICE_CALLS, 1);
+    Atomics.add(this.#i32, LOG_CALLS, 1);
     if (this.rests) this.#rouse();
     this.#wakeWriter();
   }
 
   /** For one who has joined: the log's writer maps its journal. Does not end a rest of the log. */
   announce(): void {
-    Atomics.add(this.#i32, DEVICE_CALLS, 1);
+    Atomics.add(this.#i32, LOG_CALLS, 1);
     this.#wakeWriter();
   }
 
   /** The first who calls it wakes it; the others need not. */
   #wakeWriter(): void {
-    if (Atomics.exchange(this.#i32, DEVICE_SLEEPS, 0) !== 0) {
-      this.#memory.parking.wake(DEVICE_CALLS);
+    if (Atomics.exchange(this.#i32, LOG_SLEEPS, 0) !== 0) {
+      this.#memory.parking.wake(LOG_CALLS);
     }
   }
 
@@ -253,7 +253,7 @@ export class Durability {
     const now = (Math.floor(machineMs()) - 1) | 0;
     if (Atomics.exchange(this.#i32, LOG_RESTS, 0) === 0) return;
     this.setLoggedUntil(now);
-    this.ensureDevice();
+    this.ensureLogWriter();
   }
 
   /** Waits, event loop and all, until an epoch is durable. */
@@ -338,7 +338,7 @@ export class Durability {
     if (this.epoch >= epoch) return true;
     if (this.state >= FAILED) throw this.failed(COMMITTED_IN_MEMORY);
     if (nowMs() - startMs >= timeoutMs) throw this.#late(timeoutMs);
-    this.ensureDevice();
+    this.ensureLogWriter();
     return false;
   }
 
@@ -395,7 +395,7 @@ export class Durability {
     if (Atomics.load(this.#i32, DURABLE_LOW) !== low) return true;
     this.check();
     if (nowMs() - startMs >= timeoutMs) throw this.#noRoom(timeoutMs);
-    this.ensureDevice();
+    this.ensureLogWriter();
     return false;
   }
 
@@ -403,7 +403,7 @@ export class Durability {
     const why = `nothing was committed: the log is behind, and ${this.stalled(timeoutMs)}`;
     return this.state === DISK_FULL
       ? new SituError("SITU_DISK_FULL", `${why}. Make room on the disk; the log then goes on`)
-      : new TimeoutError(why, this.#blocker ?? this.device);
+      : new TimeoutError(why, this.#blocker ?? this.writer);
   }
 
   /** The log has failed; what became of the caller's transaction is for the caller to say. */
@@ -441,15 +441,15 @@ export class Durability {
 
   /** Why the log does not move, for one who has waited long enough. */
   stalled(timeoutMs: number): string {
-    const { device } = this;
+    const { writer } = this;
     if (this.state === DISK_FULL) return `the disk is full (${errorName(this.errno)})`;
-    if (device === undefined) return "no process writes the log";
+    if (writer === undefined) return "no process writes the log";
     const blocker = this.#blocker;
     if (blocker !== undefined) {
       return `${shown(blocker)} is committing and does not move (is it stopped?)`;
     }
     return (
-      `${shown(device)}, which writes the log, got nothing to disk within ${timeoutMs} ms (is it ` +
+      `${shown(writer)}, which writes the log, got nothing to disk within ${timeoutMs} ms (is it ` +
       `stopped, or the disk slow?)`
     );
   }

@@ -6,15 +6,15 @@
 import { threadId } from "node:worker_threads";
 import { INSTALLING, LOCK, lockMode, lockOwner, lockWord, PREPARED } from "../memory/object.ts";
 import { storeRelease } from "../memory/ordering.ts";
-import type { Region, StoreMemory } from "../memory/region.ts";
 import { type SlabHost, Slabs } from "../memory/slabs.ts";
+import type { Region, StoreMemory } from "../memory/store-memory.ts";
 import { assert } from "../runtime/assert.ts";
 import { nowMs, sleepSync, wallClockMs } from "../runtime/clock.ts";
 import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
 import {
   ASYNC_PATIENCE_MS,
   DEFAULT_TIMEOUT_MS,
-  DEVICE_SLOTS,
+  LOG_THREAD_SLOTS,
   MAINTENANCE_TURN_MS,
   RECLAIM_PATIENCE_MS,
   STUCK_MS,
@@ -124,16 +124,17 @@ export class Executor implements SlabHost {
    * Claims a slot, after ending what a dead owner of it had begun. Where there is a log, some slots
    * are left to those who write it.
    */
-  static open(memory: StoreMemory, leases: Leases, isDevice = false): Executor {
+  static open(memory: StoreMemory, leases: Leases, isLogThread = false): Executor {
     const { control } = memory;
-    const limit = control.geometry.slots - (control.isLogged && !isDevice ? DEVICE_SLOTS : 0);
+    const limit =
+      control.geometry.slots - (control.isLogged && !isLogThread ? LOG_THREAD_SLOTS : 0);
     // Slots that nobody claims come first: those of the dead cost a recovery.
     for (const claimed of [false, true]) {
       if (!claimed && claimedSlots(control) >= limit) continue;
       for (let slot = 0; slot < control.geometry.slots; slot++) {
         if (isClaimed(control, slot) !== claimed || !leases.tryAcquire(slot, !claimed)) continue;
         settle(memory, slot);
-        claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs(), isDevice);
+        claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs(), isLogThread);
         try {
           const executor = new Executor(memory, leases, slot);
           // The slot's earlier TIDs lie in earlier epochs, so no TID comes twice.
@@ -388,7 +389,7 @@ export class Executor implements SlabHost {
     }
   }
 
-  /** The executors that have the store open, this one included; not the threads of the device. */
+  /** The executors that have the store open, this one included; not the threads of the log. */
   holders(): Holder[] {
     const found: Holder[] = [];
     for (let slot = 0; slot < this.memory.control.geometry.slots; slot++) {

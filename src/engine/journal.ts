@@ -15,7 +15,7 @@
  *
  * In a store with a log the journal is a ring. A commit writes its record at the head, and moves the
  * head when it has installed it, before the slot turns to IDLE: whoever has waited for the commits of
- * an epoch finds all their records between tail and head. The log's writer (device/) moves the tail
+ * an epoch finds all their records between tail and head. The log's writer (log/) moves the tail
  * when they are on disk. A record that does not fit is not written: its owner waits, with no lock
  * held. The slot's `record` says where the running commit's record lies: one who dies after moving
  * the head, but before IDLE, is settled by that record and not by what lies behind it.
@@ -27,7 +27,7 @@ import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
 import { LOG_RESTS } from "../memory/control.ts";
 import { loadAcquire, storeRelease } from "../memory/ordering.ts";
-import type { StoreMemory } from "../memory/region.ts";
+import type { StoreMemory } from "../memory/store-memory.ts";
 import type { Views } from "../memory/views.ts";
 import { SituError } from "../runtime/errors.ts";
 import { JOURNAL_NUDGE } from "../runtime/limits.ts";

@@ -22,8 +22,8 @@ import {
 } from "../memory/object.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import { isPointer, Pointer, wordsFor } from "../memory/pointer.ts";
-import type { Region } from "../memory/region.ts";
 import { sizeClassOf } from "../memory/size-classes.ts";
+import type { Region } from "../memory/store-memory.ts";
 import { byteLength, isBytes, isGone } from "../runtime/bytes.ts";
 import { SituError } from "../runtime/errors.ts";
 import { LOOKUP_ATTEMPTS, MAX_CELL_BYTES } from "../runtime/limits.ts";

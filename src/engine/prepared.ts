@@ -29,7 +29,7 @@ import {
   lockOwner,
   unchanged,
 } from "../memory/object.ts";
-import type { StoreMemory } from "../memory/region.ts";
+import type { StoreMemory } from "../memory/store-memory.ts";
 import {
   KIND,
   LOCKED,

@@ -17,7 +17,7 @@
 
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
-import { DEVICE, DEVICE_STARTER, KEEPER } from "../memory/control.ts";
+import { KEEPER, LOG_STARTER, LOG_WRITER } from "../memory/control.ts";
 import {
   ALLOCATED,
   ARRAY,
@@ -29,8 +29,8 @@ import {
   lockWord,
   storeVersion,
 } from "../memory/object.ts";
-import type { StoreMemory } from "../memory/region.ts";
 import { CELL_BYTES } from "../memory/size-classes.ts";
+import type { StoreMemory } from "../memory/store-memory.ts";
 import {
   CLASS_SHIFT,
   copyWords,
@@ -70,8 +70,8 @@ export function releaseSlot(memory: StoreMemory, slot: number): void {
   // The keeper's steps can be left at any point: the next one goes on from there.
   Atomics.compareExchange(control.i32, KEEPER, slot + 1, 0);
   // The log's writer too: what it had not published, the next one writes again.
-  Atomics.compareExchange(control.i32, DEVICE, slot + 1, 0);
-  Atomics.compareExchange(control.i32, DEVICE_STARTER, slot + 1, 0);
+  Atomics.compareExchange(control.i32, LOG_WRITER, slot + 1, 0);
+  Atomics.compareExchange(control.i32, LOG_STARTER, slot + 1, 0);
   releaseTurn(memory, slot);
   releasePrepared(memory, slot);
   memory.abandonRegions(slot);

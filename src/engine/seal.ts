@@ -46,7 +46,7 @@ import {
   regionName,
   ringName,
   ringSegmentBytes,
-} from "../memory/region.ts";
+} from "../memory/store-memory.ts";
 import {
   MAX_SEALED_BYTES,
   OVERFLOW_INDEX_BYTES,

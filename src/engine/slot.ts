@@ -6,7 +6,7 @@
  *   word 1   active    the epoch announced by the oldest running transaction, or 0
  *   word 2   record    where in the journal the running commit's record lies (journal.ts)
  *   word 3   head      where the journal's next record goes
- *   word 16  claimed   0; 1 while an executor uses the slot; 2 if that is a thread of the device
+ *   word 16  claimed   0; 1 while an executor uses the slot; 2 if that is a thread of the log
  *   word 17  pid, word 18  thread id, words 20–21  since when (float64, wall clock)
  *   word 24  tail      the first record that is not in the log yet; written by the log's writer
  *   word 25  lag       milliseconds that the log may lag behind, if the owner says so
@@ -41,7 +41,7 @@ export const TICKET = 27;
 const COUNTERS_F64 = 32 / 2;
 
 const CLAIM = 1;
-const DEVICE_CLAIM = 2;
+const LOG_THREAD_CLAIM = 2;
 
 export const IDLE = 0;
 export const INTENT = 1;
@@ -101,7 +101,7 @@ export function isClaimed(control: Control, slot: number): boolean {
   return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) !== 0;
 }
 
-/** Whether it is claimed by one who has opened the store, and not by a thread of the device. */
+/** Whether it is claimed by one who has opened the store, and not by a thread of the log. */
 export function isOpener(control: Control, slot: number): boolean {
   return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) === CLAIM;
 }
@@ -120,7 +120,7 @@ export function claim(
   slot: number,
   owner: Holder,
   wallClockMs: number,
-  isDevice: boolean,
+  isLogThread: boolean,
 ): void {
   const at = control.slotAt(slot);
   Atomics.store(control.i32, at + PID, owner.pid);
@@ -129,7 +129,7 @@ export function claim(
   control.i32[at + LAG_MS] = 0;
   // Before the slot does anything: whoever looks at all slots in use looks at this one, too.
   raiseTo(control.i32, SLOTS_IN_USE, slot + 1);
-  Atomics.store(control.i32, at + CLAIMED, isDevice ? DEVICE_CLAIM : CLAIM);
+  Atomics.store(control.i32, at + CLAIMED, isLogThread ? LOG_THREAD_CLAIM : CLAIM);
 }
 
 /** Slots from this one on have never been claimed. */

@@ -40,7 +40,7 @@ import {
   unchanged,
 } from "../memory/object.ts";
 import { loadAcquire } from "../memory/ordering.ts";
-import type { Region } from "../memory/region.ts";
+import type { Region } from "../memory/store-memory.ts";
 import type { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
 import { type ConflictKey, SituError } from "../runtime/errors.ts";

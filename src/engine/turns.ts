@@ -38,7 +38,7 @@
  */
 
 import { TURN, TURN_RESTS, TURN_TICKETS } from "../memory/control.ts";
-import type { StoreMemory } from "../memory/region.ts";
+import type { StoreMemory } from "../memory/store-memory.ts";
 import { machineMs, nowMs, sleep } from "../runtime/clock.ts";
 import {
   MAX_TURN_MS,

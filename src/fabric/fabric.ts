@@ -1,8 +1,8 @@
 /**
  * The contract of all fabrics: how nodes and clients reach each other. There are requests with
  * replies, and nothing else; verbs (verbs.ts) are requests that the other end's fabric serves
- * itself, against its memory. Implementations: shared-memory/, tcp/, simulated/; one suite of tests
- * (tests/fabric/) runs over all three.
+ * itself, against its memory. Implementations: tcp/, and simulation/fabric/ for tests; one suite of tests
+ * (tests/fabric/) runs over both.
  *
  * What may be relied on:
  *
@@ -10,7 +10,7 @@
  *     nobody knows whether the other end has seen it; a late reply is dropped.
  *   - A request is served at most once for each time it is sent, or more often where the simulated
  *     fabric duplicates messages. Those who send again and those who serve must live with both.
- *   - No order. (TCP and shared memory keep the order between two ends; the simulated one does
+ *   - No order. (TCP keeps the order between two ends; the simulated one does
  *     not, and the protocols are tested on it.)
  *   - All that is sent to one node in one turn of the event loop leaves in one piece, replies too
  *     (FaSST §4.2, Doorbell batching).

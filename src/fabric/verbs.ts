@@ -18,7 +18,7 @@ import {
   VERSION_LOW,
 } from "../memory/object.ts";
 import { loadAcquire } from "../memory/ordering.ts";
-import type { Region, StoreMemory } from "../memory/region.ts";
+import type { Region, StoreMemory } from "../memory/store-memory.ts";
 import { Views } from "../memory/views.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_VERB_WORDS } from "../runtime/limits.ts";

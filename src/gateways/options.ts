@@ -1,6 +1,6 @@
 /** What a gateway is told: which store, where to listen, who may enter and how much of all. */
 
-import type { DurabilityMode } from "../database/options.ts";
+import type { DurabilityMode } from "../attach/settings.ts";
 import { whyNoProcesses } from "../memory/libc.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";

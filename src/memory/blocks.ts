@@ -50,8 +50,8 @@ import {
   VERSION_LOW,
 } from "./object.ts";
 import { loadAcquire, loadAfterLoads } from "./ordering.ts";
-import type { StoreMemory } from "./region.ts";
 import { CELL_BYTES } from "./size-classes.ts";
+import type { StoreMemory } from "./store-memory.ts";
 
 const STATE = 0;
 const FREES = 1;

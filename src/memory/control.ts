@@ -13,7 +13,7 @@
  *   word 197         counts the snapshots that were released: only then versions become garbage
  *   words 224–227    the turn of a starved transaction, on a cache line of its own (engine/turns.ts)
  *   words 256–257    the durable epoch: every commit up to it is on disk
- *   words 272–343    the log and its writer (device/)
+ *   words 272–343    the log and its writer (log/)
  *   word 1024…       one slot of 64 words per executor (engine/slot.ts)
  *   then             one state word per region: absent, being created by a slot, or ready
  *   then             one state word per slot: whether its journal exists
@@ -80,13 +80,13 @@ export const DURABLE_WAITERS = 258;
 /** The last epoch of the last batch in the log: 64 bits, as the durable epoch. */
 export const WRITTEN_LOW = 260;
 /** Slot + 1 of the executor that writes the log, or 0. */
-export const DEVICE = 272;
+export const LOG_WRITER = 272;
 /** Counts the calls for the log's writer, which sleeps on this word. */
-export const DEVICE_CALLS = 273;
+export const LOG_CALLS = 273;
 /** Whether it sleeps. */
-export const DEVICE_SLEEPS = 274;
+export const LOG_SLEEPS = 274;
 /** Slot + 1 of the executor that is starting a thread to write the log, or 0. */
-export const DEVICE_STARTER = 275;
+export const LOG_STARTER = 275;
 export const LOG_STATE = 288;
 /** The system's error number behind the state. */
 export const LOG_ERROR = 289;

@@ -4,7 +4,7 @@
  */
 
 import { SituError } from "../runtime/errors.ts";
-import type { Region } from "./region.ts";
+import type { Region } from "./store-memory.ts";
 
 export function damagedAt(region: Region, word: number, what: string): SituError {
   return new SituError(

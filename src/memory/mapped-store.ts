@@ -10,7 +10,7 @@ import {
   readGeometry,
 } from "./control.ts";
 import type { MappedSegments } from "./mapped-segments.ts";
-import { CONTROL_NAME, regionName, StoreMemory } from "./region.ts";
+import { CONTROL_NAME, regionName, StoreMemory } from "./store-memory.ts";
 
 /**
  * Joins memory that is complete and of this run of the machine. Undefined if there is none: its

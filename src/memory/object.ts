@@ -15,7 +15,7 @@
  *   word 6… elements
  *
  * They are written by the commit that allocates the array, so that one who copies memory without
- * knowing what is in it (device/checkpoint/) finds all headers.
+ * knowing what is in it (log/checkpoint/) finds all headers.
  *
  * Two lock modes, as in FaRM §3.4. PREPARED: readers may still read the old value. INSTALLING:
  * they may not, data and version are changing.

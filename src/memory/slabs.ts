@@ -36,8 +36,8 @@ import { type Candidate, Candidates, type Rotation } from "./candidates.ts";
 import { Closings } from "./closings.ts";
 import { ALLOCATED, ARRAY, INCARNATION, LOCK, VERSION_HIGH, VERSION_LOW } from "./object.ts";
 import { loadAcquire } from "./ordering.ts";
-import type { StoreMemory } from "./region.ts";
 import { CELL_BYTES } from "./size-classes.ts";
+import type { StoreMemory } from "./store-memory.ts";
 
 /** What the slabs ask of the engine above: has everybody moved on since then? */
 export interface SlabHost {

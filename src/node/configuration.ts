@@ -2,13 +2,13 @@
 
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import type { DurabilityMode } from "../attach/settings.ts";
 import {
   type Configuration,
   configurationOf,
   readJson,
   StaticConfiguration,
 } from "../cluster/configuration.ts";
-import type { DurabilityMode } from "../database/options.ts";
 import type { TlsOptions } from "../fabric/tcp/options.ts";
 import { PROTOCOLS, type ProtocolName } from "../protocols/places.ts";
 import { SituError } from "../runtime/errors.ts";

@@ -1,6 +1,6 @@
 /**
  * What goes between the two threads of a node, the NIC worker and the host: requests and replies,
- * through rings in memory that both see (fabric/shared-memory/channel.ts). Both ends are the same: a
+ * through rings in memory that both see (fabric/rings/channel.ts). Both ends are the same: a
  * request names a node, which is where it shall go if it comes from the host, and where it came
  * from if it comes from the NIC.
  *
@@ -10,7 +10,7 @@
 
 import type { Incoming, NodeId, Request, Sender, Ticket } from "../fabric/fabric.ts";
 import { readError, writeError } from "../fabric/frames.ts";
-import { type ChannelEnd, RingChannel } from "../fabric/shared-memory/channel.ts";
+import { type ChannelEnd, RingChannel } from "../fabric/rings/channel.ts";
 import { type Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 

@@ -5,21 +5,21 @@
  * thread keeps the node's copies for others, for they must be applied in one order.
  */
 
+import { attach } from "../attach/attach.ts";
 import { RingPlacement } from "../cluster/placement.ts";
 import { NodeService } from "../cluster/service.ts";
 import { Session } from "../cluster/session.ts";
-import { attach } from "../database/attach.ts";
 import { settingsOf } from "../database/options.ts";
 import { RemoteDatabase } from "../database/remote/remote-database.ts";
-import { StoreBackupLog } from "../database/served/backup-log.ts";
-import { StoreTables } from "../database/served/served-tables.ts";
 import type { Executor } from "../engine/executor.ts";
 import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { ChannelEnd } from "../fabric/shared-memory/channel.ts";
+import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { CALL, LOG, TRUNCATE } from "../protocols/kinds.ts";
 import { placesOf, threadOf } from "../protocols/places.ts";
 import { wallClockMs } from "../runtime/clock.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { StoreBackupLog } from "../tables/served/backup-log.ts";
+import { StoreTables } from "../tables/served/served-tables.ts";
 import type { NodeConfiguration } from "./configuration.ts";
 import { HostEndpoint } from "./host-endpoint.ts";
 import { HostLink } from "./host-link.ts";

@@ -2,7 +2,7 @@
 
 import { once } from "node:events";
 import { parentPort, Worker, workerData } from "node:worker_threads";
-import type { ChannelEnd } from "../fabric/shared-memory/channel.ts";
+import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
 import { threadScript } from "../runtime/thread-script.ts";
 import type { NodeConfiguration } from "./configuration.ts";

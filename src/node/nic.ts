@@ -4,21 +4,21 @@
  * clients. The host's thread is asked only for what the table of places, or a procedure, puts there.
  */
 
+import { attach } from "../attach/attach.ts";
 import type { NodeAddress } from "../cluster/configuration.ts";
 import { RingPlacement } from "../cluster/placement.ts";
 import { NodeService } from "../cluster/service.ts";
-import { attach } from "../database/attach.ts";
 import { settingsOf } from "../database/options.ts";
-import { StoreBackupLog } from "../database/served/backup-log.ts";
-import { StoreTables } from "../database/served/served-tables.ts";
 import type { Executor } from "../engine/executor.ts";
 import type { FabricCounters, Incoming } from "../fabric/fabric.ts";
-import type { ChannelEnd } from "../fabric/shared-memory/channel.ts";
+import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { openTcp, type TcpEndpoint } from "../fabric/tcp/endpoint.ts";
 import { placesOf, threadOf } from "../protocols/places.ts";
 import { wallClockMs } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { SWEEP_MS } from "../runtime/limits.ts";
+import { StoreBackupLog } from "../tables/served/backup-log.ts";
+import { StoreTables } from "../tables/served/served-tables.ts";
 import type { NodeConfiguration } from "./configuration.ts";
 import { HostLink, Passed } from "./host-link.ts";
 

@@ -5,8 +5,8 @@
 
 import { openStore } from "../database/open.ts";
 import { settingsOf } from "../database/options.ts";
-import { lockForNode } from "../database/store-files.ts";
-import { makeChannel } from "../fabric/shared-memory/channel.ts";
+import { makeChannel } from "../fabric/rings/channel.ts";
+import { lockForNode } from "../folder/store-files.ts";
 import type { NodeConfiguration } from "./configuration.ts";
 import { Host } from "./host.ts";
 import type { NicStats } from "./nic.ts";

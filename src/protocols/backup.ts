@@ -15,8 +15,8 @@ import type { Clock, Incoming } from "../fabric/fabric.ts";
 import { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 import { APPLY_BATCH, APPLY_RETRY_MS, MAX_LOGGED, MAX_NODES } from "../runtime/limits.ts";
+import type { BackupLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
 import { COORDINATORS_PER_NODE, Name, UnderWay } from "./names.ts";
-import type { BackupLog, ServedTable, ServedTables } from "./tables.ts";
 import { PUT, writesIn } from "./writes.ts";
 
 /** Words of a record before its writes: the configuration epoch, and one unused. */

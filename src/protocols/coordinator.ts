@@ -22,6 +22,7 @@
 import type { NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_RECORD_BYTES } from "../runtime/limits.ts";
+import type { Placement } from "../tables/partitions.ts";
 import { Abort } from "./abort.ts";
 import { Commit } from "./commit.ts";
 import type { Driver } from "./driver.ts";
@@ -30,7 +31,6 @@ import { Log, LogWrites } from "./log.ts";
 import type { Message, Routine } from "./message.ts";
 import { type Name, Sequences } from "./names.ts";
 import { OK } from "./read.ts";
-import type { Placement } from "./tables.ts";
 import { ignore, rethrow, Truncations } from "./truncate.ts";
 import { Validate } from "./validate.ts";
 import { nextWrite, type Part, partitionAt } from "./writes.ts";

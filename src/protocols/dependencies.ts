@@ -2,7 +2,7 @@
 
 import type { Reader } from "../fabric/wire.ts";
 import { HEADER_WORDS } from "../memory/object.ts";
-import type { Region, StoreMemory } from "../memory/region.ts";
+import type { Region, StoreMemory } from "../memory/store-memory.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEPENDENCY_WORDS } from "./writes.ts";
 

@@ -20,10 +20,11 @@ import { type Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_PREPARED } from "../runtime/limits.ts";
 import type { RowPlace } from "../stores/store.ts";
+import type { Placement } from "../tables/partitions.ts";
+import type { ServedTable, ServedTables } from "../tables/served/contract.ts";
 import { everyDependency } from "./dependencies.ts";
 import { Name, UnderWay } from "./names.ts";
 import { LOCKED, OK, OVER } from "./read.ts";
-import type { Placement, ServedTable, ServedTables } from "./tables.ts";
 import { PUT, writesIn } from "./writes.ts";
 
 /** A transaction that is locked here and whose outcome is not known yet. */

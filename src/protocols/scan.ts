@@ -28,7 +28,7 @@ import {
   SCAN_STEP_ATTEMPTS,
   SCAN_STEP_ROWS,
 } from "../runtime/limits.ts";
-import type { KeyRange } from "../stores/store.ts";
+import { encodeWords, type ScanStep, type ScanWay } from "../tables/served/scan-step.ts";
 import { SCAN } from "./kinds.ts";
 import { Message, type Routine } from "./message.ts";
 import type { Participant } from "./participant.ts";
@@ -45,23 +45,6 @@ const EQUAL = 32;
 /** A bound may be a word longer than a key: what comes right behind it. */
 const MAX_BOUND_WORDS = MAX_ORDERED_KEY_BYTES / 4 + 2;
 const BEGINNING = new Int32Array(0);
-
-/** What is scanned; the same for all steps. */
-export interface ScanWay {
-  /** Without one, the rows themselves. */
-  readonly index: string | undefined;
-  readonly range: KeyRange;
-  readonly reverse: boolean;
-  /** Of a hash index: the values. */
-  readonly equal: unknown;
-}
-
-export interface ScanStep extends ScanWay {
-  /** Only the number of rows is wanted. */
-  readonly counts: boolean;
-  readonly most: number;
-  readonly place: Int32Array;
-}
 
 /** A row that has arrived, at the reader's place. */
 export type TakeRow = (reply: Reader, words: number) => void;
@@ -207,17 +190,6 @@ function decodeStep(body: Reader): ScanStep {
     most,
     place,
   };
-}
-
-/** For the node: where the next step begins. */
-export function appendPlace(out: Writer, isDone: boolean, place: Int32Array): void {
-  out.word(isDone ? 1 : 0);
-  encodeWords(out, place);
-}
-
-function encodeWords(out: Writer, words: Int32Array): void {
-  out.word(words.length);
-  out.words(words, 0, words.length);
 }
 
 function decodeWords(body: Reader): Int32Array {

@@ -26,7 +26,7 @@ export const MAX_SLOTS = 255;
 /** In the threads-only mode all journals exist from the start, so there are fewer of them. */
 export const MAX_THREAD_SLOTS = 32;
 /** Of these, for the threads that write the log and take checkpoints. */
-export const DEVICE_SLOTS = 2;
+export const LOG_THREAD_SLOTS = 2;
 export const JOURNAL_BYTES = 4 * MIB;
 export const THREAD_JOURNAL_BYTES = 4 * MIB;
 
@@ -65,13 +65,13 @@ export const MAX_LAG_MS = 10_000;
 /** A journal that is this full wakes the log's writer before its time. */
 export const JOURNAL_NUDGE = 1 / 4;
 /** How often an open process looks whether the log has a writer: a dead one's work is taken over. */
-export const DEVICE_WATCH_MS = 25;
+export const LOG_WATCH_MS = 25;
 /** The same while the log's writer rests, for nothing is to be written. */
-export const DEVICE_REST_WATCH_MS = 500;
+export const LOG_REST_WATCH_MS = 500;
 /** After so long without a commit the log's writer rests, until the next one calls it. */
-export const DEVICE_REST_AFTER_MS = 100;
+export const LOG_REST_AFTER_MS = 100;
 /** How long others leave it to one process to start a thread that writes the log. */
-export const DEVICE_START_PATIENCE_MS = 2_000;
+export const LOG_START_PATIENCE_MS = 2_000;
 /**
  * Of commits that come quickly, one in so many looks at the clock, to see how far the log is behind. All do
  * that if the last two looks were further apart than this.
@@ -81,11 +81,11 @@ export const QUICK_COMMITS_MS = 1;
 /** A commit that waits for the disk looks for it so long before it sleeps: a wake-up costs 20 µs. */
 export const DURABLE_SPIN_MS = 0.5;
 /** And the log's writer for the next commit. */
-export const DEVICE_SPIN_MS = 0.2;
+export const LOG_SPIN_MS = 0.2;
 /** A sleeper looks after this time whether there is somebody who will wake it. */
 export const DURABLE_LOOK_MS = 20;
 /** How long the log's writer waits at a time for a commit that is being installed. */
-export const DEVICE_PATIENCE_MS = 100;
+export const LOG_PATIENCE_MS = 100;
 /** How often a writer of the log whose disk is full tries again. */
 export const DISK_FULL_RETRY_MS = 100;
 /** Checkpoints by time and by log size, unless `open` says otherwise. */

@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, test } from "vitest";
 import type { Incoming, Request, Ticket } from "../../src/fabric/fabric.ts";
-import { makeChannel } from "../../src/fabric/shared-memory/channel.ts";
+import { makeChannel } from "../../src/fabric/rings/channel.ts";
 import { Reader, Writer } from "../../src/fabric/wire.ts";
 import { HostLink, type LinkService } from "../../src/node/host-link.ts";
 import { SituError } from "../../src/runtime/errors.ts";

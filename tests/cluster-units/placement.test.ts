@@ -3,7 +3,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { partitionOf, RingPlacement, tableId } from "../../src/cluster/placement.ts";
+import { RingPlacement } from "../../src/cluster/placement.ts";
+import { partitionOf, tableId } from "../../src/tables/partitions.ts";
 import { check } from "../helpers/store.ts";
 
 function placement(ids: readonly number[], more: Record<string, unknown> = {}): RingPlacement {

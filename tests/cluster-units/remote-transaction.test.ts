@@ -5,9 +5,9 @@ import { configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import { type Fetcher, RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
-import type { Table } from "../../src/database/table.ts";
 import { turn } from "../../src/runtime/clock.ts";
 import { SituError } from "../../src/runtime/errors.ts";
+import type { Table } from "../../src/tables/table.ts";
 import { failure } from "../helpers/store.ts";
 import { Inline } from "../helpers/store-model.ts";
 

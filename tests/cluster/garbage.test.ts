@@ -9,12 +9,12 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { disagreements, leftOvers, unsound } from "../../simulation/cluster/rest.ts";
 import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
-import { schemaOf } from "../../src/database/schema.ts";
-import type { Table } from "../../src/database/table.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import { bytes, f64, i64, json, str, table, u32 } from "../../src/index.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { schemaOf } from "../../src/tables/schema.ts";
+import type { Table } from "../../src/tables/table.ts";
 import {
   ALL_KINDS,
   FuzzedCluster,

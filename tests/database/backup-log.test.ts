@@ -1,14 +1,14 @@
 /** The records of a backup in its store: order, parts, and what was left half-way. */
 
 import { expect, test } from "vitest";
-import { attach } from "../../src/database/attach.ts";
-import { openTable } from "../../src/database/catalogue.ts";
-import { bytes, u8, u32 } from "../../src/database/fields.ts";
+import { attach } from "../../src/attach/attach.ts";
 import { settingsOf } from "../../src/database/options.ts";
-import { StoreBackupLog } from "../../src/database/served/backup-log.ts";
-import { table } from "../../src/database/table.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
+import { openTable } from "../../src/tables/catalogue.ts";
+import { bytes, u8, u32 } from "../../src/tables/fields.ts";
+import { StoreBackupLog } from "../../src/tables/served/backup-log.ts";
+import { table } from "../../src/tables/table.ts";
 import { temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

@@ -9,14 +9,14 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { u32 } from "../../src/database/fields.ts";
 import { destroy, open } from "../../src/database/open.ts";
 import { backup, inspect, restore, verify } from "../../src/database/store-tools.ts";
-import { table } from "../../src/database/table.ts";
 import { serve } from "../../src/gateways/serve.ts";
 import { AssertionError } from "../../src/runtime/assert.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { coded, systemError } from "../../src/runtime/system-errors.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

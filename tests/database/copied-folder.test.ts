@@ -4,11 +4,11 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { u32 } from "../../src/database/fields.ts";
+import type { DurabilityMode } from "../../src/attach/settings.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import type { DurabilityMode } from "../../src/database/options.ts";
 import { verify } from "../../src/database/store-tools.ts";
-import { table } from "../../src/database/table.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, MIB, memoryOf, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

@@ -4,11 +4,11 @@ import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { bytes, u32 } from "../../src/database/fields.ts";
 import { open } from "../../src/database/open.ts";
 import type { OpenOptions } from "../../src/database/options.ts";
-import { table } from "../../src/database/table.ts";
 import { MAX_DELTAS } from "../../src/runtime/limits.ts";
+import { bytes, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { copyOfDisk, filesIn, loseMemory } from "../helpers/logged-stores.ts";
 import { eventually, MIB, temporaryStores } from "../helpers/store.ts";
 

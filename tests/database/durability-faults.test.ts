@@ -8,11 +8,11 @@ import { existsSync, mkdirSync, renameSync, rmSync, statfsSync, writeFileSync } 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { bytes, u32 } from "../../src/database/fields.ts";
 import { destroy, open } from "../../src/database/open.ts";
 import type { OpenOptions } from "../../src/database/options.ts";
-import { table } from "../../src/database/table.ts";
 import { MAX_LAG_MS } from "../../src/runtime/limits.ts";
+import { bytes, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { filesIn, loseMemory } from "../helpers/logged-stores.ts";
 import { eventually, failure, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";

@@ -4,11 +4,11 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { u32 } from "../../src/database/fields.ts";
 import { destroy, open } from "../../src/database/open.ts";
 import { type OpenOptions, settingsOf } from "../../src/database/options.ts";
-import { table } from "../../src/database/table.ts";
 import type { TransactSyncOptions } from "../../src/database/transact-options.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { filesIn, identityOf, loseMemory } from "../helpers/logged-stores.ts";
 import { failure, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 import { runChild, startChild } from "../helpers/store-workers.ts";
@@ -140,7 +140,7 @@ describe("the mode of a store", () => {
   it("one without a log stays so if nothing is said", async () => {
     const path = await closedStore("none");
     const db = await stores.open({ path, tables: [Cell] });
-    expect(db.stats().durability).toMatchObject({ mode: "none", device: undefined, logBytes: 0 });
+    expect(db.stats().durability).toMatchObject({ mode: "none", writer: undefined, logBytes: 0 });
     expect(db.get(Cell, 1)).toEqual({ id: 1, value: 11 });
     await db.close();
     expect(filesIn(path, "log")).toEqual([]);

@@ -5,9 +5,9 @@
 
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { str, u32 } from "../../src/database/fields.ts";
 import { open } from "../../src/database/open.ts";
-import { table } from "../../src/database/table.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { copyOfDisk, filesIn, identityOf, loseMemory, openHeld } from "../helpers/logged-stores.ts";
 import { eventually, failure, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 import { runChild, startWorker } from "../helpers/store-workers.ts";
@@ -304,10 +304,10 @@ describe("close()", () => {
     const first = await stores.open(options);
     put(first, 1, 11);
     const second = await stores.open(options);
-    const before = first.stats().durability.device;
+    const before = first.stats().durability.writer;
     await first.close();
     put(second, 2, 22);
-    const after = second.stats().durability.device;
+    const after = second.stats().durability.writer;
     expect(after?.pid).toBe(process.pid);
     expect(after).not.toEqual(before);
     expect(await valuesOnDisk(path)).toEqual({ 1: 11, 2: 22 });
@@ -345,12 +345,12 @@ describe("who else is there", () => {
       checkpoints: 0,
       lastCheckpoint: undefined,
     });
-    const { device, batches, records, logBytes, durableEpoch } = a.durability;
-    expect(device?.pid).toBe(process.pid);
-    expect(device?.threadId).toBeGreaterThan(0);
+    const { writer, batches, records, logBytes, durableEpoch } = a.durability;
+    expect(writer?.pid).toBe(process.pid);
+    expect(writer?.threadId).toBeGreaterThan(0);
     // The log's writer has a slot of its own, and is not one of those who have the store open.
     expect(a.executors).toHaveLength(2);
-    expect(a.executors.map(({ slot }) => slot)).not.toContain(device?.slot);
+    expect(a.executors.map(({ slot }) => slot)).not.toContain(writer?.slot);
     expect(batches).toBeGreaterThanOrEqual(20);
     expect(records).toBeGreaterThanOrEqual(batches);
     expect(logBytes).toBeGreaterThan(20 * 48);
@@ -428,10 +428,10 @@ describe("who else is there", () => {
     const worker = startWorker(stores, code, { path });
     await eventually(() => worker.messages.length > 0);
     const db = await stores.open({ path, tables: [Cell], durability: "sync" });
-    const before = db.stats().durability.device;
+    const before = db.stats().durability.writer;
     await worker.end();
     put(db, 1, 11);
-    const after = db.stats().durability.device;
+    const after = db.stats().durability.writer;
     expect(after).toBeDefined();
     expect(after).not.toEqual(before);
     expect(Object.keys(await valuesOnDisk(path))).toHaveLength(31);

@@ -17,8 +17,8 @@ import {
   u16,
   u32,
   u64,
-} from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
+} from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

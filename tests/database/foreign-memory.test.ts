@@ -12,10 +12,10 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { u32 } from "../../src/database/fields.ts";
+import type { DurabilityMode } from "../../src/attach/settings.ts";
 import { open } from "../../src/database/open.ts";
-import type { DurabilityMode } from "../../src/database/options.ts";
-import { table } from "../../src/database/table.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, MIB, memoryOf, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";
 

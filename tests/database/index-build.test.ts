@@ -1,22 +1,22 @@
 /** Building indexes of filled tables, while others write to them. */
 
 import { describe, expect, it } from "vitest";
+import { attach } from "../../src/attach/attach.ts";
 import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
-import { attach } from "../../src/database/attach.ts";
-import { openTable, readSchema, writeSchema } from "../../src/database/catalogue.ts";
 import type { Database } from "../../src/database/database.ts";
-import { i64, str, u32 } from "../../src/database/fields.ts";
-import { buildIndexes } from "../../src/database/indexes/build.ts";
-import { structuresOf } from "../../src/database/indexes/structure.ts";
 import { settingsOf } from "../../src/database/options.ts";
-import type { ScanSource } from "../../src/database/scan.ts";
-import { type Table, table } from "../../src/database/table.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { readAtSnapshot, runSync } from "../../src/engine/run.ts";
 import { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import type { SituError, TimeoutError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { openTable, readSchema, writeSchema } from "../../src/tables/catalogue.ts";
+import { i64, str, u32 } from "../../src/tables/fields.ts";
+import { buildIndexes } from "../../src/tables/indexes/build.ts";
+import { structuresOf } from "../../src/tables/indexes/structure.ts";
+import type { ScanSource } from "../../src/tables/scan-plan.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { compareIndexes } from "../helpers/indexes.ts";
 import { failure, failureSync, seed, sleep, temporaryStores } from "../helpers/store.ts";
 

@@ -3,10 +3,10 @@
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
-import { bytes, i64, str, u32 } from "../../src/database/fields.ts";
 import type { AsyncScan, Scan } from "../../src/database/scan.ts";
-import { type InferRow, type Table, table } from "../../src/database/table.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
+import { bytes, i64, str, u32 } from "../../src/tables/fields.ts";
+import { type InferRow, type Table, table } from "../../src/tables/table.ts";
 
 const Account = table(
   "accounts",

@@ -2,9 +2,9 @@
 
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bool, bytes, i64, json, str, u8, u32 } from "../../src/database/fields.ts";
-import { type Table, table } from "../../src/database/table.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
+import { bool, bytes, i64, json, str, u8, u32 } from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { compareIndexes, type Reader } from "../helpers/indexes.ts";
 import { check, failure, failureSync, temporaryStores } from "../helpers/store.ts";
 

@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { i64, str, u32 } from "../../src/database/fields.ts";
-import { type Table, table } from "../../src/database/table.ts";
 import type { TransactOptions } from "../../src/database/transact-options.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
+import { i64, str, u32 } from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { compareIndexes } from "../helpers/indexes.ts";
 import { failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";
 

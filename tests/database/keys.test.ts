@@ -2,8 +2,8 @@
 
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { bool, bytes, f64, i32, i64, str, u8, u16, u32, u64 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
+import { bool, bytes, f64, i32, i64, str, u8, u16, u32, u64 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { check, failure, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { i64, u32 } from "../../src/database/fields.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import { table } from "../../src/database/table.ts";
 import { Pointer } from "../../src/memory/pointer.ts";
+import { i64, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

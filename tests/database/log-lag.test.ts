@@ -5,9 +5,9 @@
 
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { sleep } from "../../src/runtime/clock.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { type HeldLog, loseMemory, openHeld } from "../helpers/logged-stores.ts";
 import { eventually, failure, failureSync, temporaryStores } from "../helpers/store.ts";
 

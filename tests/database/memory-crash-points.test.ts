@@ -6,9 +6,9 @@
 
 import { readdirSync, rmSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { u32 } from "../../src/database/fields.ts";
 import { open } from "../../src/database/open.ts";
-import { table } from "../../src/database/table.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { MIB, memoryOf, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";
 

@@ -8,11 +8,11 @@ import { readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { u32 } from "../../src/database/fields.ts";
 import { open } from "../../src/database/open.ts";
-import { table } from "../../src/database/table.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { COMMITS_PER_MEMORY_LOOK } from "../../src/runtime/limits.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, failureSync, MIB, memoryOf, temporaryStores } from "../helpers/store.ts";
 import { startChild } from "../helpers/store-workers.ts";
 

@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { bytes, pointer, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { regionIdOf, wordOf } from "../../src/memory/address.ts";
 import { Pointer } from "../../src/memory/pointer.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { bytes, pointer, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { check, failure, failureSync, MIB, seed, temporaryStores } from "../helpers/store.ts";
 import { startChild } from "../helpers/store-workers.ts";
 

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { bool, bytes, f64, i64, str, u8, u16, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
+import { bool, bytes, f64, i64, str, u8, u16, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { check, failure, failureSync, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

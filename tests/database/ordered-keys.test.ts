@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { orderedCodecOf } from "../../src/database/codec/ordered.ts";
+import type { KeyRange } from "../../src/stores/store.ts";
+import { orderedCodecOf } from "../../src/tables/codec/ordered.ts";
 import {
   bool,
   bytes,
@@ -15,10 +16,9 @@ import {
   u16,
   u32,
   u64,
-} from "../../src/database/fields.ts";
-import { type Bounds, rangeOf } from "../../src/database/range.ts";
-import { table } from "../../src/database/table.ts";
-import type { KeyRange } from "../../src/stores/store.ts";
+} from "../../src/tables/fields.ts";
+import { type Bounds, rangeOf } from "../../src/tables/range.ts";
+import { table } from "../../src/tables/table.ts";
 import { compareKeys } from "../helpers/btree.ts";
 import { check, failureSync } from "../helpers/store.ts";
 

@@ -7,13 +7,13 @@ import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { str, u32 } from "../../src/database/fields.ts";
 import { open } from "../../src/database/open.ts";
-import { table } from "../../src/database/table.ts";
-import { type CheckpointInfo, listCheckpoints } from "../../src/device/checkpoint/reader.ts";
-import type { Damage } from "../../src/device/files.ts";
-import { NodeFiles } from "../../src/device/node-files.ts";
+import type { Damage } from "../../src/folder/files.ts";
+import { NodeFiles } from "../../src/folder/node-files.ts";
+import { type CheckpointInfo, listCheckpoints } from "../../src/log/checkpoint/reader.ts";
 import { HEAD_BYTES } from "../../src/runtime/limits.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import {
   batchesOf,
   copyOfDisk,

@@ -17,12 +17,12 @@ import {
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { str, u32 } from "../../src/database/fields.ts";
 import { open } from "../../src/database/open.ts";
-import { table } from "../../src/database/table.ts";
-import type { Damage } from "../../src/device/files.ts";
-import type { LogBatch } from "../../src/device/log/segment-reader.ts";
+import type { Damage } from "../../src/folder/files.ts";
+import type { LogBatch } from "../../src/log/segments/segment-reader.ts";
 import { HEAD_BYTES } from "../../src/runtime/limits.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import {
   batchesOf,
   copyOfDisk,

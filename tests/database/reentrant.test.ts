@@ -7,10 +7,10 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { bytes, i64, json, str, u8, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { bytes, i64, json, str, u8, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failureSync, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

@@ -1,13 +1,10 @@
 /** Scans over several nodes among writers, and over a network that loses, repeats and delays. */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { tableId } from "../../src/cluster/placement.ts";
-import { i64, str, u32 } from "../../src/database/fields.ts";
+import type { Fault } from "../../simulation/fabric/faults.ts";
 import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
-import { type Table, table } from "../../src/database/table.ts";
 import type { Request } from "../../src/fabric/fabric.ts";
-import type { Fault } from "../../src/fabric/simulated/faults.ts";
 import type { Reader, Writer } from "../../src/fabric/wire.ts";
 import { SCAN } from "../../src/protocols/kinds.ts";
 import { Scan } from "../../src/protocols/scan.ts";
@@ -15,6 +12,9 @@ import { Part } from "../../src/protocols/writes.ts";
 import type { SituError } from "../../src/runtime/errors.ts";
 import { SCAN_HELD_ROWS, SCAN_STEP_ROWS } from "../../src/runtime/limits.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { i64, str, u32 } from "../../src/tables/fields.ts";
+import { tableId } from "../../src/tables/partitions.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { RemoteCluster } from "../helpers/remote-cluster.ts";
 import { seed } from "../helpers/store.ts";
 

@@ -3,12 +3,12 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
-import { bytes, i64, json, str, u32 } from "../../src/database/fields.ts";
 import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
-import { type Table, table } from "../../src/database/table.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { bytes, i64, json, str, u32 } from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { RemoteCluster } from "../helpers/remote-cluster.ts";
 import { MIB, seed, temporaryStores } from "../helpers/store.ts";
 

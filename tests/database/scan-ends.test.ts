@@ -1,8 +1,8 @@
 /** How scans end: left in the middle, outlived by nothing, and never in the way of the event loop. */
 
 import { describe, expect, it } from "vitest";
-import { u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
@@ -103,7 +103,7 @@ it("getMany inside transact takes a list of keys", async () => {
 });
 
 it("rows of many sizes come in the order of their keys, large ones a few at a time", async () => {
-  const { str } = await import("../../src/database/fields.ts");
+  const { str } = await import("../../src/tables/fields.ts");
   const Text = table("text", { id: u32(), text: str() }, { key: "id", ordered: true });
   const db = await stores.open({ tables: [Text], memoryBytes: 128 * 2 ** 20 });
   const size = (id: number): number => (id % 7 === 0 ? 200_000 : 10 + id);

@@ -2,8 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { str, u32 } from "../../src/database/fields.ts";
-import { type Table, table } from "../../src/database/table.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { failure, failureSync, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

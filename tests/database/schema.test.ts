@@ -1,8 +1,8 @@
 /** A table's schema is kept in the store: opening it with another one shows the difference. */
 
 import { describe, expect, it } from "vitest";
-import { bytes, f64, i64, json, str, u8, u32, u64 } from "../../src/database/fields.ts";
-import { type Table, table } from "../../src/database/table.ts";
+import { bytes, f64, i64, json, str, u8, u32, u64 } from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { failure, MIB, temporaryStores } from "../helpers/store.ts";
 import { startChild, startWorker } from "../helpers/store-workers.ts";
 

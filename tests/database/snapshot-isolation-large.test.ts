@@ -1,9 +1,9 @@
 /** Snapshot isolation for what it is recommended for: reading much, while others rewrite it all. */
 
 import { describe, expect, it } from "vitest";
-import { str, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { open } from "../../src/index.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

@@ -2,11 +2,11 @@
 
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { i64, json, str, u32 } from "../../src/database/fields.ts";
 import type { Snapshot } from "../../src/database/snapshot.ts";
-import { type Table, table } from "../../src/database/table.ts";
 import { MAX_SNAPSHOTS } from "../../src/runtime/limits.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { i64, json, str, u32 } from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { compareIndexes, type Reader } from "../helpers/indexes.ts";
 import { failure, failureSync, MIB, seed, sleep, temporaryStores } from "../helpers/store.ts";
 

@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { i64, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
+import { i64, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { sleep, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

@@ -16,10 +16,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { memoryRoot } from "../../benchmarks/harness/guard/guard.ts";
 import type { Database } from "../../src/database/database.ts";
-import { bytes, u32 } from "../../src/database/fields.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import { table } from "../../src/database/table.ts";
 import { SituError } from "../../src/runtime/errors.ts";
+import { bytes, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, failureSync, MIB, memoryOf, temporaryStores } from "../helpers/store.ts";
 import { runChild, startChild } from "../helpers/store-workers.ts";
 

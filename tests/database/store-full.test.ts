@@ -2,10 +2,10 @@
 
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { bytes, u32 } from "../../src/database/fields.ts";
 import { destroy } from "../../src/database/open.ts";
-import { table } from "../../src/database/table.ts";
 import { SituError } from "../../src/runtime/errors.ts";
+import { bytes, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { eventually, failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";
 import { startChild } from "../helpers/store-workers.ts";
 

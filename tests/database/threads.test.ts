@@ -4,9 +4,9 @@ import { existsSync, readdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { i64, str, u32 } from "../../src/database/fields.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import { table } from "../../src/database/table.ts";
+import { i64, str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, MIB, temporaryStores } from "../helpers/store.ts";
 import { runChild, startWorker } from "../helpers/store-workers.ts";
 

@@ -3,9 +3,9 @@
 import { describe, expect, it } from "vitest";
 import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
-import { i64, str, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { ConflictError, SituError, TimeoutError } from "../../src/runtime/errors.ts";
+import { i64, str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, failureSync, sleep, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";
 

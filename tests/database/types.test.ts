@@ -3,6 +3,8 @@
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
+import type { Transaction } from "../../src/database/transaction.ts";
+import type { Pointer } from "../../src/memory/pointer.ts";
 import {
   bool,
   bytes,
@@ -16,10 +18,8 @@ import {
   u16,
   u32,
   u64,
-} from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
-import type { Transaction } from "../../src/database/transaction.ts";
-import type { Pointer } from "../../src/memory/pointer.ts";
+} from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

@@ -6,8 +6,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { f64, str, u8, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
+import { f64, str, u8, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { loseMemory } from "../helpers/logged-stores.ts";
 import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 

@@ -5,13 +5,13 @@ import "../helpers/engine-all-atomics.ts";
 import { describe, expect, test } from "vitest";
 import { Executor } from "../../src/engine/executor.ts";
 import { NO_ADDRESS } from "../../src/memory/address.ts";
-import { journalName } from "../../src/memory/region.ts";
+import { journalName } from "../../src/memory/store-memory.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { createAccounts, sumOf } from "../helpers/engine-accounts.ts";
 import { hookAtomics } from "../helpers/engine-atomics.ts";
 import { EngineStore, SHARINGS, SMALL } from "../helpers/engine-store.ts";
 
-/** A region's state word while a slot creates it (memory/region.ts). */
+/** A region's state word while a slot creates it (memory/store-memory.ts). */
 const CREATING = 2;
 
 function withStore(

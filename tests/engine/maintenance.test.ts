@@ -1,7 +1,7 @@
 /** What a table does for itself after a transaction never changes the transaction's outcome. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { attach } from "../../src/database/attach.ts";
+import { attach } from "../../src/attach/attach.ts";
 import { settingsOf } from "../../src/database/options.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { type Database, open, table, u32 } from "../../src/index.ts";

@@ -22,7 +22,7 @@ import {
 import type { Pointer } from "../../src/memory/pointer.ts";
 import { MAX_EPOCH_LAG } from "../../src/runtime/limits.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { lockFault } from "../../src/stores/checks/locks.ts";
+import { lockFault } from "../../src/tools/structures/locks.ts";
 import {
   addTo,
   balanceOf,

@@ -1,7 +1,5 @@
 /** A B+-tree without the database above it, and a look at the shape of its memory. */
 
-import { orderedCodecOf } from "../../src/database/codec/ordered.ts";
-import type { Table } from "../../src/database/table.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { type Address, regionIdOf, wordOf } from "../../src/memory/address.ts";
@@ -10,6 +8,8 @@ import { BTree } from "../../src/stores/btree/btree.ts";
 import { Geometry } from "../../src/stores/btree/geometry.ts";
 import { INFINITE, LEVEL, MAX_KEY_WORDS } from "../../src/stores/btree/layout.ts";
 import type { Cursor, KeyRange, OrderedCodec } from "../../src/stores/store.ts";
+import { orderedCodecOf } from "../../src/tables/codec/ordered.ts";
+import type { Table } from "../../src/tables/table.ts";
 import { run } from "./store-engine.ts";
 
 export interface EngineTree<Row, Key> {

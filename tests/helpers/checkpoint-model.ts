@@ -3,7 +3,7 @@
  * from each of the checkpoints, and from the log alone. To be imported after engine-all-atomics.ts.
  */
 
-import type { CheckpointWriter } from "../../src/device/checkpoint/writer.ts";
+import type { CheckpointWriter } from "../../src/log/checkpoint/writer.ts";
 import { EPOCH_LOW } from "../../src/memory/control.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Churn } from "./churn.ts";
@@ -73,11 +73,11 @@ function stepInside(writer: CheckpointWriter, random: Random, work: () => void):
 
 function takeCheckpoint(
   store: RecoveryStore,
-  device: ReturnType<RecoveryStore["store"]["open"]>,
+  executorOfLog: ReturnType<RecoveryStore["store"]["open"]>,
   churn: Churn,
   random: Random,
 ): string {
-  const writer = store.begin(device, random.below(3) > 0);
+  const writer = store.begin(executorOfLog, random.below(3) > 0);
   for (let isMore = true; isMore; ) {
     const how = random.below(10);
     if (how < 2) isMore = writer.step();
@@ -98,7 +98,7 @@ function takeCheckpoint(
     }
     for (let i = random.below(5); i > 0; i--) churn.step();
   }
-  return store.publish(device, writer);
+  return store.publish(executorOfLog, writer);
 }
 
 /** What is not as it was after the recoveries of a seed. */
@@ -111,13 +111,13 @@ export function problemsOf(seed: number): string[] {
     const { control } = store.store.memory;
     const epoch = EPOCHS[random.below(EPOCHS.length)] - random.below(30);
     Atomics.store(control.i64, EPOCH_LOW / 2, BigInt(epoch));
-    const device = store.store.open();
-    const flush = (): void => store.flush(device);
+    const executorOfLog = store.store.open();
+    const flush = (): void => store.flush(executorOfLog);
     const churn = new Churn(store.store, random, 1 + random.below(3), flush);
     const names: (string | undefined)[] = [undefined];
     for (let i = 1 + random.below(3); i > 0; i--) {
       for (let steps = random.below(40); steps > 0; steps--) churn.step();
-      names.push(takeCheckpoint(store, device, churn, random));
+      names.push(takeCheckpoint(store, executorOfLog, churn, random));
     }
     for (let steps = random.below(20); steps > 0; steps--) churn.step();
     flush();

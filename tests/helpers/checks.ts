@@ -4,23 +4,23 @@
  */
 
 import { expect } from "vitest";
-import { createCatalogue, openTable } from "../../src/database/catalogue.ts";
-import type { Values } from "../../src/database/indexes/structure.ts";
-import type { TableStore } from "../../src/database/indexes/table-store.ts";
-import type { Table } from "../../src/database/table.ts";
-import { readTables } from "../../src/database/tools/read-tables.ts";
-import { Session } from "../../src/database/tools/session.ts";
-import type { Part, TableParts } from "../../src/database/tools/structures.ts";
-import { type Verification, verifyTables } from "../../src/database/verify.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { type Address, regionIdOf, wordOf } from "../../src/memory/address.ts";
 import type { Geometry } from "../../src/memory/control.ts";
 import { HEADER_WORDS } from "../../src/memory/object.ts";
-import { Problems } from "../../src/stores/checks/problems.ts";
-import { SeenCells } from "../../src/stores/checks/seen-cells.ts";
 import type { Cursor } from "../../src/stores/store.ts";
+import { createCatalogue, openTable } from "../../src/tables/catalogue.ts";
+import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { TableStore } from "../../src/tables/indexes/table-store.ts";
+import type { Table } from "../../src/tables/table.ts";
+import { Problems } from "../../src/tools/structures/problems.ts";
+import { SeenCells } from "../../src/tools/structures/seen-cells.ts";
+import { readTables } from "../../src/tools/tables/read-tables.ts";
+import { Session } from "../../src/tools/tables/session.ts";
+import type { Part, TableParts } from "../../src/tools/tables/structures.ts";
+import { type Verification, verifyTables } from "../../src/tools/tables/verify.ts";
 import { EngineStore, SMALL } from "./engine-store.ts";
 
 const MIB = 2 ** 20;

@@ -7,7 +7,7 @@ import type { Leases } from "../../src/engine/leases/leases.ts";
 import { HEAD, TAIL } from "../../src/engine/slot.ts";
 import { controlBytes, type Geometry } from "../../src/memory/control.ts";
 import { MappedSegments } from "../../src/memory/mapped-segments.ts";
-import { CONTROL_NAME, StoreMemory } from "../../src/memory/region.ts";
+import { CONTROL_NAME, StoreMemory } from "../../src/memory/store-memory.ts";
 import { sleepSync } from "../../src/runtime/clock.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Churn, type ChurnStore } from "./churn.ts";

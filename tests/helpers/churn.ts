@@ -20,8 +20,8 @@ import {
   HEADER_WORDS,
   INCARNATION,
 } from "../../src/memory/object.ts";
-import type { StoreMemory } from "../../src/memory/region.ts";
 import { CELL_BYTES } from "../../src/memory/size-classes.ts";
+import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { dieForGood } from "./snapshots.ts";

@@ -4,20 +4,20 @@
  */
 
 import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
 import { Session } from "../../src/cluster/session.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
-import type { Table } from "../../src/database/table.ts";
 import { DESCRIBE_KIND, type Incoming, type Ticket } from "../../src/fabric/fabric.ts";
-import { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
 import { Reader, Writer } from "../../src/fabric/wire.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import { COORDINATORS_PER_NODE } from "../../src/protocols/names.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { Random } from "../../src/runtime/random.ts";
+import type { Table } from "../../src/tables/table.ts";
 
 export interface Recorded {
   readonly kind: number;

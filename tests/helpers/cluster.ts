@@ -10,12 +10,11 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { attach } from "../../src/attach/attach.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
-import { attach } from "../../src/database/attach.ts";
 import { settingsOf } from "../../src/database/options.ts";
 import { RemoteTable } from "../../src/database/remote/remote-table.ts";
-import { StoreBackupLog } from "../../src/database/served/backup-log.ts";
 import {
   type ConnectOptions,
   destroy,
@@ -23,6 +22,7 @@ import {
   type RemoteDatabase,
   type Table,
 } from "../../src/index.ts";
+import { StoreBackupLog } from "../../src/tables/served/backup-log.ts";
 
 const CLI = fileURLToPath(new URL("../../dist/situ-cli.js", import.meta.url));
 const PROCEDURES = fileURLToPath(

@@ -8,12 +8,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { DeviceFile, DeviceFiles } from "../../src/device/files.ts";
-import type { BatchContent } from "../../src/device/log/format.ts";
-import { PayloadReader } from "../../src/device/log/payloads.ts";
-import { type LogScan, scanLog } from "../../src/device/log/reader.ts";
-import { type LogIdentity, nextSegment } from "../../src/device/log/segments.ts";
-import { LogWriter } from "../../src/device/log/writer.ts";
+import type { StoreFile, StoreFiles } from "../../src/folder/files.ts";
+import type { BatchContent } from "../../src/log/segments/format.ts";
+import { PayloadReader } from "../../src/log/segments/payloads.ts";
+import { type LogScan, scanLog } from "../../src/log/segments/reader.ts";
+import { type LogIdentity, nextSegment } from "../../src/log/segments/segments.ts";
+import { LogWriter } from "../../src/log/segments/writer.ts";
 import { Random } from "../../src/runtime/random.ts";
 
 export const identity: LogIdentity = {
@@ -101,19 +101,15 @@ export function appendTo(writer: LogWriter, last: number): number {
   return writer.append(content, parts);
 }
 
-/** A new writer, as the device makes one. */
-export function takeOver(
-  files: DeviceFiles,
-  afterEpoch: number,
-  segmentBytes = 1 << 14,
-): LogWriter {
+/** A new writer, as the log writer makes one. */
+export function takeOver(files: StoreFiles, afterEpoch: number, segmentBytes = 1 << 14): LogWriter {
   const number = nextSegment(files);
   return new LogWriter(files, identity, number, afterEpoch, closedMsOf(afterEpoch), segmentBytes);
 }
 
 /** Writes batches that end with these epochs, each synced, and closes the log. */
 export function writeLog(
-  files: DeviceFiles,
+  files: StoreFiles,
   lasts: readonly number[],
   segmentBytes = 1 << 14,
 ): void {
@@ -126,7 +122,7 @@ export function writeLog(
 }
 
 /** All words that a scan gives, one batch after the other; each must be where it belongs. */
-export function expectWords(files: DeviceFiles, scan: LogScan, after = 0): void {
+export function expectWords(files: StoreFiles, scan: LogScan, after = 0): void {
   const payloads = new PayloadReader(files);
   let reached = after;
   for (const batch of scan.batches) {
@@ -152,7 +148,7 @@ function bytesOf(words: Int32Array): Uint8Array {
 }
 
 /** What a sound log must be after any crash: whole epochs, all that were told to be on disk. */
-export function expectPrefix(files: DeviceFiles, acknowledged: number): LogScan {
+export function expectPrefix(files: StoreFiles, acknowledged: number): LogScan {
   const scan = scanLog(files, 0);
   expect(scan.damage).toEqual([]);
   expectWords(files, scan);
@@ -161,7 +157,7 @@ export function expectPrefix(files: DeviceFiles, acknowledged: number): LogScan 
 }
 
 /** Copies a file from one disk to another. */
-export function copyFile(from: DeviceFiles, to: DeviceFiles, name: string): void {
+export function copyFile(from: StoreFiles, to: StoreFiles, name: string): void {
   const source = from.open(name, true);
   const bytes = Buffer.alloc(source.size());
   source.read(bytes, 0);
@@ -171,8 +167,8 @@ export function copyFile(from: DeviceFiles, to: DeviceFiles, name: string): void
   target.close();
 }
 
-export function bytesIn(files: DeviceFiles, name: string): Buffer {
-  const file: DeviceFile = files.open(name, true);
+export function bytesIn(files: StoreFiles, name: string): Buffer {
+  const file: StoreFile = files.open(name, true);
   const bytes = Buffer.alloc(file.size());
   file.read(bytes, 0);
   file.close();

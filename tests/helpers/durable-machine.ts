@@ -7,18 +7,18 @@
 
 import { type OperationKind, PowerLost } from "../../simulation/disk/faults.ts";
 import { FaultyFiles } from "../../simulation/faulty-files.ts";
-import { beginLog } from "../../src/device/begin.ts";
-import { takeCheckpoint } from "../../src/device/checkpoint/take.ts";
-import { Device, type Round } from "../../src/device/device.ts";
-import type { Damage } from "../../src/device/files.ts";
-import { LogWriter } from "../../src/device/log/writer.ts";
-import { type PartProgress, rebuild } from "../../src/device/recovery/part.ts";
-import { planRecovery, type RecoveryPlan } from "../../src/device/recovery/plan.ts";
-import { finishMemory } from "../../src/device/recovery/recover.ts";
-import { settleDisk } from "../../src/device/recovery/settle.ts";
 import { Epochs, raiseEpoch } from "../../src/engine/epoch.ts";
 import { Executor } from "../../src/engine/executor.ts";
 import { HEAD, TAIL } from "../../src/engine/slot.ts";
+import type { Damage } from "../../src/folder/files.ts";
+import { beginLog } from "../../src/log/begin.ts";
+import { takeCheckpoint } from "../../src/log/checkpoint/take.ts";
+import { GroupCommit, type Round } from "../../src/log/group-commit.ts";
+import { type PartProgress, rebuild } from "../../src/log/recovery/part.ts";
+import { planRecovery, type RecoveryPlan } from "../../src/log/recovery/plan.ts";
+import { finishMemory } from "../../src/log/recovery/recover.ts";
+import { settleDisk } from "../../src/log/recovery/settle.ts";
+import { LogWriter } from "../../src/log/segments/writer.ts";
 import {
   CATALOGUE_REGION,
   CATALOGUE_WORD,
@@ -27,7 +27,7 @@ import {
   LOG_ERROR,
   LOG_STATE,
 } from "../../src/memory/control.ts";
-import type { StoreMemory } from "../../src/memory/region.ts";
+import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { expectState, Model } from "./durable-model.ts";
 import { TOTAL, Work } from "./durable-work.ts";
@@ -71,7 +71,7 @@ export class Machine {
   readonly model: Model;
   readonly work: Work;
   readonly executors: Executor[] = [];
-  device: Device | undefined;
+  writer: GroupCommit | undefined;
   /** The last round's outcome. */
   lastRound: Round = "idle";
   /** Calls to the disk, counted from 1, at which the log's writer dies, or everybody does. */
@@ -184,7 +184,7 @@ export class Machine {
    */
   #serve(executor: Executor): void {
     const { i32 } = this.memory.control;
-    executor.durability.ensureDevice = () => {
+    executor.durability.ensureLogWriter = () => {
       if (i32[DURABLE_WAITERS] > 0) this.round();
     };
   }
@@ -221,26 +221,26 @@ export class Machine {
   /** A round of the log; somebody becomes its writer if nobody is. */
   round(): Round {
     this.#settleCut();
-    this.device ??= this.newDevice();
-    const { device } = this;
+    this.writer ??= this.newGroupCommit();
+    const { writer } = this;
     this.#inRound(() => {
-      this.lastRound = device.round();
+      this.lastRound = writer.round();
     });
-    if (this.lastRound === "done" && this.random.below(2) === 0) device.prepare();
+    if (this.lastRound === "done" && this.random.below(2) === 0) writer.prepare();
     return this.lastRound;
   }
 
-  newDevice(): Device {
+  newGroupCommit(): GroupCommit {
     const executor = this.store.open();
-    const device = new Device(executor, this.files, LOG_ID);
-    if (!device.tryBegin()) throw new Error("the log has a writer");
+    const writer = new GroupCommit(executor, this.files, LOG_ID);
+    if (!writer.tryBegin()) throw new Error("the log has a writer");
     const { epochs } = executor;
     epochs.advance = (epoch) => {
       this.#commitInRound();
       Epochs.prototype.advance.call(epochs, epoch);
       this.#commitInRound();
     };
-    return device;
+    return writer;
   }
 
   #inRound(work: () => void): void {
@@ -263,32 +263,32 @@ export class Machine {
   }
 
   /** The log's writer goes in good order. */
-  endDevice(): void {
-    const { device } = this;
-    this.device = undefined;
-    if (device === undefined) return;
-    device.end();
-    this.store.close(device.executor);
+  endLogWriter(): void {
+    const { writer } = this;
+    this.writer = undefined;
+    if (writer === undefined) return;
+    writer.end();
+    this.store.close(writer.executor);
   }
 
-  killDevice(): void {
-    if (this.device !== undefined) this.store.kill(this.device.executor);
-    this.device = undefined;
+  killLogWriter(): void {
+    if (this.writer !== undefined) this.store.kill(this.writer.executor);
+    this.writer = undefined;
   }
 
   /** The log's writer dies at its n-th call to the disk, if it gets there. Says whether it did. */
   dieInRound(n: number): boolean {
     this.#settleCut();
-    this.device ??= this.newDevice();
+    this.writer ??= this.newGroupCommit();
     const { i32 } = this.memory.control;
     const [state, error] = [i32[LOG_STATE], i32[LOG_ERROR]];
     this.#writerDiesAt = this.files.operations + n;
     try {
-      const { device } = this;
+      const { writer } = this;
       this.#inRound(() => {
-        this.lastRound = device.round();
+        this.lastRound = writer.round();
       });
-      device.prepare();
+      writer.prepare();
       if (this.files.operations < this.#writerDiesAt) return false;
     } finally {
       this.#writerDiesAt = Number.POSITIVE_INFINITY;
@@ -296,7 +296,7 @@ export class Machine {
     // What it would have said about its failure, it did not live to say.
     i32[LOG_STATE] = state;
     i32[LOG_ERROR] = error;
-    this.killDevice();
+    this.killLogWriter();
     return true;
   }
 
@@ -375,9 +375,9 @@ export class Machine {
     if (what < 62) this.commit(1);
     else if (what < 82) this.round();
     else if (what < 86) this.checkpoint(random.below(12));
-    else if (what < 88) this.killDevice();
+    else if (what < 88) this.killLogWriter();
     else if (what < 91) this.dieInRound(1 + random.below(8));
-    else if (what < 93) this.endDevice();
+    else if (what < 93) this.endLogWriter();
     else if (what < 94) this.killExecutor();
     else if (what < 95) this.dieInCommit();
     else if (what < 97) this.any().epochs.advance();

@@ -20,8 +20,8 @@ import {
   VERSION_HIGH,
   VERSION_LOW,
 } from "../../src/memory/object.ts";
-import type { StoreMemory } from "../../src/memory/region.ts";
 import { CELL_BYTES } from "../../src/memory/size-classes.ts";
+import type { StoreMemory } from "../../src/memory/store-memory.ts";
 
 /** The place of a header. */
 export interface Place {

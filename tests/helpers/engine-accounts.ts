@@ -12,7 +12,7 @@ import { Transaction } from "../../src/engine/transaction.ts";
 import { wordOf } from "../../src/memory/address.ts";
 import { LOCK, VERSION_HIGH, VERSION_LOW } from "../../src/memory/object.ts";
 import type { Pointer } from "../../src/memory/pointer.ts";
-import type { StoreMemory } from "../../src/memory/region.ts";
+import type { StoreMemory } from "../../src/memory/store-memory.ts";
 
 const TIMEOUT_MS = 5_000;
 

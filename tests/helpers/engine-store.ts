@@ -13,8 +13,8 @@ import { FileLockLeases } from "../../src/engine/leases/file-lock.ts";
 import type { Leases } from "../../src/engine/leases/leases.ts";
 import { controlBytes, type Geometry } from "../../src/memory/control.ts";
 import { MappedSegments } from "../../src/memory/mapped-segments.ts";
-import { CONTROL_NAME, StoreMemory, segmentSizes } from "../../src/memory/region.ts";
 import type { Segments } from "../../src/memory/segments.ts";
+import { CONTROL_NAME, StoreMemory, segmentSizes } from "../../src/memory/store-memory.ts";
 import { ThreadSegments } from "../../src/memory/thread-segments.ts";
 
 const MIB = 2 ** 20;

@@ -1,7 +1,7 @@
 /** How a fabric is made for the suite that runs over all of them (tests/fabric/contract.ts). */
 
 import type { Endpoint, Service } from "../../src/fabric/fabric.ts";
-import type { StoreMemory } from "../../src/memory/region.ts";
+import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import type { TestMemory } from "./fabric-memory.ts";
 
 export interface NodePlan {

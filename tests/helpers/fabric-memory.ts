@@ -4,7 +4,12 @@
  */
 
 import { controlBytes, type Geometry } from "../../src/memory/control.ts";
-import { CONTROL_NAME, regionName, StoreMemory, segmentSizes } from "../../src/memory/region.ts";
+import {
+  CONTROL_NAME,
+  regionName,
+  StoreMemory,
+  segmentSizes,
+} from "../../src/memory/store-memory.ts";
 import { ThreadSegments } from "../../src/memory/thread-segments.ts";
 import { SMALL } from "./engine-store.ts";
 

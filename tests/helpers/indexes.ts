@@ -2,8 +2,8 @@
 
 import { expect } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import type { AnyCountOptions, AnyScanOptions } from "../../src/database/indexes/options.ts";
-import type { Table } from "../../src/database/table.ts";
+import type { AnyCountOptions, AnyScanOptions } from "../../src/tables/indexes/options.ts";
+import type { Table } from "../../src/tables/table.ts";
 
 type Row = Record<string, unknown>;
 

@@ -5,30 +5,30 @@
 
 import { crc32 } from "node:zlib";
 import { expect } from "vitest";
-import { createCatalogue, openTable } from "../../src/database/catalogue.ts";
-import { str, u32 } from "../../src/database/fields.ts";
-import type { Values } from "../../src/database/indexes/structure.ts";
-import type { TableStore } from "../../src/database/indexes/table-store.ts";
-import { type Table, table } from "../../src/database/table.ts";
-import { verifyTables } from "../../src/database/verify.ts";
-import type { CheckpointInfo } from "../../src/device/checkpoint/reader.ts";
-import { type TakenCheckpoint, takeCheckpoint } from "../../src/device/checkpoint/take.ts";
-import { CheckpointWriter } from "../../src/device/checkpoint/writer.ts";
-import type { DeviceFiles } from "../../src/device/files.ts";
-import { scanLog } from "../../src/device/log/reader.ts";
-import { listSegments, nextSegment, type SegmentHead } from "../../src/device/log/segments.ts";
-import { LogWriter } from "../../src/device/log/writer.ts";
-import { rebuild } from "../../src/device/recovery/part.ts";
-import { planRecovery } from "../../src/device/recovery/plan.ts";
-import { finishMemory } from "../../src/device/recovery/recover.ts";
-import { Tails } from "../../src/device/tail.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { awaitCommits } from "../../src/engine/snapshots/snapshot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
+import type { StoreFiles } from "../../src/folder/files.ts";
+import type { CheckpointInfo } from "../../src/log/checkpoint/reader.ts";
+import { type TakenCheckpoint, takeCheckpoint } from "../../src/log/checkpoint/take.ts";
+import { CheckpointWriter } from "../../src/log/checkpoint/writer.ts";
+import { rebuild } from "../../src/log/recovery/part.ts";
+import { planRecovery } from "../../src/log/recovery/plan.ts";
+import { finishMemory } from "../../src/log/recovery/recover.ts";
+import { scanLog } from "../../src/log/segments/reader.ts";
+import { listSegments, nextSegment, type SegmentHead } from "../../src/log/segments/segments.ts";
+import { LogWriter } from "../../src/log/segments/writer.ts";
+import { Tails } from "../../src/log/tail.ts";
 import { CATALOGUE_REGION, CATALOGUE_WORD, type Geometry } from "../../src/memory/control.ts";
 import { wallClockMs } from "../../src/runtime/clock.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { createCatalogue, openTable } from "../../src/tables/catalogue.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { TableStore } from "../../src/tables/indexes/table-store.ts";
+import { type Table, table } from "../../src/tables/table.ts";
+import { verifyTables } from "../../src/tools/tables/verify.ts";
 import { EngineStore, SMALL } from "./engine-store.ts";
 import { MemoryFiles } from "./memory-files.ts";
 
@@ -70,7 +70,7 @@ export class LoggedStore {
     createCatalogue(this.#executor);
     this.#tails = new Tails(this.#executor.memory);
     this.#writer = this.#begin();
-    this.#executor.durability.ensureDevice = () => this.#write();
+    this.#executor.durability.ensureLogWriter = () => this.#write();
     this.#notes = openTable(this.#executor, Notes);
     this.#tx = new Transaction(this.#executor);
     this.round();
@@ -111,7 +111,7 @@ export class LoggedStore {
     this.#note();
   }
 
-  /** What device.ts does in a round, with segments so small that they are read in no time. */
+  /** What group-commit.ts does in a round, with segments so small that they are read in no time. */
   #write(): void {
     const { durability } = this.#executor;
     const last = this.#executor.mark();
@@ -208,7 +208,7 @@ export class LoggedStore {
 }
 
 /** Rebuilds a store from files, verifies it and returns its rows, and the epoch it was of. */
-export async function recoverRows(files: DeviceFiles): Promise<{ epoch: number; rows: Rows }> {
+export async function recoverRows(files: StoreFiles): Promise<{ epoch: number; rows: Rows }> {
   const plan = planRecovery(files, LOG_ID);
   const store = new EngineStore(plan.geometry, "threads", true);
   try {

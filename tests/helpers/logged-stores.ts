@@ -3,16 +3,16 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { attach } from "../../src/database/attach.ts";
+import { attach } from "../../src/attach/attach.ts";
 import type { Database } from "../../src/database/database.ts";
 import { open } from "../../src/database/open.ts";
 import { type OpenOptions, settingsOf } from "../../src/database/options.ts";
-import { Device, type Round } from "../../src/device/device.ts";
-import { scanLog } from "../../src/device/log/reader.ts";
-import type { LogBatch } from "../../src/device/log/segment-reader.ts";
-import { hasHead, listSegments } from "../../src/device/log/segments.ts";
-import { NodeFiles } from "../../src/device/node-files.ts";
 import type { Executor } from "../../src/engine/executor.ts";
+import { NodeFiles } from "../../src/folder/node-files.ts";
+import { GroupCommit, type Round } from "../../src/log/group-commit.ts";
+import { scanLog } from "../../src/log/segments/reader.ts";
+import type { LogBatch } from "../../src/log/segments/segment-reader.ts";
+import { hasHead, listSegments } from "../../src/log/segments/segments.ts";
 import { MAX_LAG_MS } from "../../src/runtime/limits.ts";
 import { memoryOf, type TemporaryStores } from "./store.ts";
 
@@ -66,31 +66,31 @@ export function copyOfDisk(stores: TemporaryStores, path: string): string {
  */
 export class HeldLog {
   readonly executor: Executor;
-  readonly #device: Device;
+  readonly #writer: GroupCommit;
   #isHeld = true;
 
-  private constructor(executor: Executor, device: Device) {
+  private constructor(executor: Executor, writer: GroupCommit) {
     this.executor = executor;
-    this.#device = device;
+    this.#writer = writer;
   }
 
   /** Of a store that nobody has open. */
   static async take(path: string): Promise<HeldLog> {
     const executor = await attach(settingsOf({ path }), (attached) => attached.executor);
-    const device = new Device(executor, new NodeFiles(path), identityOf(path).logId!);
-    if (!device.tryBegin()) throw new Error("somebody writes the log");
-    return new HeldLog(executor, device);
+    const writer = new GroupCommit(executor, new NodeFiles(path), identityOf(path).logId!);
+    if (!writer.tryBegin()) throw new Error("somebody writes the log");
+    return new HeldLog(executor, writer);
   }
 
   round(): Round {
-    return this.#device.round();
+    return this.#writer.round();
   }
 
   /** From now on whoever has the store open sees to the log. */
   letGo(): void {
     if (!this.#isHeld) return;
     this.#isHeld = false;
-    this.#device.end();
+    this.#writer.end();
     this.executor.close();
   }
 }

@@ -5,8 +5,12 @@
  */
 
 import { crc32 } from "node:zlib";
-import { attach } from "../../src/database/attach.ts";
+import { attach } from "../../src/attach/attach.ts";
 import type { Database } from "../../src/database/database.ts";
+import { settingsOf } from "../../src/database/options.ts";
+import type { Transaction } from "../../src/database/transaction.ts";
+import { Pointer } from "../../src/memory/pointer.ts";
+import type { Random } from "../../src/runtime/random.ts";
 import {
   bool,
   bytes,
@@ -19,13 +23,9 @@ import {
   u16,
   u32,
   u64,
-} from "../../src/database/fields.ts";
-import { settingsOf } from "../../src/database/options.ts";
-import { type Table, table } from "../../src/database/table.ts";
-import type { Transaction } from "../../src/database/transaction.ts";
-import { verifyTables } from "../../src/database/verify.ts";
-import { Pointer } from "../../src/memory/pointer.ts";
-import type { Random } from "../../src/runtime/random.ts";
+} from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
+import { verifyTables } from "../../src/tools/tables/verify.ts";
 import { compareIndexes } from "./indexes.ts";
 
 export const Account = table(

@@ -1,6 +1,6 @@
 /** Files in memory, without faults: for tests of what is in the files, not of the disk. */
 
-import type { DeviceFile, DeviceFiles } from "../../src/device/files.ts";
+import type { StoreFile, StoreFiles } from "../../src/folder/files.ts";
 
 function missing(name: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`ENOENT: ${name}`), { code: "ENOENT" });
@@ -11,7 +11,7 @@ interface Content {
   length: number;
 }
 
-class MemoryFile implements DeviceFile {
+class MemoryFile implements StoreFile {
   readonly name: string;
   readonly #content: Content;
   #closed = false;
@@ -76,17 +76,17 @@ class MemoryFile implements DeviceFile {
   }
 }
 
-export class MemoryFiles implements DeviceFiles {
+export class MemoryFiles implements StoreFiles {
   readonly place = "memory";
   readonly #files = new Map<string, Content>();
 
-  create(name: string, bytes: number): DeviceFile {
+  create(name: string, bytes: number): StoreFile {
     const content = { bytes: new Uint8Array(Math.max(bytes, 1024)), length: bytes };
     this.#files.set(name, content);
     return new MemoryFile(name, content);
   }
 
-  open(name: string): DeviceFile {
+  open(name: string): StoreFile {
     return new MemoryFile(name, this.#content(name));
   }
 

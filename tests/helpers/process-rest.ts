@@ -1,10 +1,10 @@
 /** What must hold when all processes of a storm are gone; and whether indexes and rows agree. */
 
-import { attach } from "../../src/database/attach.ts";
-import type { AnyCountOptions, AnyScanOptions } from "../../src/database/indexes/options.ts";
+import { attach } from "../../src/attach/attach.ts";
 import { settingsOf } from "../../src/database/options.ts";
 import { ACTIVE, IDLE, STATUS } from "../../src/engine/slot.ts";
 import type { Database, Table } from "../../src/index.ts";
+import type { AnyCountOptions, AnyScanOptions } from "../../src/tables/indexes/options.ts";
 
 /** At rest no slot has a commit under way or a transaction announced: so no lock has an owner. */
 export async function slotProblems(path: string): Promise<string[]> {

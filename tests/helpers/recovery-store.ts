@@ -3,14 +3,13 @@
  * see whether what is rebuilt is what there was, word for word.
  */
 
-import { Checkpoint, chainOf, listCheckpoints } from "../../src/device/checkpoint/reader.ts";
-import { CheckpointWriter } from "../../src/device/checkpoint/writer.ts";
-import { isDamage } from "../../src/device/head.ts";
-import { Replay } from "../../src/device/recovery/apply.ts";
-import { highestRegionIn, highestRegionOf } from "../../src/device/recovery/regions.ts";
-import { Tails } from "../../src/device/tail.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { awaitCommits } from "../../src/engine/snapshots/snapshot.ts";
+import { Checkpoint, chainOf, listCheckpoints } from "../../src/log/checkpoint/reader.ts";
+import { CheckpointWriter } from "../../src/log/checkpoint/writer.ts";
+import { isDamage } from "../../src/log/head.ts";
+import { Replay } from "../../src/log/recovery/apply.ts";
+import { Tails } from "../../src/log/tail.ts";
 import { addressOf, NO_ADDRESS, wordOf } from "../../src/memory/address.ts";
 import { BLOCK_CELLS, BlockTable, SPAN } from "../../src/memory/blocks.ts";
 import { EPOCH_LOW, type Geometry, SHARINGS } from "../../src/memory/control.ts";
@@ -26,9 +25,10 @@ import {
   VERSION_HIGH,
   VERSION_LOW,
 } from "../../src/memory/object.ts";
-import type { StoreMemory } from "../../src/memory/region.ts";
 import { CELL_BYTES } from "../../src/memory/size-classes.ts";
+import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import { EngineStore, type Sharing } from "./engine-store.ts";
+import { highestRegionIn, highestRegionOf } from "./highest-region.ts";
 import { MemoryFiles } from "./memory-files.ts";
 
 const MIB = 2 ** 20;
@@ -50,7 +50,7 @@ export const NARROW: Geometry = {
 export class RecoveryStore {
   readonly store: EngineStore;
   readonly files = new MemoryFiles();
-  /** The log: payloads of batches, as the device would write them. */
+  /** The log: payloads of batches, as the log writer would write them. */
   readonly batches: Int32Array[] = [];
   readonly #tails: Tails;
   #written = 0;

@@ -2,14 +2,14 @@
 
 import { setTimeout as sleepMs } from "node:timers/promises";
 import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
+import type { Fault } from "../../simulation/fabric/faults.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { Session } from "../../src/cluster/session.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
-import type { Table } from "../../src/database/table.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
-import { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
-import type { Fault } from "../../src/fabric/simulated/faults.ts";
 import { Driver } from "../../src/protocols/driver.ts";
+import type { Table } from "../../src/tables/table.ts";
 
 /** Real time that nothing may happen in before a test is given up. */
 const MAX_IDLE_MS = 5_000;

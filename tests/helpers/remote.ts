@@ -4,7 +4,7 @@ import { ENTRY_WORDS, READ } from "../../src/engine/access-set.ts";
 import type { Transaction } from "../../src/engine/transaction.ts";
 import { ReadObject } from "../../src/fabric/verbs.ts";
 import { LOCK, VERSION_HIGH, VERSION_LOW } from "../../src/memory/object.ts";
-import type { StoreMemory } from "../../src/memory/region.ts";
+import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import type { Answer, Dependency, Reading, Wanted } from "../../src/stores/remote/remote.ts";
 
 /** Reads an object as the node would that has it. */

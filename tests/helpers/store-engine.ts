@@ -1,10 +1,7 @@
 /** A hopscotch table without the database above it, and a look at the shape of its memory. */
 
-import { attach } from "../../src/database/attach.ts";
-import { createCatalogue } from "../../src/database/catalogue.ts";
-import { codecOf } from "../../src/database/codec/codec.ts";
+import { attach } from "../../src/attach/attach.ts";
 import { settingsOf } from "../../src/database/options.ts";
-import type { Table } from "../../src/database/table.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
@@ -25,6 +22,9 @@ import {
   OVERFLOW,
 } from "../../src/stores/hopscotch/layout.ts";
 import type { RowCodec } from "../../src/stores/store.ts";
+import { createCatalogue } from "../../src/tables/catalogue.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
+import type { Table } from "../../src/tables/table.ts";
 import { MIB, type TemporaryStores } from "./store.ts";
 
 /** An executor in the store of a folder; the first one makes the store. */

@@ -6,12 +6,12 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, it } from "vitest";
-import { str, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
 import type { RowCodec, Store } from "../../src/stores/store.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { check, type TemporaryStores } from "./store.ts";
 import {
   blocksIn,

@@ -8,7 +8,7 @@ import { afterEach, expect } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy, open } from "../../src/database/open.ts";
 import type { OpenOptions } from "../../src/database/options.ts";
-import { memoryFolder, readIdentity, removeMemory } from "../../src/database/store-files.ts";
+import { memoryFolder, readIdentity, removeMemory } from "../../src/folder/store-files.ts";
 import type { SituErrorCode } from "../../src/runtime/errors.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 

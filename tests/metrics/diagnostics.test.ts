@@ -3,8 +3,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import {
   type CommandEvent,
   commandChannel,
@@ -12,6 +10,8 @@ import {
   type TransactionEvent,
   transactionChannel,
 } from "../../src/runtime/diagnostics.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, failureSync, sleep, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

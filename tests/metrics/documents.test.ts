@@ -3,10 +3,10 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { startMetrics } from "../../src/gateways/metrics/endpoint.ts";
 import { publishCommand } from "../../src/runtime/diagnostics.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { temporaryStores } from "../helpers/store.ts";
 import { parse } from "./prometheus-parser.ts";
 

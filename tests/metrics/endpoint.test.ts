@@ -6,8 +6,6 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { DISK_FULL, FAILED, RUNNING } from "../../src/engine/durability.ts";
 import {
   type MetricsEndpoint,
@@ -17,6 +15,8 @@ import {
 } from "../../src/gateways/metrics/endpoint.ts";
 import { LOG_BLOCKER, LOG_STATE } from "../../src/memory/control.ts";
 import { METRICS_CONNECTIONS, METRICS_HEADER_BYTES } from "../../src/runtime/limits.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { eventually, failure, memoryOf, temporaryStores } from "../helpers/store.ts";
 import { parse, sampleOf } from "./prometheus-parser.ts";
 

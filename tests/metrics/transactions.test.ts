@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { str, u32 } from "../../src/database/fields.ts";
 import type { Stats } from "../../src/database/stats.ts";
-import { table } from "../../src/database/table.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

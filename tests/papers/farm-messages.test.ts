@@ -13,7 +13,7 @@ import {
   RingSender,
   ringWords,
   TRAILER_WORDS,
-} from "../../src/fabric/shared-memory/ring.ts";
+} from "../../src/fabric/rings/ring.ts";
 import { MAX_FRAME_WORDS } from "../../src/fabric/wire.ts";
 import { Views } from "../../src/memory/views.ts";
 import { MESSAGE_RING_BYTES } from "../../src/runtime/limits.ts";

@@ -9,8 +9,6 @@
 import { describe, expect, it } from "vitest";
 import { readsPerLookup } from "../../benchmarks/memory/hopscotch-reads.ts";
 import type { Database } from "../../src/database/database.ts";
-import { bytes, pointer, str, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { mayLieIn } from "../../src/engine/cells.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import {
@@ -53,6 +51,8 @@ import { Random } from "../../src/runtime/random.ts";
 import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
 import { openRemote } from "../../src/stores/remote/open.ts";
 import { describeRemote } from "../../src/stores/remote/remote.ts";
+import { bytes, pointer, str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { serve } from "../helpers/remote.ts";
 import { failureSync, MIB, memoryOf, seed, sleep, temporaryStores } from "../helpers/store.ts";
 import {

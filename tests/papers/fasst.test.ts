@@ -10,9 +10,6 @@
  */
 
 import { describe, expect, it } from "vitest";
-import { codecOf } from "../../src/database/codec/codec.ts";
-import { str, u64 } from "../../src/database/fields.ts";
-import { type Table, table } from "../../src/database/table.ts";
 import { ENTRY_WORDS, READ } from "../../src/engine/access-set.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { INSTALLING, LOCK, lockWord } from "../../src/memory/object.ts";
@@ -27,6 +24,9 @@ import { Buckets } from "../../src/stores/buckets/buckets.ts";
 import { Geometry } from "../../src/stores/buckets/layout.ts";
 import { openRemote } from "../../src/stores/remote/open.ts";
 import { describeRemote } from "../../src/stores/remote/remote.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
+import { str, u64 } from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { serve } from "../helpers/remote.ts";
 import { seed, temporaryStores } from "../helpers/store.ts";
 import { type BucketsTable, bucketsShape, createBuckets } from "../helpers/store-buckets.ts";

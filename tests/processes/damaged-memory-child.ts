@@ -1,8 +1,8 @@
 /** Opens a store whose memory may be damaged and reads all of it in every way; says how that ended. */
 
-import type { AnyScanOptions } from "../../src/database/indexes/options.ts";
 import { open } from "../../src/database/open.ts";
 import { SituError } from "../../src/runtime/errors.ts";
+import type { AnyScanOptions } from "../../src/tables/indexes/options.ts";
 import { orderOf, report } from "../helpers/process-child.ts";
 import {
   type DamageOrder,

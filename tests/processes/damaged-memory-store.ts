@@ -1,7 +1,7 @@
 /** What the tests of damaged memory store, and tell their children: a table of each kind. */
 
-import { str, u32 } from "../../src/database/fields.ts";
-import { type Table, table } from "../../src/database/table.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 
 export interface DamageOrder {
   readonly path: string;

@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { memoryFolder, readIdentity } from "../../src/database/store-files.ts";
+import { memoryFolder, readIdentity } from "../../src/folder/store-files.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { endAll, start } from "../helpers/engine-processes.ts";
 import { temporaryStores } from "../helpers/store.ts";

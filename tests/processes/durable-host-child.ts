@@ -7,7 +7,7 @@ const { path } = orderOf<{ readonly path: string }>();
 const db = await openDurable(path);
 // Once something has got to disk, there is somebody who gets it there.
 await db.durable();
-while (db.stats().durability.device?.pid !== process.pid) {
+while (db.stats().durability.writer?.pid !== process.pid) {
   await new Promise((resolve) => setTimeout(resolve, 5));
 }
 listenForStop();

@@ -60,7 +60,7 @@ async function withHost(): Promise<{ host: Running; db: Database }> {
   const talker = new Talker("durable-host-child", { path });
   await talker.hear("ready");
   const db = await open({ path, tables: [Ledger, Blob], timeoutMs: 2_000, lagMs: MAX_LAG_MS });
-  expect(db.stats().durability.device?.pid).toBe(talker.running.pid);
+  expect(db.stats().durability.writer?.pid).toBe(talker.running.pid);
   return { host: talker.running, db };
 }
 
@@ -84,7 +84,7 @@ test("the writer of the log is stopped: sync commits fail with its name, and get
     });
     // Nobody takes a living process's place, and all else goes on.
     expect(stateOf(host.pid)).toBe("T");
-    expect(db.stats().durability.device?.pid).toBe(host.pid);
+    expect(db.stats().durability.writer?.pid).toBe(host.pid);
     db.transactSync((tx) => tx.insert(Ledger, row(3)));
     expect(db.transactSync((tx) => tx.count(Ledger))).toBe(3);
     expect(db.get(Ledger, 1)).toEqual(row(1));
@@ -95,7 +95,7 @@ test("the writer of the log is stopped: sync commits fail with its name, and get
       durability: "sync",
       timeoutMs: RESUMED_MS,
     });
-    expect(db.stats().durability.device?.pid).toBe(host.pid);
+    expect(db.stats().durability.writer?.pid).toBe(host.pid);
   } finally {
     host.child.kill("SIGKILL");
     await host.ended;
@@ -172,7 +172,7 @@ test("the writer of the log is stopped for good: once it is dead, another takes 
     host.child.kill("SIGKILL");
     await host.ended;
     await db.durable({ timeoutMs: RESUMED_MS });
-    expect(db.stats().durability.device?.pid).toBe(process.pid);
+    expect(db.stats().durability.writer?.pid).toBe(process.pid);
   } finally {
     await db.close();
   }

@@ -7,12 +7,12 @@
 
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { attach } from "../../src/database/attach.ts";
+import { attach } from "../../src/attach/attach.ts";
 import { settingsOf } from "../../src/database/options.ts";
-import { memoryFolder, readIdentity } from "../../src/database/store-files.ts";
-import { verifyTables } from "../../src/database/verify.ts";
+import { memoryFolder, readIdentity } from "../../src/folder/store-files.ts";
 import type { Recovered } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { verifyTables } from "../../src/tools/tables/verify.ts";
 import { endAll, type Running, StoreFolder, start } from "../helpers/engine-processes.ts";
 import { slotProblems } from "../helpers/process-rest.ts";
 import type { StormOptions } from "../helpers/process-storm.ts";

@@ -1,6 +1,6 @@
 /** Looks on from inside a store, without a part in its work: who writes the log, and how far it is. */
 
-import { attach } from "../../src/database/attach.ts";
+import { attach } from "../../src/attach/attach.ts";
 import { settingsOf } from "../../src/database/options.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { counterSum } from "../../src/engine/slot.ts";
@@ -19,7 +19,7 @@ export class LogWatch {
 
   /** The process that writes the log, dead or alive. */
   get writer(): number | undefined {
-    return this.#executor.durability.device?.pid;
+    return this.#executor.durability.writer?.pid;
   }
 
   get durableEpoch(): number {

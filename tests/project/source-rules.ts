@@ -13,10 +13,14 @@ export const LAYERS = [
   "node",
   "gateways",
   "database",
+  "tools",
   "cluster",
   "protocols",
+  "tables",
   "stores",
-  "device",
+  "attach",
+  "log",
+  "folder",
   "engine",
   "fabric",
   "memory",
@@ -24,7 +28,7 @@ export const LAYERS = [
 ];
 
 /** Where the clock and randomness are passed in, or asked of runtime/: nothing there sets timers. */
-const TIMELESS_LAYERS = ["protocols", "stores", "engine", "memory"];
+const TIMELESS_LAYERS = ["protocols", "tables", "stores", "engine", "memory"];
 const TIMERS = ["setTimeout", "setInterval", "setImmediate"];
 const CLOCKS_AND_DICE = ["Date.now", "Math.random", "performance.now", "process.hrtime"];
 const DICE_MODULES = ["node:crypto", "crypto"];

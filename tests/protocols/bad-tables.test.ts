@@ -2,8 +2,8 @@
 
 import { expect, test } from "vitest";
 import { OpenTable } from "../../src/cluster/describe.ts";
-import { schemaOf } from "../../src/database/schema.ts";
 import type { Routine } from "../../src/protocols/message.ts";
+import { schemaOf } from "../../src/tables/schema.ts";
 import { Account, Scene, transfer } from "../simulation/scene.ts";
 
 const SOUND = { name: "t", fields: { id: "u32" }, key: ["id"], ordered: false, indexes: [] };

@@ -5,7 +5,7 @@
  */
 
 import { expect, test } from "vitest";
-import type { TraceLine } from "../../src/fabric/simulated/trace.ts";
+import type { TraceLine } from "../../simulation/fabric/trace.ts";
 import { COMMIT, LOCK, LOG } from "../../src/protocols/kinds.ts";
 import { balancesOf, FIRST_BALANCE, LONG_MS, Scene, transfer } from "./scene.ts";
 

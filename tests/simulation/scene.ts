@@ -8,17 +8,17 @@ import type { Program } from "../../simulation/cluster/program.ts";
 import { disagreements, leftOvers, rowsOf } from "../../simulation/cluster/rest.ts";
 import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { type Attempt, attempt, ClientWorker, read } from "../../simulation/cluster/worker.ts";
+import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
+import type { TraceLine } from "../../simulation/fabric/trace.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { RemoteTable } from "../../src/database/remote/remote-table.ts";
-import type { Table } from "../../src/database/table.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
-import { SimulatedFabric } from "../../src/fabric/simulated/fabric.ts";
-import type { TraceLine } from "../../src/fabric/simulated/trace.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import { i64, table, u32 } from "../../src/index.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
+import type { Table } from "../../src/tables/table.ts";
 
 export const Account = table(
   "accounts",

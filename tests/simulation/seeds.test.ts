@@ -11,7 +11,7 @@ import {
   simulate,
   WORKLOADS,
 } from "../../simulation/cluster/simulate.ts";
-import type { Fault } from "../../src/fabric/simulated/faults.ts";
+import type { Fault } from "../../simulation/fabric/faults.ts";
 import type { ProtocolName } from "../../src/protocols/places.ts";
 
 const SIZES = [1, 2, 3, 4, 5];

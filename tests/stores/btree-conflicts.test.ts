@@ -7,11 +7,11 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { str, u32 } from "../../src/database/fields.ts";
-import { rangeOf } from "../../src/database/range.ts";
-import { type Table, table } from "../../src/database/table.ts";
 import { isSignal } from "../../src/engine/signals.ts";
 import type { Transaction } from "../../src/engine/transaction.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { rangeOf } from "../../src/tables/range.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { createTree, drain, type EngineTree, openTree, shapeOfTree } from "../helpers/btree.ts";
 import { check, MIB, temporaryStores } from "../helpers/store.ts";
 import { openExecutor, run } from "../helpers/store-engine.ts";

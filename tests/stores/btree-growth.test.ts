@@ -2,11 +2,11 @@
 
 import assert from "node:assert/strict";
 import { describe, expect, it } from "vitest";
-import { f64, str, u32 } from "../../src/database/fields.ts";
-import { rangeOf } from "../../src/database/range.ts";
-import { table } from "../../src/database/table.ts";
 import { ALLOCATIONS, FREES, SPLITS } from "../../src/engine/slot.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { f64, str, u32 } from "../../src/tables/fields.ts";
+import { rangeOf } from "../../src/tables/range.ts";
+import { table } from "../../src/tables/table.ts";
 import { createTree, drain, type EngineTree, rowsOf, shapeOfTree } from "../helpers/btree.ts";
 import { MIB, seed, temporaryStores } from "../helpers/store.ts";
 import { openExecutor, run } from "../helpers/store-engine.ts";

@@ -7,12 +7,12 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { codecOf } from "../../src/database/codec/codec.ts";
 import { readAtSnapshot } from "../../src/engine/run.ts";
 import { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Directory } from "../../src/stores/hopscotch/directory.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
 import { check, temporaryStores } from "../helpers/store.ts";
 import { BUCKETS_KIND } from "../helpers/store-buckets.ts";
 import { openExecutor, type Rehash, rehashed, run } from "../helpers/store-engine.ts";

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
-import { bytes, f64, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Directory } from "../../src/stores/hopscotch/directory.ts";
+import { bytes, f64, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { MIB, memoryOf, seed, temporaryStores } from "../helpers/store.ts";
 import { bucketsShape, createBuckets } from "../helpers/store-buckets.ts";
 import { openExecutor, rehashed, run } from "../helpers/store-engine.ts";

@@ -3,13 +3,13 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { str, u32, u64 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { MAX_BUCKET_SLOTS, MIN_BUCKET_SLOTS } from "../../src/runtime/limits.ts";
 import { Geometry } from "../../src/stores/buckets/layout.ts";
 import { openRemote } from "../../src/stores/remote/open.ts";
 import { describeRemote } from "../../src/stores/remote/remote.ts";
 import type { RowCodec } from "../../src/stores/store.ts";
+import { str, u32, u64 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { readSet, serve, shown } from "../helpers/remote.ts";
 import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 import { BUCKETS_KIND, bucketsShape, createBuckets } from "../helpers/store-buckets.ts";

@@ -3,10 +3,10 @@
 import "../helpers/engine-all-atomics.ts";
 
 import { expect, test } from "vitest";
-import { codecOf } from "../../src/database/codec/codec.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { str, table, u32 } from "../../src/index.ts";
 import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
 import { hookAtomics } from "../helpers/engine-atomics.ts";
 import { MIB, temporaryStores } from "../helpers/store.ts";
 import { createTable, openExecutor, run } from "../helpers/store-engine.ts";

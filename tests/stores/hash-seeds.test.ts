@@ -4,14 +4,14 @@
  */
 
 import { afterEach, describe, expect, test } from "vitest";
-import { codecOf } from "../../src/database/codec/codec.ts";
-import { hashWords, mix } from "../../src/database/codec/hash.ts";
-import { str, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { Buckets } from "../../src/stores/buckets/buckets.ts";
 import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
 import type { RowCodec } from "../../src/stores/store.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
+import { hashWords, mix } from "../../src/tables/codec/hash.ts";
+import { str, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { TemporaryStores } from "../helpers/store.ts";
 import { openExecutor, run } from "../helpers/store-engine.ts";
 

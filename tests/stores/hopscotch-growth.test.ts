@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { describe, expect, it } from "vitest";
-import { bytes, f64, u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { bytes, f64, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { MIB, seed, temporaryStores } from "../helpers/store.ts";
 import {
   brokenRules,

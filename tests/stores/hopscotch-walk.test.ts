@@ -1,10 +1,10 @@
 /** Scans of a hash table: what others do to its shards meanwhile, and what the scanner does itself. */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { u32 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
 import { open } from "../../src/index.ts";
 import { Directory } from "../../src/stores/hopscotch/directory.ts";
+import { u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();

@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { codecOf } from "../../src/database/codec/codec.ts";
-import { str, u32, u64 } from "../../src/database/fields.ts";
-import { table } from "../../src/database/table.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
+import { str, u32, u64 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
 import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 import {
   blocksIn,

@@ -1,13 +1,13 @@
 /** Lookups by verbs while other threads write: what they find, and prove, was there. */
 
 import { describe, expect, it } from "vitest";
-import { openTable } from "../../src/database/catalogue.ts";
-import { codecOf } from "../../src/database/codec/codec.ts";
-import { bytes, u32 } from "../../src/database/fields.ts";
-import { type Table, table } from "../../src/database/table.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { openRemote, readAlone } from "../../src/stores/remote/open.ts";
 import type { Found } from "../../src/stores/remote/remote.ts";
+import { openTable } from "../../src/tables/catalogue.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
+import { bytes, u32 } from "../../src/tables/fields.ts";
+import { type Table, table } from "../../src/tables/table.ts";
 import { areCurrent, serve } from "../helpers/remote.ts";
 import { MIB, seed, temporaryStores } from "../helpers/store.ts";
 import { openExecutor } from "../helpers/store-engine.ts";

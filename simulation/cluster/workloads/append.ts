@@ -5,9 +5,9 @@
  * history goes through the checker for strict serializability.
  */
 
-import { bytes, u32 } from "../../../src/database/fields.ts";
-import type { Values } from "../../../src/database/indexes/structure.ts";
-import { type Table, table } from "../../../src/database/table.ts";
+import { bytes, u32 } from "../../../src/tables/fields.ts";
+import type { Values } from "../../../src/tables/indexes/structure.ts";
+import { type Table, table } from "../../../src/tables/table.ts";
 import type { FinalReads, Operation, Transaction, Value } from "../../checkers/history.ts";
 import { checkListAppend } from "../../checkers/list-append.ts";
 import { type Program, pause } from "../program.ts";

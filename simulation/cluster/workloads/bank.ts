@@ -4,8 +4,8 @@
  * of its worker: in the end the row has all that were acknowledged, and none twice.
  */
 
-import { i64, u32 } from "../../../src/database/fields.ts";
-import { type Table, table } from "../../../src/database/table.ts";
+import { i64, u32 } from "../../../src/tables/fields.ts";
+import { type Table, table } from "../../../src/tables/table.ts";
 import { type Program, pause, perform } from "../program.ts";
 import type { RowKey, SimulatedTransaction } from "../transaction.ts";
 import { type Attempt, attempt, type Body, backOff, read, type Worker } from "../worker.ts";

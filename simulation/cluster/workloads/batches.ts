@@ -4,9 +4,9 @@
  * removes them all. So a batch is there as a whole and with one number, or it is not there.
  */
 
-import { str, u32 } from "../../../src/database/fields.ts";
-import type { Values } from "../../../src/database/indexes/structure.ts";
-import { type Table, table } from "../../../src/database/table.ts";
+import { str, u32 } from "../../../src/tables/fields.ts";
+import type { Values } from "../../../src/tables/indexes/structure.ts";
+import { type Table, table } from "../../../src/tables/table.ts";
 import { type Program, pause } from "../program.ts";
 import type { RowKey } from "../transaction.ts";
 import { attempt, backOff, read, type Worker } from "../worker.ts";

@@ -6,9 +6,9 @@
  * the history one of a register whose writes differ, which can be checked exactly.
  */
 
-import { str, u32 } from "../../../src/database/fields.ts";
-import type { Values } from "../../../src/database/indexes/structure.ts";
-import { type Table, table } from "../../../src/database/table.ts";
+import { str, u32 } from "../../../src/tables/fields.ts";
+import type { Values } from "../../../src/tables/indexes/structure.ts";
+import { type Table, table } from "../../../src/tables/table.ts";
 import { type Program, pause } from "../program.ts";
 import type { RowKey } from "../transaction.ts";
 import { attempt, backOff, read, type Worker } from "../worker.ts";

@@ -7,11 +7,11 @@
 
 import { cpus } from "node:os";
 import type { Database } from "../../database/database.ts";
-import { i64, str, u32 } from "../../database/fields.ts";
 import { open } from "../../database/open.ts";
-import { table } from "../../database/table.ts";
 import { nowMs, turn } from "../../runtime/clock.ts";
 import { Random } from "../../runtime/random.ts";
+import { i64, str, u32 } from "../../tables/fields.ts";
+import { table } from "../../tables/table.ts";
 import { EXIT_OK } from "../failures.ts";
 import type { Screen } from "../screen.ts";
 import { renderTable } from "../text-table.ts";

@@ -5,8 +5,8 @@
  */
 
 import type { Database } from "../../database/database.ts";
-import { bool, i64, str, u8, u32 } from "../../database/fields.ts";
-import { table } from "../../database/table.ts";
+import { bool, i64, str, u8, u32 } from "../../tables/fields.ts";
+import { table } from "../../tables/table.ts";
 
 export const OPENING_BALANCE = 1_000n;
 

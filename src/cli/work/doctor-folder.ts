@@ -2,7 +2,7 @@
 
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { memoryFolder, readIdentity } from "../../database/store-files.ts";
+import { memoryFolder, readIdentity } from "../../folder/store-files.ts";
 import { whyNoProcesses } from "../../memory/libc.ts";
 import { nowMs } from "../../runtime/clock.ts";
 import { uniqueId } from "../../runtime/random.ts";

@@ -1,11 +1,11 @@
 /** `situ inspect`: a store in short, one of its tables, or a file of its log, for people. */
 
-import type { InspectedTable } from "../../database/inspect.ts";
 import { open } from "../../database/open.ts";
 import type { Stats } from "../../database/stats.ts";
 import { inspect } from "../../database/store-tools.ts";
-import type { InspectedCheckpoint, InspectedSegment } from "../../device/inspect.ts";
 import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
+import type { InspectedCheckpoint, InspectedSegment } from "../../tools/files/inspect.ts";
+import type { InspectedTable } from "../../tools/tables/inspect.ts";
 import { EXIT_OK, UsageError } from "../failures.ts";
 import { ProgressLine } from "../progress.ts";
 import { type Screen, toJson } from "../screen.ts";
@@ -117,7 +117,7 @@ function shapeText(shape: object): string {
 export function showStats(screen: Screen, stats: Stats): void {
   const { executors, epoch, memory, snapshots, durability, counters } = stats;
   const used = memory.reservedBytes - memory.freeBytes;
-  const { device, lastCheckpoint, mode } = durability;
+  const { writer, lastCheckpoint, mode } = durability;
   const last =
     lastCheckpoint === undefined
       ? ""
@@ -136,7 +136,7 @@ export function showStats(screen: Screen, stats: Stats): void {
         ? "none: the store ends with the machine"
         : `${durability.state}, ${shownSize(durability.logBytes)} in ` +
           `${counted(durability.records, "record")}` +
-          `${device === undefined ? "" : `, written by ${device.pid}/${device.threadId}`}`,
+          `${writer === undefined ? "" : `, written by ${writer.pid}/${writer.threadId}`}`,
     ],
     ...(mode === "none"
       ? []

@@ -6,12 +6,12 @@
 import { existsSync } from "node:fs";
 import type { Database } from "../../database/database.ts";
 import { open } from "../../database/open.ts";
-import type { TableStats } from "../../database/schema.ts";
-import { readIdentity } from "../../database/store-files.ts";
-import { tableFromSchema } from "../../database/stored-table.ts";
-import type { Table } from "../../database/table.ts";
+import { readIdentity } from "../../folder/store-files.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
+import type { TableStats } from "../../tables/schema.ts";
+import { tableFromSchema } from "../../tables/stored-table.ts";
+import type { Table } from "../../tables/table.ts";
 import { ProgressLine } from "../progress.ts";
 import type { Screen } from "../screen.ts";
 

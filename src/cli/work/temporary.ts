@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { destroy } from "../../database/open.ts";
-import { readIdentity, removeStore } from "../../database/store-files.ts";
+import { readIdentity, removeStore } from "../../folder/store-files.ts";
 
 export async function withTemporaryFolder<T>(
   name: string,

@@ -5,8 +5,8 @@
 
 import { existsSync } from "node:fs";
 import { backup, restore, verify } from "../../database/store-tools.ts";
-import type { Copied } from "../../device/tools/copy.ts";
 import { nowMs } from "../../runtime/clock.ts";
+import type { Copied } from "../../tools/files/copy.ts";
 import { EXIT_FAULTS, EXIT_OK, UsageError } from "../failures.ts";
 import { ProgressLine } from "../progress.ts";
 import { counted, shownMs, shownSize } from "../units.ts";

@@ -5,7 +5,7 @@ import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
-import type { Table } from "../table.ts";
+import type { Table } from "../../tables/table.ts";
 
 export interface ConnectOptions {
   /** Nodes of the cluster, as "host:port". One that answers is enough: it knows the others. */

@@ -6,7 +6,7 @@
 
 import { Scan } from "../../protocols/scan.ts";
 import { SCAN_STEP_ROWS } from "../../runtime/limits.ts";
-import type { Values } from "../indexes/structure.ts";
+import type { Values } from "../../tables/indexes/structure.ts";
 import type { Entry } from "./entries.ts";
 import type { ScanSource } from "./remote-scan.ts";
 import type { RemotePlan } from "./remote-scan-plan.ts";

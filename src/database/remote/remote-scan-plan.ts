@@ -3,16 +3,16 @@
  * has written itself and no node knows of, whether they belong to it and where in its order.
  */
 
-import type { ScanWay } from "../../protocols/scan.ts";
 import { compareKeys } from "../../stores/btree/keys.ts";
 import type { KeyRange, OrderedCodec } from "../../stores/store.ts";
-import type { IndexDefinition } from "../indexes/definition.ts";
-import { sameValue } from "../indexes/entries.ts";
-import { type CheckedScan, checkedScan } from "../indexes/options.ts";
-import { indexRange } from "../indexes/ranges.ts";
-import { checkIndexScan, rowRange, unknownIndex } from "../indexes/scan-rules.ts";
-import { type Structure, structuresOf, type Values } from "../indexes/structure.ts";
-import type { Table } from "../table.ts";
+import type { IndexDefinition } from "../../tables/indexes/definition.ts";
+import { sameValue } from "../../tables/indexes/entries.ts";
+import { type CheckedScan, checkedScan } from "../../tables/indexes/options.ts";
+import { indexRange } from "../../tables/indexes/ranges.ts";
+import { checkIndexScan, rowRange, unknownIndex } from "../../tables/indexes/scan-rules.ts";
+import { type Structure, structuresOf, type Values } from "../../tables/indexes/structure.ts";
+import type { ScanWay } from "../../tables/served/scan-step.ts";
+import type { Table } from "../../tables/table.ts";
 import type { RemoteTable } from "./remote-table.ts";
 
 const EVERYTHING: KeyRange = { from: undefined, to: undefined };

@@ -20,7 +20,7 @@ import type { Part } from "../../protocols/writes.ts";
 import { SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
 import { compareKeys } from "../../stores/btree/keys.ts";
 import type { OrderedCodec } from "../../stores/store.ts";
-import type { Values } from "../indexes/structure.ts";
+import type { Values } from "../../tables/indexes/structure.ts";
 import type { Entry } from "./entries.ts";
 import type { RemotePlan } from "./remote-scan-plan.ts";
 import { keyText, type RemoteTable } from "./remote-table.ts";

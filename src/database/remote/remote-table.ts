@@ -1,13 +1,13 @@
 /** A table of a cluster, as one client has it open: how rows travel, and where they lie. */
 
-import { partitionOf, tableId } from "../../cluster/placement.ts";
 import type { NodeId } from "../../fabric/fabric.ts";
-import type { Placement } from "../../protocols/tables.ts";
 import { openRemote, type RemoteStore } from "../../stores/remote/open.ts";
 import type { RemoteTable as RemoteStorePlace } from "../../stores/remote/remote.ts";
 import type { RowCodec } from "../../stores/store.ts";
-import { Structure, type Values } from "../indexes/structure.ts";
-import type { Table } from "../table.ts";
+import { Structure, type Values } from "../../tables/indexes/structure.ts";
+import type { Placement } from "../../tables/partitions.ts";
+import { partitionOf, tableId } from "../../tables/partitions.ts";
+import type { Table } from "../../tables/table.ts";
 
 export class RemoteTable {
   readonly table: Table;

@@ -13,20 +13,20 @@ import type { Routine } from "../../protocols/message.ts";
 import { runSteps } from "../../protocols/scan.ts";
 import type { Part } from "../../protocols/writes.ts";
 import { SituError } from "../../runtime/errors.ts";
-import type { AsyncTransaction } from "../async-transaction.ts";
 import type {
   CountOptions,
   GetOptions,
   IndexKey,
   ScanOptions,
   UniqueName,
-} from "../indexes/options.ts";
-import type { Values } from "../indexes/structure.ts";
+} from "../../tables/indexes/options.ts";
+import type { Values } from "../../tables/indexes/structure.ts";
+import { keptKey } from "../../tables/own-key.ts";
+import type { Table } from "../../tables/table.ts";
+import type { AsyncTransaction } from "../async-transaction.ts";
 import { Operation } from "../operation.ts";
-import { keptKey } from "../own-key.ts";
 import { AsyncScan } from "../scan.ts";
 import { soon } from "../soon.ts";
-import type { Table } from "../table.ts";
 import { exists, listOf, missing } from "../transaction.ts";
 import { copyOf, type Entry, type HeldRows, type Written, write, writtenBy } from "./entries.ts";
 import { RemoteRows, type ScanSource } from "./remote-scan.ts";

@@ -16,7 +16,7 @@
 import { placeHash } from "../../memory/address.ts";
 import { CHUNK_ENTRY_WORDS, OVERFLOW_INDEX_STATE, OVERFLOW_MOVES } from "../../memory/control.ts";
 import { loadAcquire, loadAfterLoads, storeRelease } from "../../memory/ordering.ts";
-import type { StoreMemory } from "../../memory/region.ts";
+import type { StoreMemory } from "../../memory/store-memory.ts";
 import { assert } from "../../runtime/assert.ts";
 import { OVERFLOW_BUCKETS } from "../../runtime/limits.ts";
 import { copyWords } from "../journal.ts";

@@ -4,7 +4,7 @@
  * other. Only what no program of ours would send ends the connection (link.ts).
  */
 
-import type { StoreMemory } from "../../memory/region.ts";
+import type { StoreMemory } from "../../memory/store-memory.ts";
 import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
 import {

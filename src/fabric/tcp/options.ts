@@ -1,7 +1,7 @@
 /** What an endpoint over TCP is opened with, and what its connections share. */
 
 import type { ConnectionOptions, SecureContextOptions } from "node:tls";
-import type { StoreMemory } from "../../memory/region.ts";
+import type { StoreMemory } from "../../memory/store-memory.ts";
 import type { Shared } from "../exchange/shared.ts";
 import type { NodeId, Service } from "../fabric.ts";
 import type { Turn } from "./outbox.ts";

@@ -1,19 +1,19 @@
 /**
  * The rows of the table of keys without objects in between: the key comes from where it lies in the
  * client's request, and a value goes straight into the reply. The layout is that of the ordinary
- * codec (database/codec/layout.ts), which others use on the same rows.
+ * codec (tables/codec/layout.ts), which others use on the same rows.
  *
  * A row that is read while another changes it makes no sense, and its reader looks again; so nothing
  * here believes a length, and what `decode` has written to a reply is overwritten by the next try.
  */
 
-import { hashWords } from "../../database/codec/hash.ts";
-import { layoutOf } from "../../database/codec/layout.ts";
-import { tooLong } from "../../database/codec/values.ts";
 import { Views } from "../../memory/views.ts";
 import { assert } from "../../runtime/assert.ts";
 import { MAX_KEY_BYTES, MAX_VALUE_BYTES } from "../../runtime/limits.ts";
 import type { RowCodec } from "../../stores/store.ts";
+import { hashWords } from "../../tables/codec/hash.ts";
+import { layoutOf } from "../../tables/codec/layout.ts";
+import { tooLong } from "../../tables/codec/values.ts";
 import type { Replies } from "../resp/replies.ts";
 import { LARGE } from "./collections/large.ts";
 import { RedisKeys, STRING } from "./tables.ts";

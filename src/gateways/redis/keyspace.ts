@@ -8,8 +8,6 @@
  */
 
 import type { Database } from "../../database/database.ts";
-import type { Values } from "../../database/indexes/structure.ts";
-import type { TableStore } from "../../database/indexes/table-store.ts";
 import type { CommandMetrics } from "../../database/metrics.ts";
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Executor } from "../../engine/executor.ts";
@@ -20,6 +18,8 @@ import { SituError } from "../../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
 import type { Store } from "../../stores/store.ts";
+import type { Values } from "../../tables/indexes/structure.ts";
+import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { Replies } from "../resp/replies.ts";
 import { largeIn } from "./collections/large.ts";
 import {

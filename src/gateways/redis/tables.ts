@@ -10,8 +10,8 @@
  *   redis:garbage    members of large collections that were deleted, until the sweeper gets there
  */
 
-import { bytes, f64, u8, u32, u64 } from "../../database/fields.ts";
-import { table } from "../../database/table.ts";
+import { bytes, f64, u8, u32, u64 } from "../../tables/fields.ts";
+import { table } from "../../tables/table.ts";
 
 export const STRING = 1;
 export const HASH = 2;

@@ -13,7 +13,7 @@ import { Transaction } from "../../engine/transaction.ts";
 import { type Address, regionIdOf, wordOf } from "../../memory/address.ts";
 import { HEADER_WORDS, unchanged, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
-import type { Region, StoreMemory } from "../../memory/region.ts";
+import type { Region, StoreMemory } from "../../memory/store-memory.ts";
 import { MAX_TREE_LEVEL } from "../../runtime/limits.ts";
 import { ROW_DATA, wordsOfSingleRow } from "../row-object.ts";
 import type { OrderedCodec } from "../store.ts";

@@ -5,7 +5,7 @@
 
 import { HEADER_WORDS, unchanged, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
-import type { Region, StoreMemory } from "../../memory/region.ts";
+import type { Region, StoreMemory } from "../../memory/store-memory.ts";
 import { MAX_TREE_LEVEL } from "../../runtime/limits.ts";
 import type { OrderedCodec } from "../store.ts";
 import { type FixedNodes, isLess } from "./fixed-nodes.ts";

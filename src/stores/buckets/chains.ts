@@ -11,7 +11,7 @@ import { copyWords } from "../../engine/journal.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { addressOf } from "../../memory/address.ts";
 import { damagedAt } from "../../memory/damage.ts";
-import type { Region } from "../../memory/region.ts";
+import type { Region } from "../../memory/store-memory.ts";
 import type { SituError } from "../../runtime/errors.ts";
 import { homeOf } from "../hopscotch/layout.ts";
 import { CHAIN_BLOCKS, DEPTH, type Geometry, NEXT, TAGS } from "./layout.ts";

@@ -19,7 +19,7 @@ import {
   VERSION_LOW,
 } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
-import type { StoreMemory } from "../../memory/region.ts";
+import type { StoreMemory } from "../../memory/store-memory.ts";
 import { type Directory, depthIn, regionIdIn } from "../hopscotch/directory.ts";
 import { homeOf, touchBucket } from "../hopscotch/layout.ts";
 import { ROW_DATA, wordsOfSingleRow } from "../row-object.ts";

@@ -9,7 +9,7 @@ import { copyWords } from "../../engine/journal.ts";
 import { SPLITS } from "../../engine/slot.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { type Address, regionIdOf, wordOf } from "../../memory/address.ts";
-import type { Region } from "../../memory/region.ts";
+import type { Region } from "../../memory/store-memory.ts";
 import { MAX_CHAIN_BLOCKS, MAX_SHARD_DEPTH, SHARD_BUCKETS } from "../../runtime/limits.ts";
 import type { Directory } from "../hopscotch/directory.ts";
 import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS, HEAD_WORDS } from "../hopscotch/layout.ts";

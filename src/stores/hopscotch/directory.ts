@@ -8,7 +8,7 @@
 import type { Transaction } from "../../engine/transaction.ts";
 import { damagedAt } from "../../memory/damage.ts";
 import { HEADER_WORDS } from "../../memory/object.ts";
-import type { Region, StoreMemory } from "../../memory/region.ts";
+import type { Region, StoreMemory } from "../../memory/store-memory.ts";
 import { MAX_SHARD_DEPTH } from "../../runtime/limits.ts";
 import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS } from "./layout.ts";
 

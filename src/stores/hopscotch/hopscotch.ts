@@ -13,9 +13,9 @@ import { OVERFLOW_SLOTS, SPLIT_CHAIN_BLOCKS, SPLIT_OCCUPANCY } from "../../runti
 import { createRow, freeRow, isPatchable, patchRow, replaceRow } from "../row-object.ts";
 import type { Cursor, KeyRange, RowCodec, RowPlace, RowStore } from "../store.ts";
 import { Directory } from "./directory.ts";
+import { Placement } from "./displacement.ts";
 import { BLOCK_ROWS, BLOCK_TAGS, Geometry, NEXT, OVERFLOW } from "./layout.ts";
 import { Lookup } from "./lookup.ts";
-import { Placement } from "./placement.ts";
 import { Search } from "./search.ts";
 import { seedAt } from "./seed.ts";
 import { createShard, Splitter } from "./split.ts";

@@ -18,7 +18,7 @@ import {
   VERSION_LOW,
 } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
-import type { Region, StoreMemory } from "../../memory/region.ts";
+import type { Region, StoreMemory } from "../../memory/store-memory.ts";
 import { BUCKET_SLOTS, LOOKUP_ATTEMPTS } from "../../runtime/limits.ts";
 import { ROW_DATA, touchRow, wordsOfSingleRow } from "../row-object.ts";
 import type { RowCodec } from "../store.ts";

@@ -9,7 +9,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { SPLITS } from "../../engine/slot.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { type Address, wordOf } from "../../memory/address.ts";
-import type { Region } from "../../memory/region.ts";
+import type { Region } from "../../memory/store-memory.ts";
 import {
   BUCKET_SLOTS,
   MAX_SHARD_DEPTH,
@@ -17,6 +17,7 @@ import {
   SHARD_BUCKETS,
 } from "../../runtime/limits.ts";
 import type { Directory } from "./directory.ts";
+import type { Placement } from "./displacement.ts";
 import {
   BLOCK_ROWS,
   BLOCK_TAGS,
@@ -29,7 +30,6 @@ import {
   HEAD_SIBLINGS,
   HEAD_WORDS,
 } from "./layout.ts";
-import type { Placement } from "./placement.ts";
 
 /** Buckets of a shard's array: the last one is nobody's home, only a neighbour. */
 const BUCKETS = SHARD_BUCKETS + 1;

@@ -6,7 +6,7 @@
  */
 
 import type { Transaction } from "../../engine/transaction.ts";
-import type { Region } from "../../memory/region.ts";
+import type { Region } from "../../memory/store-memory.ts";
 import {
   BUCKET_SLOTS,
   MAX_SHARD_DEPTH,
@@ -16,6 +16,7 @@ import {
 import { placeRow, RowPlace } from "../row-object.ts";
 import type { PlacedCursor, RowCodec } from "../store.ts";
 import type { Directory } from "./directory.ts";
+import type { Placement } from "./displacement.ts";
 import {
   BLOCK_ROWS,
   BLOCK_TAGS,
@@ -25,7 +26,6 @@ import {
   type Geometry,
   OVERFLOW,
 } from "./layout.ts";
-import type { Placement } from "./placement.ts";
 
 /** Where the places end: all values of the bits that choose a shard. */
 export const END = 2 ** MAX_SHARD_DEPTH;

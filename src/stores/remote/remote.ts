@@ -18,7 +18,7 @@
 
 import type { Address } from "../../memory/address.ts";
 import { regionIdOf, wordOf } from "../../memory/address.ts";
-import type { StoreMemory } from "../../memory/region.ts";
+import type { StoreMemory } from "../../memory/store-memory.ts";
 import { Views } from "../../memory/views.ts";
 
 /** An object that a lookup wants to read. */

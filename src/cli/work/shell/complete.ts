@@ -3,7 +3,7 @@
  * as far as a few rows from where the typed beginning would be are enough to know them.
  */
 
-import type { Table } from "../../../database/table.ts";
+import type { Table } from "../../../tables/table.ts";
 import type { Session } from "./session.ts";
 import { shownBytes } from "./show.ts";
 import { SCAN_WORDS, STATEMENT_NAMES } from "./statements.ts";

@@ -4,10 +4,10 @@
  * as it is, so that the table itself says what it expected.
  */
 
-import type { Field } from "../../../database/fields.ts";
-import type { Table } from "../../../database/table.ts";
 import { SituError } from "../../../runtime/errors.ts";
 import { didYouMean } from "../../../runtime/nearest.ts";
+import type { Field } from "../../../tables/fields.ts";
+import type { Table } from "../../../tables/table.ts";
 import { parseLiteral } from "./literals.ts";
 import type { Word } from "./words.ts";
 

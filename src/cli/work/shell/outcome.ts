@@ -1,6 +1,6 @@
 /** What a statement about rows comes to, before it is shown. */
 
-import type { Table } from "../../../database/table.ts";
+import type { Table } from "../../../tables/table.ts";
 import { toJson } from "../../screen.ts";
 import type { Row, Target } from "./target.ts";
 

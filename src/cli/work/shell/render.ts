@@ -1,6 +1,6 @@
 /** Shows what statements came to: tables for people, JSON for programs. */
 
-import type { Table } from "../../../database/table.ts";
+import type { Table } from "../../../tables/table.ts";
 import type { Screen } from "../../screen.ts";
 import {
   type Column,

@@ -1,8 +1,8 @@
 /** Carries out one statement and shows what it came to. */
 
-import { describeIndex } from "../../../database/indexes/definition.ts";
-import type { Table } from "../../../database/table.ts";
 import { SituError } from "../../../runtime/errors.ts";
+import { describeIndex } from "../../../tables/indexes/definition.ts";
+import type { Table } from "../../../tables/table.ts";
 import { ProgressLine } from "../../progress.ts";
 import { renderRecord, renderTable } from "../../text-table.ts";
 import { counted } from "../../units.ts";

@@ -1,9 +1,9 @@
 /** A shell at work: the store with its tables, the transaction that is open, and what was typed. */
 
 import type { Database } from "../../../database/database.ts";
-import type { Table } from "../../../database/table.ts";
 import { SituError } from "../../../runtime/errors.ts";
 import { didYouMean } from "../../../runtime/nearest.ts";
+import type { Table } from "../../../tables/table.ts";
 import type { Screen } from "../../screen.ts";
 import { type OpenStore, openStored } from "../stores.ts";
 import type { DataStatement, Outcome } from "./outcome.ts";

@@ -3,9 +3,9 @@
  * escape: rows may hold whatever somebody has put there.
  */
 
-import type { FieldKind } from "../../../database/fields.ts";
-import type { Table } from "../../../database/table.ts";
 import { Pointer } from "../../../memory/pointer.ts";
+import type { FieldKind } from "../../../tables/fields.ts";
+import type { Table } from "../../../tables/table.ts";
 import { toJson } from "../../screen.ts";
 import type { Column } from "../../text-table.ts";
 

@@ -1,9 +1,9 @@
 /** The statements of the shell: what each is called, how it is written, and what it does. */
 
-import type { AnyScanOptions } from "../../../database/indexes/options.ts";
-import type { Table } from "../../../database/table.ts";
 import { SituError } from "../../../runtime/errors.ts";
 import { didYouMean } from "../../../runtime/nearest.ts";
+import type { AnyScanOptions } from "../../../tables/indexes/options.ts";
+import type { Table } from "../../../tables/table.ts";
 import { keyFor, rowFor } from "./fields.ts";
 import type { DataStatement } from "./outcome.ts";
 import type { Session } from "./session.ts";

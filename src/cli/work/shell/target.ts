@@ -5,8 +5,8 @@
 
 import type { AsyncTransaction } from "../../../database/async-transaction.ts";
 import type { Database } from "../../../database/database.ts";
-import type { AnyCountOptions, AnyScanOptions } from "../../../database/indexes/options.ts";
-import type { Table } from "../../../database/table.ts";
+import type { AnyCountOptions, AnyScanOptions } from "../../../tables/indexes/options.ts";
+import type { Table } from "../../../tables/table.ts";
 
 export type Row = Readonly<Record<string, unknown>>;
 

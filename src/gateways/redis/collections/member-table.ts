@@ -4,10 +4,10 @@
  * not fit together, and then it cannot commit and is run again.
  */
 
-import type { Index } from "../../../database/indexes/entries.ts";
-import type { Values } from "../../../database/indexes/structure.ts";
-import { openIndex } from "../../../database/indexes/table-store.ts";
 import { MAX_KEY_BYTES } from "../../../runtime/limits.ts";
+import type { Index } from "../../../tables/indexes/entries.ts";
+import type { Values } from "../../../tables/indexes/structure.ts";
+import { openIndex } from "../../../tables/indexes/table-store.ts";
 import type { Keyspace } from "../keyspace.ts";
 import { RedisMembers } from "../tables.ts";
 

@@ -1,0 +1,25 @@
+/** What a thread must know to attach to a store: where it is, how large, how durable. */
+
+import type { RecoveryProgress } from "../log/recovery/progress.ts";
+
+export type DurabilityMode = "sync" | "lazy" | "none";
+
+export interface StoreSettings {
+  /** The store's folder. */
+  readonly path: string;
+  /** For the threads of a node, which has the store to itself. */
+  readonly isNode?: boolean;
+  /** Undefined: as the store is, and "lazy" for a new one. */
+  readonly durability: DurabilityMode | undefined;
+  readonly lagMs: number;
+  readonly checkpointMs: number;
+  readonly checkpointBytes: number;
+  readonly keepLogMs: number;
+  readonly onRecovery: ((progress: RecoveryProgress) => void) | undefined;
+  readonly memoryBytes: number;
+  readonly memoryDir: string;
+  /** Whether the caller named the folder, and not the environment or the default. */
+  readonly memoryDirGiven: boolean;
+  readonly sharing: "processes" | "threads";
+  readonly versionBytes: number;
+}

@@ -1,0 +1,121 @@
+/**
+ * Recovery, from the folder to memory that others may join: plan it from the files on disk (plan.ts), make
+ * memory, rebuild it on several threads (recover.ts), settle the disk (settle.ts), publish. A checkpoint that
+ * proves damaged on the way is left out of the next plan.
+ */
+
+import { availableParallelism } from "node:os";
+import type { Damage } from "../../folder/files.ts";
+import { createMemory, type NewMemory, refuseIfNoRoom } from "../../folder/memory-creation.ts";
+import { NodeFiles } from "../../folder/node-files.ts";
+import { explainedOnDisk, type Identity, whileRecovering } from "../../folder/store-files.ts";
+import type { StoreMemory } from "../../memory/store-memory.ts";
+import { nowMs } from "../../runtime/clock.ts";
+import { MAX_RECOVERY_THREADS } from "../../runtime/limits.ts";
+import { isDamage } from "../head.ts";
+import { planRecovery, type RecoveryPlan } from "./plan.ts";
+import type { RecoveryProgress } from "./progress.ts";
+import { recover } from "./recover.ts";
+import { settleDisk } from "./settle.ts";
+
+/** What a recovery has found and done. */
+export interface Recovered {
+  readonly ms: number;
+  /** Every commit up to this epoch is there, and none after it. */
+  readonly epoch: number;
+  /** The checkpoint that it began with, if there was one, and the incremental ones upon it. */
+  readonly checkpoints: readonly string[];
+  readonly checkpointBytes: number;
+  readonly logBytes: number;
+  /** Transactions that were replayed from the log. */
+  readonly transactions: number;
+  readonly threads: number;
+  /** Where the log ended in something that is no whole batch: a write that was cut short. */
+  readonly cut: Damage | undefined;
+  /** Damage that recovery could do without: it used an older checkpoint. */
+  readonly damage: readonly Damage[];
+}
+
+export interface RecoverySettings {
+  /** The store's folder. */
+  readonly path: string;
+  readonly onRecovery: ((progress: RecoveryProgress) => void) | undefined;
+}
+
+/**
+ * Rebuilds the memory of a store from its checkpoint and log, and publishes it. For one who has the
+ * folder to itself.
+ */
+export async function rebuildMemory(
+  settings: RecoverySettings,
+  identity: Identity,
+): Promise<NewMemory & { recovered: Recovered }> {
+  const startMs = nowMs();
+  const { path } = settings;
+  return whileRecovering(path, async () => {
+    const damage: Damage[] = [];
+    for (;;) {
+      const plan = explainedOnDisk(path, () =>
+        planRecovery(new NodeFiles(path), identity.logId!, damage),
+      );
+      refuseIfNoRoom(identity.memoryDir, plan.geometry.regionBytes * plan.geometry.regions);
+      const made = createMemory(path, identity, plan.geometry);
+      const { memory } = made;
+      try {
+        const recovered = await rebuild(settings, plan, memory, memory.segments.place);
+        if (!isDamage(recovered)) {
+          explainedOnDisk(path, () => settleDisk(new NodeFiles(path), plan, damage));
+          memory.control.publish();
+          warnOf(path, recovered.damage);
+          return { ...made, recovered: { ...recovered, ms: nowMs() - startMs } };
+        }
+        // From another checkpoint, then. There is an end to it: none is tried twice.
+        damage.push(recovered);
+      } catch (error) {
+        memory.close();
+        throw error;
+      }
+      memory.close();
+    }
+  });
+}
+
+async function rebuild(
+  settings: RecoverySettings,
+  plan: RecoveryPlan,
+  memory: StoreMemory,
+  folder: string,
+): Promise<Omit<Recovered, "ms"> | Damage> {
+  memory.control.startLog();
+  const { path } = settings;
+  const threads = Math.min(availableParallelism(), MAX_RECOVERY_THREADS);
+  const onProgress = settings.onRecovery ?? terminalProgress(path);
+  const done = await recover(plan, memory, { path, folder, threads, onProgress });
+  if (isDamage(done)) return done;
+  const { chain, epoch, logBytes, checkpointBytes, cut, damage } = plan;
+  const checkpoints = chain.map(({ name }) => name);
+  const { transactions } = done;
+  return { epoch, checkpoints, checkpointBytes, logBytes, transactions, threads, cut, damage };
+}
+
+function warnOf(path: string, damage: readonly Damage[]): void {
+  for (const { file, offset, what } of damage) {
+    process.emitWarning(`${path}/${file}, byte ${offset}: ${what}; recovered without it`, {
+      code: "SITU_DAMAGED",
+    });
+  }
+}
+
+/** A line on a terminal that says how far it is. */
+function terminalProgress(path: string): ((progress: RecoveryProgress) => void) | undefined {
+  if (!process.stderr.isTTY) return undefined;
+  const mebibytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1);
+  return ({ phase, doneBytes, totalBytes }) => {
+    const percent = totalBytes === 0 ? 100 : Math.floor((100 * doneBytes) / totalBytes);
+    const end = phase === "log" && doneBytes === totalBytes ? "\n" : "";
+    process.stderr.write(
+      `\r\u001b[Ksitu: recovering ${path}: ${phase}, ${mebibytes(doneBytes)} of ` +
+        `${mebibytes(totalBytes)} MiB, ${percent} %${end}`,
+    );
+  };
+}

@@ -1,0 +1,57 @@
+/** What protocols need of tables: the contract between the phases and the tables of a node. */
+
+import type { Transaction } from "../../engine/transaction.ts";
+import type { Writer } from "../../fabric/wire.ts";
+import type { Views } from "../../memory/views.ts";
+import type { RowPlace } from "../../stores/store.ts";
+import type { ScanStep } from "./scan-step.ts";
+
+/** A table of the node's store, as messages speak of it. */
+export interface ServedTable {
+  readonly name: string;
+  /** Looks a key up, and appends its row: words, then from an even word on the row; 0 if absent. */
+  read(tx: Transaction, key: unknown, out: Writer): boolean;
+  /** Makes a row part of what the transaction writes, if it can be overwritten where it lies. */
+  placeToWrite(tx: Transaction, key: unknown): RowPlace | undefined;
+  /** Overwrites the one of `places` that has the row's key; false if none has. */
+  overwrite(
+    tx: Transaction,
+    places: readonly { readonly table: ServedTable; readonly place: RowPlace }[],
+    views: Views,
+    at: number,
+    words: number,
+    partition: number,
+  ): boolean;
+  /** Adds or replaces a row. Checks that it belongs to the partition. */
+  put(tx: Transaction, views: Views, at: number, words: number, partition: number): void;
+  remove(tx: Transaction, key: unknown, partition: number): void;
+  /** Throws what `put` and `remove` would throw for what makes no sense, and does nothing. */
+  checkPut(views: Views, at: number, words: number, partition: number): void;
+  checkRemove(key: unknown, partition: number): void;
+  /** A step of a scan over the rows of some partitions (scan.ts says what is appended). */
+  scan(
+    tx: Transaction,
+    step: ScanStep,
+    out: Writer,
+    isPrimary: (partition: number) => boolean,
+  ): void;
+  /** Work that committed transactions have left. */
+  maintain(): void;
+}
+
+export interface ServedTables {
+  /** SITU_UNKNOWN_TABLE if it is not open at this node. */
+  byId(id: number): ServedTable;
+  /** Opens the table of a schema, and makes it if need be. Gives what a client must know of it. */
+  open(schema: string): string;
+}
+
+/** Where a backup keeps the records of transactions until it has applied them: in its store. */
+export interface BackupLog {
+  /** Keeps a record, as a transaction of its own. */
+  append(arrival: number, record: Int32Array): void;
+  /** Removes it as part of the transaction that applies it. */
+  remove(tx: Transaction, arrival: number, record: Int32Array): void;
+  /** All that are kept, in the order of their arrival: after a restart. */
+  all(): { readonly arrival: number; readonly record: Int32Array }[];
+}

@@ -1,0 +1,106 @@
+/**
+ * The tables of a node's store, for the protocols. One that another thread of the node has opened,
+ * or that an earlier life of the node had, is found in the catalogue when it is first asked for.
+ */
+
+import type { Executor } from "../../engine/executor.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { openTable, readCatalogue } from "../catalogue.ts";
+import type { Placement } from "../partitions.ts";
+import { tableId } from "../partitions.ts";
+import type { Schema } from "../schema.ts";
+import { tableFromSchema } from "../stored-table.ts";
+import type { Table } from "../table.ts";
+import type { ServedTables } from "./contract.ts";
+import { StoredTable } from "./served-table.ts";
+
+export class StoreTables implements ServedTables {
+  readonly #executor: Executor;
+  readonly #placement: Placement;
+  readonly #tables = new Map<number, StoredTable>();
+
+  constructor(executor: Executor, placement: Placement) {
+    this.#executor = executor;
+    this.#placement = placement;
+  }
+
+  byId(id: number): StoredTable {
+    return this.#tables.get(id) ?? this.#find(id);
+  }
+
+  open(text: string): string {
+    const made = tableIn(text);
+    refuseUnserved(made);
+    const { structure, root } = this.#open(made).table;
+    return JSON.stringify(structure.describeRemote(this.#executor, root) ?? null);
+  }
+
+  #open(made: Table): StoredTable {
+    const id = tableId(made.name);
+    const found = this.#tables.get(id);
+    if (found !== undefined && found.name !== made.name) {
+      throw new SituError(
+        "SITU_SCHEMA",
+        `the names of the tables ${found.name} and ${made.name} have the same hash: choose another`,
+      );
+    }
+    const store = openTable(this.#executor, made);
+    if (!store.isComplete) {
+      throw new SituError(
+        "SITU_SCHEMA",
+        `table ${made.name} is in the cluster without some of these indexes: a cluster's tables ` +
+          `get their indexes when they are made`,
+      );
+    }
+    const table = found ?? new StoredTable(this.#executor, store, this.#placement);
+    this.#tables.set(id, table);
+    return table;
+  }
+
+  #find(id: number): StoredTable {
+    const schema = readCatalogue(this.#executor).find(({ name }) => tableId(name) === id);
+    if (schema === undefined || isOwn(schema.name)) {
+      throw new SituError("SITU_UNKNOWN_TABLE", `no table with number ${id} is open at this node`);
+    }
+    return this.#open(tableFromSchema(schema));
+  }
+}
+
+/** Names of what nodes keep for themselves, such as the records of a backup. */
+const OWN = "situ ";
+
+function isOwn(name: string): boolean {
+  return name.startsWith(OWN);
+}
+
+/** The table of a schema that was sent, which may be anything. */
+function tableIn(text: string): Table {
+  try {
+    return tableFromSchema(JSON.parse(text) as Schema);
+  } catch (cause) {
+    throw new SituError("SITU_PROTOCOL", `a schema makes no sense: ${(cause as Error).message}`, {
+      cause,
+    });
+  }
+}
+
+/** What a cluster's tables cannot have, for it would have to hold across nodes. */
+function refuseUnserved({ name, fields, indexes }: Table): void {
+  if (isOwn(name)) {
+    throw new SituError("SITU_PERMISSION", `names that begin with "${OWN}" are the nodes' own`);
+  }
+  const unique = indexes.find((index) => index.unique);
+  if (unique !== undefined) {
+    throw new SituError(
+      "SITU_UNSUPPORTED",
+      `index ${unique.name} of table ${name} is unique: across machines only keys are; make a ` +
+        `table with these fields as its key`,
+    );
+  }
+  const pointer = Object.keys(fields).find((field) => fields[field].kind === "pointer");
+  if (pointer === undefined) return;
+  throw new SituError(
+    "SITU_UNSUPPORTED",
+    `field ${pointer} of table ${name} is a pointer, which leads to memory of one machine only`,
+  );
+}

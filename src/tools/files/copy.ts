@@ -1,0 +1,237 @@
+/**
+ * Copies what a plan says to another folder, so that a power loss in between leaves no store there:
+ * the log first, the checkpoints under another name until all is synced. What was copied is then
+ * read again. Whatever fails, the files that were made are removed.
+ */
+
+import { type Damage, type StoreFiles, writeFully } from "../../folder/files.ts";
+import { CHECKPOINTS_FOLDER, UNFINISHED } from "../../log/checkpoint/format.ts";
+import { Checkpoint } from "../../log/checkpoint/reader.ts";
+import { isDamage } from "../../log/head.ts";
+import { END_NAME, writeLogEnd } from "../../log/segments/end.ts";
+import { LOG_FOLDER } from "../../log/segments/segments.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { type CopiedFile, type CopyPlan, type Point, planCopy } from "./copy-plan.ts";
+import { type FileToolOptions, Pauses } from "./pauses.ts";
+import { PinnedFiles } from "./pinned.ts";
+
+const PIECE_BYTES = 1 << 20;
+/** How often it begins again because a running store has removed what was to be copied. */
+const ATTEMPTS = 10;
+/** The same where it looks like damage. */
+const DAMAGE_ATTEMPTS = 2;
+
+export interface CopyOptions extends FileToolOptions {
+  /** The id of the store's log. Default: that of the newest segment. */
+  readonly logId?: string | undefined;
+}
+
+/** What was copied, and which state of the store it is. */
+export interface Copied {
+  /** Every commit up to this epoch is in the copy, and none after it. */
+  readonly epoch: number;
+  /** When the last of them was written, wall clock in ms. */
+  readonly closedMs: number;
+  readonly logId: string;
+  readonly checkpoints: readonly string[];
+  readonly segments: readonly string[];
+  readonly bytes: number;
+  /** Damage in checkpoints that older ones stood in for. */
+  readonly damage: readonly Damage[];
+}
+
+/** Copies the state of a store at a point, while it may go on writing and removing files. */
+export async function copyStore(
+  from: StoreFiles,
+  to: StoreFiles,
+  point: Point,
+  options: CopyOptions,
+): Promise<Copied> {
+  refuseUsed(to);
+  const known: Damage[] = [];
+  for (let attempt = 1; ; attempt++) {
+    options.signal?.throwIfAborted();
+    try {
+      const outcome = await tryCopy(from, to, point, known, options);
+      // From another checkpoint, then. There is an end to it: none is tried twice.
+      if (!isDamage(outcome)) return outcome;
+      known.push(outcome);
+    } catch (error) {
+      if (attempt >= attemptsAt(error)) throw error;
+    }
+  }
+}
+
+async function tryCopy(
+  from: StoreFiles,
+  to: StoreFiles,
+  point: Point,
+  known: readonly Damage[],
+  options: CopyOptions,
+): Promise<Copied | Damage> {
+  const plan = planCopy(from, point, options.logId, known);
+  const files = filesOf(plan);
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  // What was found sound stays as it is: files only grow, and are removed.
+  const pinned = new PinnedFiles(
+    from,
+    files.map(({ name }) => name),
+  );
+  try {
+    // Everything is read twice: looked at, then copied; and the copy once more.
+    const pauses = new Pauses(options, 3 * bytes);
+    const damage = await lookAtCheckpoints(pinned, plan, pauses);
+    if (damage !== undefined) return damage;
+    await copyAll(pinned, to, plan, pauses);
+    return {
+      epoch: plan.epoch,
+      closedMs: plan.closedMs,
+      logId: plan.logId,
+      checkpoints: plan.chain.map(({ name }) => name),
+      segments: plan.segments.map(({ name }) => name),
+      bytes,
+      damage: known,
+    };
+  } finally {
+    pinned.close();
+  }
+}
+
+function filesOf({ chain, segments }: CopyPlan): CopiedFile[] {
+  return [...segments, ...chain].map(({ name, bytes }) => ({ name, bytes }));
+}
+
+/**
+ * What a running store may have brought about: a file is gone, or the log, as it was seen, does not
+ * go with a checkpoint that was seen before. Real damage is found again.
+ */
+function attemptsAt(error: unknown): number {
+  if ((error as NodeJS.ErrnoException).code === "ENOENT") return ATTEMPTS;
+  const isDamage = error instanceof SituError && error.code === "SITU_CORRUPT";
+  return isDamage ? DAMAGE_ATTEMPTS : 1;
+}
+
+async function lookAtCheckpoints(
+  files: StoreFiles,
+  { chain }: CopyPlan,
+  pauses: Pauses,
+): Promise<Damage | undefined> {
+  for (const { name } of chain) {
+    const checkpoint = Checkpoint.open(files, name);
+    if (isDamage(checkpoint)) return checkpoint;
+    try {
+      for (let entry = 0; entry < checkpoint.entries; entry++) {
+        const bytes = checkpoint.chunkBytesOf(entry);
+        const damage = bytes === 0 ? undefined : checkpoint.readChunk(entry);
+        if (damage !== undefined) return damage;
+        await pauses.after(name, bytes);
+      }
+    } finally {
+      checkpoint.close();
+    }
+  }
+  return undefined;
+}
+
+async function copyAll(
+  from: StoreFiles,
+  to: StoreFiles,
+  plan: CopyPlan,
+  pauses: Pauses,
+): Promise<void> {
+  const files = filesOf(plan);
+  const made: string[] = [];
+  try {
+    for (const folder of [LOG_FOLDER, CHECKPOINTS_FOLDER]) to.makeFolder(folder);
+    to.syncFolder("");
+    for (const file of files) {
+      const name = targetOf(file.name);
+      made.push(name);
+      await copyOne(from, to, file, name, pauses);
+    }
+    to.syncFolder(LOG_FOLDER);
+    made.push(END_NAME);
+    writeLogEnd(to, plan.end, plan.end);
+    for (const { name } of files) {
+      const target = targetOf(name);
+      if (target === name) continue;
+      to.rename(target, name);
+      made[made.indexOf(target)] = name;
+    }
+    to.syncFolder(CHECKPOINTS_FOLDER);
+    await compare(to, plan, pauses);
+  } catch (error) {
+    for (const name of made) removeQuietly(to, name);
+    throw error;
+  }
+}
+
+/** After a failure, which is what is told, not that of tidying up. */
+function removeQuietly(files: StoreFiles, name: string): void {
+  try {
+    if (files.has(name)) files.remove(name);
+  } catch {
+    // Without a store.json beside it, it is nothing but a file.
+  }
+}
+
+/** Under which name a file is copied before all are there. */
+function targetOf(name: string): string {
+  return name.startsWith(`${CHECKPOINTS_FOLDER}/`) ? name + UNFINISHED : name;
+}
+
+async function copyOne(
+  from: StoreFiles,
+  to: StoreFiles,
+  { name, bytes }: CopiedFile,
+  target: string,
+  pauses: Pauses,
+): Promise<void> {
+  const source = from.open(name, true);
+  const copy = to.create(target, bytes);
+  try {
+    const piece = Buffer.alloc(Math.min(bytes, PIECE_BYTES));
+    for (let at = 0; at < bytes; ) {
+      const wanted = piece.subarray(0, Math.min(piece.length, bytes - at));
+      const found = source.read(wanted, at);
+      if (found < wanted.length) throw shortened(name, at + found);
+      writeFully(copy, [wanted], at);
+      at += wanted.length;
+      await pauses.after(name, wanted.length);
+    }
+    copy.sync();
+  } finally {
+    copy.close();
+    source.close();
+  }
+}
+
+/** Whether what is there now is what was to be copied: the disk has been in between. */
+async function compare(to: StoreFiles, plan: CopyPlan, pauses: Pauses): Promise<void> {
+  const found = planCopy(to, {}, plan.logId, []);
+  const damage = await lookAtCheckpoints(to, found, pauses);
+  const isSame =
+    found.epoch === plan.epoch &&
+    JSON.stringify(filesOf(found)) === JSON.stringify(filesOf(plan)) &&
+    damage === undefined;
+  if (isSame) return;
+  const what = damage === undefined ? `it ends with epoch ${found.epoch}` : shown(damage);
+  throw new SituError("SITU_CORRUPT", `the copy in ${to.place} is not what was copied: ${what}`);
+}
+
+function shown({ file, offset, what }: Damage): string {
+  return `${file}, byte ${offset}: ${what}`;
+}
+
+function shortened(name: string, at: number): SituError {
+  return new SituError("SITU_CORRUPT", `${name} was shortened to ${at} bytes while it was copied`);
+}
+
+function refuseUsed(to: StoreFiles): void {
+  const used = [LOG_FOLDER, CHECKPOINTS_FOLDER].find((folder) => to.list(folder).length > 0);
+  if (used === undefined) return;
+  throw new SituError(
+    "SITU_CONFIG",
+    `${to.place}/${used} is not empty: a store is copied to a folder of its own`,
+  );
+}

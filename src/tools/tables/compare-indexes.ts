@@ -1,0 +1,259 @@
+/**
+ * Compares what lookups find with what the structures hold, in one snapshot: every row is found by
+ * its key; and both ways for every index, that each row has its entries, and each entry its row.
+ * The structures were found sound before, so that looking things up comes to an end.
+ *
+ *   one entry a row (entry-index.ts)      each row leads to an entry with the same values, each
+ *                                         entry to a row, and there are as many of both
+ *   postings (postings-index.ts)          each row has a place, whose position leads back to the
+ *                                         row; each place and entry has its row and the other one;
+ *                                         the counts are as many entries as there are
+ *
+ * An index that is being built has no entries yet for some rows, but none without its row.
+ */
+
+import { SituError } from "../../runtime/errors.ts";
+import type { Store } from "../../stores/store.ts";
+import { keyIn, project, sameValues, shownValue } from "../../tables/indexes/entries.ts";
+import { positionName, type Values } from "../../tables/indexes/structure.ts";
+import { Problems } from "../structures/problems.ts";
+import { SeenCells } from "../structures/seen-cells.ts";
+import type { Session } from "./session.ts";
+import { checkOf, type IndexParts, type Part, type TableParts } from "./structures.ts";
+
+/** A structure that can be asked for the row of a key, and whose key names are known. */
+class Asked {
+  readonly part: Part;
+  readonly #session: Session;
+  readonly #store: Store<Values, unknown>;
+
+  constructor(session: Session, part: Part) {
+    this.part = part;
+    this.#session = session;
+    this.#store = part.structure.open(session.executor, part.root);
+  }
+
+  /** The row with the same key as this one's values. */
+  find(row: Values): Values | undefined {
+    const { key, singleKey } = this.part.structure.table;
+    return this.#session.run((tx, each) => this.#store.read(tx, each), keyIn(row, key, singleKey));
+  }
+
+  keyOf(row: Values): string {
+    const { key, singleKey } = this.part.structure.table;
+    return shownValue(keyIn(row, key, singleKey));
+  }
+
+  get names(): string[] {
+    return Object.keys(this.part.structure.table.fields);
+  }
+}
+
+const PART_NAMES = ["count", "entry", "place"];
+
+/** How one index is compared: with each row of each of the structures. */
+interface Comparison {
+  /** Something is to be said about a row of the table. */
+  row(row: Values): void;
+  /** The same for what lies in a part of the index. */
+  entry(part: number, entry: Values): void;
+  /** At the end: `counts` by part. */
+  end(rows: number, counts: readonly number[]): void;
+}
+
+/** An index that is compared, and where its problems go. */
+interface Compared {
+  readonly index: IndexParts;
+  readonly problems: Problems;
+  readonly comparison: Comparison;
+}
+
+/**
+ * Looks up every row of a table whose structure is sound, and compares the indexes whose structures
+ * are sound with the rows.
+ */
+export async function compareRows(
+  session: Session,
+  { table, rows, indexes }: TableParts,
+  isSound: (index: IndexParts) => boolean,
+  problems: Problems,
+): Promise<void> {
+  const asked = new Asked(session, rows);
+  const all = indexes
+    .filter((each) => each.index.state !== "announced" && isSound(each))
+    .map((index): Compared => {
+      const own = problems.of(`index ${index.index.name} of ${rows.subject}`);
+      return { index, problems: own, comparison: comparisonOf(session, asked, index, own) };
+    });
+  const ready = all.filter(({ index }) => index.index.state === "ready");
+  const names = [...new Set([...table.key, ...all.flatMap(({ index }) => index.index.on)])];
+  const count = await walk(session, rows, names, (row) => {
+    const place = (): string => `row ${asked.keyOf(row)}`;
+    carefully(problems, place, () => {
+      const found = asked.find(row);
+      if (found !== undefined && sameValues(found, row, names)) return;
+      problems.add(place(), "a lookup does not find it");
+    });
+    for (const each of ready) {
+      carefully(each.problems, place, () => each.comparison.row(row));
+    }
+  });
+  for (const each of all) await compareEntriesOf(session, each, count);
+}
+
+async function compareEntriesOf(
+  session: Session,
+  { index, problems, comparison }: Compared,
+  rows: number,
+): Promise<void> {
+  const counts: number[] = [];
+  for (const [part, what] of index.parts.entries()) {
+    const { table } = what.structure;
+    const count = await walk(session, what, Object.keys(table.fields), (entry) => {
+      const place = (): string => `entry ${shownValue(keyIn(entry, table.key, table.singleKey))}`;
+      carefully(problems, place, () => comparison.entry(part, entry));
+    });
+    counts.push(count);
+  }
+  comparison.end(rows, counts);
+}
+
+/** Walks over the rows of a structure, with some of their fields only: rows may be large. */
+async function walk(
+  session: Session,
+  part: Part,
+  names: readonly string[],
+  each: (row: Values) => void,
+): Promise<number> {
+  const found: Values[] = [];
+  let count = 0;
+  session.subject = `${part.subject}, compared`;
+  session.rows = 0;
+  const seen = new SeenCells(session.executor.slabs.blocks);
+  const check = checkOf(session, part, seen, new Problems(0, ""), (row) => {
+    found.push(project(row, names));
+  });
+  await session.does(check, () => {
+    for (let i = 0; i < found.length; i++) each(found[i]);
+    count += found.length;
+    session.rows = count;
+    found.length = 0;
+  });
+  return count;
+}
+
+/** A structure that was found sound can be read; should that fail all the same, it is told. */
+function carefully(problems: Problems, place: () => string, work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    const code = error instanceof SituError ? error.code : undefined;
+    // The snapshot, or somebody who does not move: not what is being checked.
+    if (code === "SITU_SNAPSHOT_TOO_OLD" || code === "SITU_TIMEOUT") throw error;
+    problems.add(
+      place(),
+      `it cannot be looked up: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+function comparisonOf(
+  session: Session,
+  rows: Asked,
+  { index, parts }: IndexParts,
+  problems: Problems,
+): Comparison {
+  const asked = parts.map((part) => new Asked(session, part));
+  const isReady = index.state === "ready";
+  if (asked.length === 1) return compareEntries(rows, asked[0], problems, isReady);
+  const position = positionName(rows.part.structure.table);
+  return comparePostings(rows, asked, index.on, position, problems, isReady);
+}
+
+function compareEntries(
+  rows: Asked,
+  entries: Asked,
+  problems: Problems,
+  isReady: boolean,
+): Comparison {
+  const { names } = entries;
+  return {
+    row(row) {
+      const entry = entries.find(row);
+      if (entry === undefined) problems.add(`row ${rows.keyOf(row)}`, "it has no entry");
+      else if (!sameValues(entry, row, names)) {
+        const where = `row ${rows.keyOf(row)}`;
+        problems.add(where, `the entry for its values leads to row ${rows.keyOf(entry)}`);
+      }
+    },
+    entry(_part, entry) {
+      const row = rows.find(entry);
+      if (row !== undefined && sameValues(entry, row, names)) return;
+      const key = rows.keyOf(entry);
+      const what = row === undefined ? `there is no row ${key}` : `row ${key} has other values`;
+      problems.add(`entry ${entries.keyOf(entry)}`, what);
+    },
+    end(count, [found]) {
+      if (isReady && count !== found) {
+        problems.add(undefined, `it has ${found} entries for ${count} rows`);
+      }
+    },
+  };
+}
+
+function comparePostings(
+  rows: Asked,
+  [counts, entries, places]: readonly Asked[],
+  on: readonly string[],
+  position: string,
+  problems: Problems,
+  isReady: boolean,
+): Comparison {
+  const { key } = rows.part.structure.table;
+  const names = [...new Set([...on, ...key])];
+  const all = [...names, position];
+  let sum = 0;
+  return {
+    row(row) {
+      const place = places.find(row);
+      const entry = place && entries.find(place);
+      if (entry !== undefined && sameValues(entry, row, key)) return;
+      const what =
+        place === undefined
+          ? "it has no place among the rows with its values"
+          : `its place ${place[position]} is that of another row, or of none`;
+      problems.add(`row ${rows.keyOf(row)}`, what);
+    },
+    entry(part, entry) {
+      const [own, other] = part === 1 ? [entries, places] : [places, entries];
+      const tell = (what: string): void => {
+        problems.add(`${PART_NAMES[part]} ${(part === 0 ? counts : own).keyOf(entry)}`, what);
+      };
+      if (part === 0) {
+        const count = entry[position] as number;
+        sum += count;
+        if (count < 1) tell(`it is ${count}`);
+        return;
+      }
+      const row = rows.find(entry);
+      if (row === undefined) tell(`there is no row ${rows.keyOf(entry)}`);
+      else if (!sameValues(entry, row, names)) tell(`row ${rows.keyOf(entry)} has other values`);
+      const twin = other.find(entry);
+      if (twin === undefined || !sameValues(entry, twin, all)) {
+        tell(`there is no ${PART_NAMES[3 - part]} for it`);
+      }
+      const count = (counts.find(entry)?.[position] as number | undefined) ?? 0;
+      if ((entry[position] as number) >= count)
+        tell(`it is at ${entry[position]} of ${count} rows`);
+    },
+    end(count, [, entryCount, placeCount]) {
+      if (entryCount !== placeCount || entryCount !== sum) {
+        const what = `${entryCount} entries, ${placeCount} places, counts of ${sum}`;
+        problems.add(undefined, `its parts do not agree: ${what}`);
+      }
+      if (isReady && count !== entryCount) {
+        problems.add(undefined, `it has ${entryCount} entries for ${count} rows`);
+      }
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/**
+ * What is in a table: its schema, how many rows it has, how its structures are shaped and how much
+ * memory they take. Plain objects that go into JSON as they are. The table is read in one snapshot,
+ * as `verifyTables` reads it, so that problems of its structures are told here, too.
+ */
+
+import type { Executor } from "../../engine/executor.ts";
+import { SituError } from "../../runtime/errors.ts";
+import type { IndexDefinition, IndexState } from "../../tables/indexes/definition.ts";
+import type { Schema } from "../../tables/schema.ts";
+import { Problems } from "../structures/problems.ts";
+import { SeenCells } from "../structures/seen-cells.ts";
+import { readTables } from "./read-tables.ts";
+import { Session, type ToolOptions } from "./session.ts";
+import { checkOf, type Figures, type IndexParts, type Part } from "./structures.ts";
+
+const MOST_PROBLEMS = 100;
+
+export interface InspectedIndex extends IndexDefinition {
+  readonly state: IndexState;
+  readonly entries: number;
+  readonly memoryBytes: number;
+  /** One, or of a hash index that is not unique three: counts, entries, places. */
+  readonly structures: readonly Figures[];
+}
+
+export interface InspectedTable {
+  readonly schema: Omit<Schema, "indexes">;
+  readonly rows: number;
+  readonly structure: Figures;
+  /** With all indexes. */
+  readonly memoryBytes: number;
+  readonly indexes: readonly InspectedIndex[];
+  /** Structures of indexes that could not be built: they serve the next attempt. */
+  readonly leftovers: readonly InspectedIndex[];
+  readonly problems: readonly string[];
+}
+
+export async function inspectTable(
+  executor: Executor,
+  name: string,
+  options: ToolOptions = {},
+): Promise<InspectedTable> {
+  const session = new Session(executor, options);
+  return await session.withSnapshot(async () => {
+    const seen = new SeenCells(executor.slabs.blocks);
+    const problems = new Problems(MOST_PROBLEMS, "the store");
+    const tables = readTables(session, seen, problems.of("the catalogue"));
+    const parts = tables.find(({ table }) => table.name === name);
+    if (parts === undefined) throw unknownTable(name, problems);
+    const look = async (part: Part): Promise<Figures> => {
+      session.subject = part.subject;
+      session.rows = 0;
+      return await session.does(
+        checkOf(session, part, seen, problems.of(part.subject), () => {
+          session.rows++;
+        }),
+      );
+    };
+    const lookAtAll = async (all: readonly IndexParts[]): Promise<InspectedIndex[]> => {
+      const found: InspectedIndex[] = [];
+      for (const { index, parts: each } of all) {
+        const structures: Figures[] = [];
+        for (const part of each) structures.push(await look(part));
+        found.push(inspectedIndex(index, structures));
+      }
+      return found;
+    };
+    const structure = await look(parts.rows);
+    const indexes = await lookAtAll(parts.indexes);
+    const leftovers = await lookAtAll(parts.leftovers);
+    const { indexes: _, leftovers: _leftovers, ...schema } = parts.schema;
+    return {
+      schema,
+      rows: structure.rows,
+      structure,
+      memoryBytes: bytesOf([structure, ...indexes, ...leftovers]),
+      indexes,
+      leftovers,
+      problems: problems.list,
+    };
+  });
+}
+
+function inspectedIndex(
+  { name, on, unique, kind, state }: IndexDefinition & { readonly state: IndexState },
+  structures: readonly Figures[],
+): InspectedIndex {
+  const entries = structures[structures.length > 1 ? 1 : 0].rows;
+  return { name, on, unique, kind, state, entries, memoryBytes: bytesOf(structures), structures };
+}
+
+function bytesOf(parts: readonly { readonly memoryBytes: number }[]): number {
+  return parts.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0);
+}
+
+function unknownTable(name: string, problems: Problems): SituError {
+  const more = problems.count === 0 ? "" : `; the catalogue is damaged: ${problems.list[0]}`;
+  return new SituError("SITU_UNKNOWN_TABLE", `the store has no table ${name}${more}`);
+}

@@ -1,0 +1,176 @@
+/**
+ * Verifying what a store holds in memory, while others may work in it: the allocator's tables, the
+ * catalogue, the structure of every table and index with all of its objects, and the indexes
+ * against the rows. Each table is read in one snapshot. What is found wrong is told in plain
+ * sentences; nothing is changed, and nothing is thrown for what is found.
+ *
+ * In a structure that is not sound nothing is looked up: of such a one, only its own problems are
+ * told. If it is that of the rows, the table's indexes are not compared with them.
+ */
+
+import type { Executor } from "../../engine/executor.ts";
+import type { IndexState } from "../../tables/indexes/definition.ts";
+import { Problems } from "../structures/problems.ts";
+import { SeenCells } from "../structures/seen-cells.ts";
+import { compareRows } from "./compare-indexes.ts";
+import { checkMemory, type MemoryFigures } from "./memory.ts";
+import { readTables } from "./read-tables.ts";
+import { Session, type ToolOptions } from "./session.ts";
+import {
+  checkOf,
+  type Figures,
+  type IndexParts,
+  type Part,
+  type TableParts,
+} from "./structures.ts";
+
+/** Problems that are kept of each table, and of the whole store; all are counted. */
+const MOST_PROBLEMS = 100;
+
+export interface VerifyOptions extends ToolOptions {
+  /** How many problems to tell of each table, and of the whole. Default: 100. */
+  readonly mostProblems?: number;
+}
+
+export interface VerifiedIndex {
+  readonly name: string;
+  readonly state: IndexState;
+  readonly entries: number;
+  /** Whether it was compared with the rows: not if its structure, or the table's, is damaged. */
+  readonly compared: boolean;
+}
+
+export interface VerifiedTable {
+  readonly name: string;
+  readonly rows: number;
+  readonly indexes: readonly VerifiedIndex[];
+  readonly problems: readonly string[];
+  /** All of them, also those that are not told. */
+  readonly problemCount: number;
+}
+
+export interface Verification {
+  readonly tables: readonly VerifiedTable[];
+  readonly memory: MemoryFigures;
+  /** The problems of the store and of all of its tables. Empty if all is well. */
+  readonly problems: readonly string[];
+  readonly problemCount: number;
+}
+
+/** Verifies all tables of the store that the executor is in. */
+export async function verifyTables(
+  executor: Executor,
+  options: VerifyOptions = {},
+): Promise<Verification> {
+  const { mostProblems = MOST_PROBLEMS } = options;
+  const problems = new Problems(mostProblems, "the store");
+  const session = new Session(executor, options);
+  executor.sweep();
+  const memory = await checkMemory(session, problems.of("memory"));
+  const names = await session.withSnapshot(async () => {
+    const found = readTables(session, newSeen(executor), problems.of("the catalogue"));
+    return found.map(({ table }) => table.name);
+  });
+  const seen = newSeen(executor);
+  const tables: VerifiedTable[] = [];
+  for (const name of names) {
+    const verified = await verifyTable(session, seen, name, problems, mostProblems);
+    if (verified !== undefined) tables.push(verified);
+  }
+  return { tables, memory, problems: problems.list, problemCount: problems.count };
+}
+
+/** One table, in one snapshot: again with another one if that was released. */
+async function verifyTable(
+  session: Session,
+  seen: SeenCells,
+  name: string,
+  all: Problems,
+  mostProblems: number,
+): Promise<VerifiedTable | undefined> {
+  const firstOwner = seen.addOwner(name);
+  const attempt = await session.withSnapshot(async () => {
+    // What an earlier attempt has reached and found is forgotten.
+    seen.forget(firstOwner);
+    const nothing = new Problems(0, "");
+    const parts = readTables(session, newSeen(session.executor), nothing).find(
+      ({ table }) => table.name === name,
+    );
+    return parts && new TableVerification(session, seen, parts, mostProblems).run();
+  });
+  if (attempt === undefined) return undefined;
+  const { problems, ...verified } = attempt;
+  all.takeOver(problems);
+  return { ...verified, problems: problems.list, problemCount: problems.count };
+}
+
+/** What was found out about one structure. */
+interface Checked {
+  readonly figures: Figures;
+  readonly isSound: boolean;
+}
+
+class TableVerification {
+  readonly #session: Session;
+  readonly #seen: SeenCells;
+  readonly #parts: TableParts;
+  readonly #problems: Problems;
+  readonly #checked = new Map<Part, Checked>();
+
+  constructor(session: Session, seen: SeenCells, parts: TableParts, mostProblems: number) {
+    this.#session = session;
+    this.#seen = seen;
+    this.#parts = parts;
+    this.#problems = new Problems(mostProblems, parts.rows.subject);
+  }
+
+  async run() {
+    const { table, rows, indexes, leftovers } = this.#parts;
+    await this.#check(rows);
+    for (const each of [...indexes, ...leftovers]) {
+      for (const part of each.parts) await this.#check(part);
+    }
+    const isRowsSound = this.#checked.get(rows)!.isSound;
+    const isCompared = (each: IndexParts): boolean => isRowsSound && this.#isSound(each);
+    if (isRowsSound) {
+      const problems = this.#problems.of(rows.subject);
+      await compareRows(this.#session, this.#parts, isCompared, problems);
+    }
+    return {
+      name: table.name,
+      rows: this.#checked.get(rows)!.figures.rows,
+      indexes: indexes.map((each) => ({
+        name: each.index.name,
+        state: each.index.state,
+        entries: this.#entriesOf(each),
+        compared: each.index.state !== "announced" && isCompared(each),
+      })),
+      problems: this.#problems,
+    };
+  }
+
+  async #check(part: Part): Promise<void> {
+    const session = this.#session;
+    session.subject = part.subject;
+    session.rows = 0;
+    const problems = this.#problems.of(part.subject);
+    const check = checkOf(session, part, this.#seen, problems, () => {
+      session.rows++;
+    });
+    const figures = await session.does(check);
+    this.#checked.set(part, { figures, isSound: problems.count === 0 });
+  }
+
+  #isSound({ parts }: IndexParts): boolean {
+    return parts.every((part) => this.#checked.get(part)!.isSound);
+  }
+
+  /** Of postings, the entries are in the second part; other indexes have one. */
+  #entriesOf({ parts }: IndexParts): number {
+    return this.#checked.get(parts[parts.length > 1 ? 1 : 0])!.figures.rows;
+  }
+}
+
+function newSeen(executor: Executor): SeenCells {
+  return new SeenCells(executor.slabs.blocks);
+}
