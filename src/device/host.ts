@@ -6,19 +6,23 @@
  * DEVICE_START_PATIENCE_MS. Should two threads be started all the same, the word DEVICE decides, and the
  * other ends at once.
  *
- * How soon a dead writer is noticed: by who waits for the log, at once; otherwise within DEVICE_WATCH_MS of
- * an event loop that turns, or DEVICE_REST_WATCH_MS if nothing was to be written. The commit that ends a
- * rest has the watch go faster again.
+ * How soon a dead writer is noticed: by a process that waits for the log, at once; otherwise within
+ * DEVICE_WATCH_MS of an event loop that turns. Where many processes have the store open they share the watch:
+ * each looks less often, and all of them together as often as one alone, at most DEVICE_SHARED_WATCH_MS apart.
+ * While the log rests nothing is to be written, and no timer is set for the watch: it is part of the
+ * background sweep (`watchDevice`). The commit that ends a rest starts the timer of its process, and the
+ * sweep those of the others.
  */
 
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Worker } from "node:worker_threads";
 import { FAILED } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
+import { isOpener, slotsInUse } from "../engine/slot.ts";
 import { DEVICE, DEVICE_STARTER } from "../memory/control.ts";
 import { nowMs } from "../runtime/clock.ts";
 import {
-  DEVICE_REST_WATCH_MS,
+  DEVICE_SHARED_WATCH_MS,
   DEVICE_START_PATIENCE_MS,
   DEVICE_WATCH_MS,
 } from "../runtime/limits.ts";
@@ -58,8 +62,8 @@ function wakeAll(): void {
 export class DeviceHost {
   readonly #executor: Executor;
   readonly #options: DeviceOptions;
-  #watch: NodeJS.Timeout;
-  #watchMs = DEVICE_WATCH_MS;
+  /** None while the log rests. */
+  #watch: NodeJS.Timeout | undefined;
   /** Another process that starts a thread, and since when this one has known. */
   #starter = 0;
   #starterMs = 0;
@@ -73,33 +77,45 @@ export class DeviceHost {
   constructor(executor: Executor, options: DeviceOptions) {
     this.#executor = executor;
     this.#options = options;
-    executor.durability.ensureDevice = () => {
+    const { durability } = executor;
+    durability.ensureDevice = () => {
       this.#look();
-      if (this.#watchMs > DEVICE_WATCH_MS) this.#watch = this.#watchAfter(DEVICE_WATCH_MS);
+      this.#watch ??= this.#watchAfter(DEVICE_WATCH_MS);
     };
-    this.#look();
-    this.#watch = this.#watchAfter(DEVICE_WATCH_MS);
+    durability.watchDevice = () => {
+      this.#look();
+      if (!durability.rests) this.#watch ??= this.#watchAfter(this.#shareMs());
+    };
+    durability.ensureDevice();
   }
 
   #watchAfter(ms: number): NodeJS.Timeout {
-    clearTimeout(this.#watch);
-    this.#watchMs = ms;
     return setTimeout(() => {
       const { rests } = this.#executor.durability;
       this.#look();
-      this.#watch = this.#watchAfter(rests ? DEVICE_REST_WATCH_MS : DEVICE_WATCH_MS);
+      this.#watch = rests ? undefined : this.#watchAfter(this.#shareMs());
     }, ms).unref();
+  }
+
+  /** How often this process looks, of all that have the store open. */
+  #shareMs(): number {
+    const { control } = this.#executor.memory;
+    let openers = 0;
+    for (let slot = 0; slot < slotsInUse(control); slot++) if (isOpener(control, slot)) openers++;
+    return Math.min(DEVICE_WATCH_MS * Math.max(openers, 1), DEVICE_SHARED_WATCH_MS);
   }
 
   /** Ends the thread of this process, if it has one, after a last round of the log. */
   async stop(): Promise<void> {
     clearTimeout(this.#watch);
-    this.#executor.durability.ensureDevice = () => {};
+    const { durability } = this.#executor;
+    durability.ensureDevice = () => {};
+    durability.watchDevice = () => {};
     const thread = this.#thread;
     if (thread === undefined) return;
     thread.worker.ref();
     Atomics.store(thread.signals, STOP, 1);
-    this.#executor.durability.call();
+    durability.call();
     await thread.ended;
     this.#giveUpStarting();
   }

@@ -28,9 +28,10 @@ const TURN_MS = 20;
 const MAX_SLEEP_MS = 50;
 /** Between announcing a rest and the last look. */
 const SETTLE_MS = 5;
-/** A rest has longer turns: a process that ends wakes its thread (host.ts). */
-const REST_TURN_MS = 250;
-/** How long a rest is, before something else is looked after: whether a checkpoint is due. */
+/**
+ * How long a rest is, before something else is looked after: whether a checkpoint is due. In one piece: a
+ * process that ends wakes its thread (host.ts).
+ */
 const REST_MS = 1_000;
 const SPINS_PER_LOOK = 16;
 
@@ -93,12 +94,13 @@ function sleep(device: Device, ms: number, turnMs = MAX_SLEEP_MS): void {
 
 /** Sleeps until somebody commits or calls. */
 function rest(device: Device, duties: Duties): void {
-  device.executor.durability.setRests(true);
-  sleep(device, SETTLE_MS);
-  const endMs = nowMs() + REST_MS;
-  while (!device.isNeeded && !duties.isStopped() && nowMs() < endMs) {
-    sleep(device, REST_TURN_MS, REST_TURN_MS);
+  const { durability } = device.executor;
+  // One rest after another needs one announcement: whoever has committed since then has called.
+  if (!durability.rests) {
+    durability.setRests(true);
+    sleep(device, SETTLE_MS);
   }
+  if (!device.isNeeded && !duties.isStopped()) sleep(device, REST_MS, REST_MS);
 }
 
 /** The least that an open process asks for. */

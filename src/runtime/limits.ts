@@ -66,8 +66,8 @@ export const MAX_LAG_MS = 10_000;
 export const JOURNAL_NUDGE = 1 / 4;
 /** How often an open process looks whether the log has a writer: a dead one's work is taken over. */
 export const DEVICE_WATCH_MS = 25;
-/** The same while the log's writer rests, for nothing is to be written. */
-export const DEVICE_REST_WATCH_MS = 500;
+/** The same where many processes have the store open, which share the watch. */
+export const DEVICE_SHARED_WATCH_MS = 500;
 /** After so long without a commit the log's writer rests, until the next one calls it. */
 export const DEVICE_REST_AFTER_MS = 100;
 /** How long others leave it to one process to start a thread that writes the log. */
