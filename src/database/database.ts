@@ -31,7 +31,7 @@ import type {
   UniqueName,
 } from "./indexes/options.ts";
 import type { TableStore } from "./indexes/table-store.ts";
-import { type InspectedTable, inspectTable } from "./inspect.ts";
+import type { InspectedTable } from "./inspect.ts";
 import type { Recovered } from "./logged-store.ts";
 import { DatabaseMetrics } from "./metrics.ts";
 import { folderOf, isDuration, notADuration, type Settings } from "./options.ts";
@@ -61,7 +61,7 @@ import {
 } from "./transact-options.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
 import { Upkeep } from "./upkeep.ts";
-import { type Verification, type VerifyOptions, verifyTables } from "./verify.ts";
+import type { Verification, VerifyOptions } from "./verify.ts";
 
 /** How often a short scan is tried without a snapshot. */
 const SHORT_SCAN_ATTEMPTS = 3;
@@ -314,13 +314,17 @@ export class Database implements Stores {
   async verify(options: VerifyOptions = {}): Promise<Verification> {
     this.#check();
     refuseUnknownOptions("verify", options, ["signal", "onProgress", "mostProblems"]);
-    return this.#whileOpen(verifyTables(this.#executor, options));
+    const loading = import("./verify.ts");
+    return this.#whileOpen(
+      loading.then(({ verifyTables }) => verifyTables(this.#executor, options)),
+    );
   }
 
   /** What is in a table, by its name: rows, the shape of its structures, memory. */
   async inspect(table: string): Promise<InspectedTable> {
     this.#check();
-    return this.#whileOpen(inspectTable(this.#executor, table));
+    const loading = import("./inspect.ts");
+    return this.#whileOpen(loading.then(({ inspectTable }) => inspectTable(this.#executor, table)));
   }
 
   /** Copies the store, with all that was committed before, to an empty folder: see `restore`. */

@@ -2,7 +2,6 @@
 
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
-import { backupFiles } from "../device/backup.ts";
 import { figureOf } from "../device/figures.ts";
 import { DeviceHost } from "../device/host.ts";
 import { NodeFiles } from "../device/node-files.ts";
@@ -98,6 +97,7 @@ export class DatabaseDurability {
     await this.#executor.durability.await(this.#executor.epochs.current(), MAX_TIMEOUT_MS);
     makeFolder(folder);
     refuseUnlessEmpty(folder);
+    const { backupFiles } = await import("../device/backup.ts");
     return await backupFiles(new NodeFiles(path), new NodeFiles(resolve(folder)), options);
   }
 

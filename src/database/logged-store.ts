@@ -9,10 +9,8 @@ import type { Damage } from "../device/files.ts";
 import { isDamage } from "../device/head.ts";
 import { listSegments } from "../device/log/segments.ts";
 import { NodeFiles } from "../device/node-files.ts";
-import { planRecovery, type RecoveryPlan } from "../device/recovery/plan.ts";
+import type { RecoveryPlan } from "../device/recovery/plan.ts";
 import type { RecoveryProgress } from "../device/recovery/progress.ts";
-import { recover } from "../device/recovery/recover.ts";
-import { settleDisk } from "../device/recovery/settle.ts";
 import { FAILED, RUNNING } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
 import { LOG_STATE } from "../memory/control.ts";
@@ -62,6 +60,8 @@ export async function recoverMemory(
 ): Promise<NewMemory & { recovered: Recovered }> {
   const startMs = nowMs();
   const { path } = settings;
+  const { planRecovery } = await import("../device/recovery/plan.ts");
+  const { settleDisk } = await import("../device/recovery/settle.ts");
   return whileRecovering(path, async () => {
     const damage: Damage[] = [];
     for (;;) {
@@ -100,6 +100,7 @@ async function rebuild(
   const { path } = settings;
   const threads = Math.min(availableParallelism(), MAX_RECOVERY_THREADS);
   const onProgress = settings.onRecovery ?? terminalProgress(path);
+  const { recover } = await import("../device/recovery/recover.ts");
   const done = await recover(plan, memory, { path, folder, threads, onProgress });
   if (isDamage(done)) return done;
   const { chain, epoch, logBytes, checkpointBytes, cut, damage } = plan;
