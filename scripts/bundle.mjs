@@ -1,23 +1,125 @@
-// Puts the package into one file. V8 loads an imported constant from its module's cell and checks
-// it at each use; inside one module it is folded into the code (docs/decisions/0006).
-import { readdirSync } from "node:fs";
+// Puts the package into a few files. V8 loads an imported constant from its module's cell and checks
+// it at each use; inside one module it is folded into the code (docs/decisions/0006). What opening a store
+// does not need is in files of its own, loaded by the first call that needs it.
+//
+// No comments, and ASCII only: V8 reads all of a file when it is imported, and keeps a text with one other
+// character in it at twice the size.
+import { readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
 
 const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), "dist");
 
+const OUTPUT = {
+  format: "esm",
+  sourcemap: true,
+  comments: false,
+  minify: {
+    compress: false,
+    mangle: false,
+    codegen: { removeWhitespace: false, asciiOnly: true },
+  },
+};
+
 async function bundle(input, file, plugins = [], more = {}) {
-  const build = await rolldown({
-    ...more,
+  const build = await rolldown({ ...inputOf(input, plugins), ...more });
+  await build.write({ ...OUTPUT, file: join(dist, file), codeSplitting: false });
+  await build.close();
+}
+
+function inputOf(input, plugins) {
+  return {
     input: join(dist, "src", ...input.split("/")),
     external: ["koffi", /^node:/],
     platform: "node",
     optimization: { inlineConst: true },
     plugins,
+  };
+}
+
+/** What opening a store needs, in one file, with the hot paths. */
+const CORE = "situ-core";
+/** What it loads later, by the modules that it imports dynamically. */
+const LATER = [
+  { name: "situ-remote", entries: ["database/remote/connect.js"] },
+  { name: "situ-gateways", entries: ["gateways/serve.js", "gateways/metrics/endpoint.js"] },
+  // The tools, recovery, and what several of these need.
+  { name: "situ-tools", entries: [] },
+];
+
+async function bundlePackage() {
+  let exported;
+  const build = await rolldown({
+    ...inputOf("index.js", [keepCellsPrivate()]),
+    // The core exports to the other files what users do not get to see: situ.js passes the rest on.
+    preserveEntrySignatures: "allow-extension",
   });
-  await build.write({ file: join(dist, file), format: "esm", sourcemap: true });
+  const reached = new Map();
+  const all = (entry, graph) => {
+    if (!reached.has(entry)) reached.set(entry, reachableFrom(entry, graph));
+    return reached.get(entry);
+  };
+  const source = (file) => join(dist, "src", ...file.split("/"));
+  const nameOf = (id, graph) => {
+    exported ??= graph.getModuleInfo(source("index.js")).exports;
+    if (all(source("index.js"), graph).has(id)) return CORE;
+    const needing = LATER.filter(({ entries }) =>
+      entries.some((file) => all(source(file), graph).has(id)),
+    );
+    return needing.length === 1 ? needing[0].name : LATER.at(-1).name;
+  };
+  const { output } = await build.write({
+    ...OUTPUT,
+    dir: dist,
+    entryFileNames: `${CORE}.js`,
+    chunkFileNames: "[name].js",
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [{ name: nameOf, debugName: "by need" }],
+    },
+  });
   await build.close();
+  const expected = [CORE, ...LATER.map(({ name }) => name)].map((name) => `${name}.js`);
+  const files = output.filter(({ type }) => type === "chunk").map(({ fileName }) => fileName);
+  if (files.sort().join() !== expected.sort().join()) {
+    throw new Error(`the package is in ${files.join()}, not in ${expected.join()}`);
+  }
+  writeFileSync(
+    join(dist, "situ.js"),
+    `export { ${exported.toSorted().join(", ")} } from "./${CORE}.js";\n`,
+  );
+}
+
+/** A module and all that it imports, without what it loads later. */
+function reachableFrom(entry, graph) {
+  const seen = new Set([entry]);
+  for (const id of seen) {
+    for (const imported of graph.getModuleInfo(id)?.importedIds ?? []) seen.add(imported);
+  }
+  return seen;
+}
+
+/**
+ * A variable that a module exports is read from a cell by the module itself, too. So what the other files
+ * need of the core is exported under second names, which the core does not use.
+ */
+function keepCellsPrivate() {
+  const list = /\nexport \{ ([^}]*) \};\s*$/;
+  return {
+    name: "keep-cells-private",
+    renderChunk(code, chunk) {
+      if (!chunk.isEntry) return undefined;
+      const exported = list.exec(code)?.[1];
+      if (exported === undefined) throw new Error(`${CORE} does not end in its exports`);
+      const pairs = exported.split(", ").map((each) => each.split(" as "));
+      const second = pairs.map(([local], i) => `export_${i} = ${local}`).join(", ");
+      const names = pairs.map(([local, name = local], i) => `export_${i} as ${name}`).join(", ");
+      // A function: names may contain what `replace` takes for a pattern.
+      const changed = code.replace(list, () => `\nconst ${second};\nexport { ${names} };\n`);
+      return { code: changed, map: null };
+    },
+  };
 }
 
 /** Loads another text instead of one module; a bundle that does not contain it is an error. */
@@ -39,7 +141,7 @@ function replaceModule(module, before, after) {
   };
 }
 
-await bundle("index.js", "situ.js");
+await bundlePackage();
 // What the threads run that write the log, take checkpoints and recover.
 await bundle("log/main.js", "situ-log.js");
 // The NIC worker of a node.

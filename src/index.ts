@@ -18,30 +18,19 @@ export type { RemoteTransaction } from "./database/remote/remote-transaction.ts"
 export type { AsyncScan, Scan } from "./database/scan.ts";
 export type { Snapshot } from "./database/snapshot.ts";
 export type { Stats } from "./database/stats.ts";
-export {
-  backup,
-  inspect,
-  type RestoreOptions,
-  restore,
-  type ToolOptions,
-  type VerifiedStore,
-  verify,
-} from "./database/store-tools.ts";
+export type { RestoreOptions, ToolOptions, VerifiedStore } from "./database/store-tools.ts";
+export { backup, inspect, restore, verify } from "./database/store-tools-on-demand.ts";
 export type {
   Isolation,
   TransactOptions,
   TransactSyncOptions,
 } from "./database/transact-options.ts";
 export type { Transaction } from "./database/transaction.ts";
-export {
-  type MetricsEndpoint,
-  type ServeMetricsOptions,
-  serveMetrics,
-} from "./gateways/metrics/endpoint.ts";
+export type { MetricsEndpoint, ServeMetricsOptions } from "./gateways/metrics/endpoint.ts";
+export { serve, serveMetrics } from "./gateways/on-demand.ts";
 export type { Gateway, GatewayOptions } from "./gateways/options.ts";
 export { type RedisBytes, type RedisKeys, RedisKeyspace } from "./gateways/redis/in-process.ts";
 export { REDIS_TABLES } from "./gateways/redis/tables.ts";
-export { serve } from "./gateways/serve.ts";
 export type { RecoveryProgress } from "./log/recovery/progress.ts";
 export type { Recovered } from "./log/recovery/rebuild.ts";
 export { Pointer } from "./memory/pointer.ts";

@@ -1,7 +1,8 @@
 // How long `transact` holds the event loop: in a loop without a pause, and while another process is stopped
 // in the middle of a commit. A turn is measured from one immediate to the next, and the figure is the longest
 // of all, after a warm-up: garbage collection and the machine's own scheduler are in it. The longest turn of
-// the median round is noted.
+// the median round is noted. Between the rounds, an event loop that does nothing is measured for as long: what
+// its longest turn takes is the machine's doing.
 import { join } from "node:path";
 import { type Database, open, TimeoutError } from "../../src/index.ts";
 import { counted } from "../harness/figures.ts";
@@ -50,6 +51,7 @@ async function rounds(
   context: TrustContext,
   name: string,
   work: () => Promise<unknown>,
+  empty: Turns[] = [],
 ): Promise<Turns[]> {
   const { options, progress } = context;
   const ms = 2 * options.roundMs;
@@ -58,6 +60,7 @@ async function rounds(
   for (let round = 0; round < options.rounds; round++) {
     progress.show(`${name} ${round + 1}/${options.rounds}`);
     all.push(await turnsDuring(ms, work));
+    empty.push(await turnsDuring(ms, () => new Promise((resolve) => setImmediate(resolve))));
   }
   return all;
 }
@@ -134,10 +137,16 @@ async function run(context: TrustContext): Promise<TrustResult> {
       for (let id = 0; id < 2 * STOPPED_ROWS; id++) tx.put(EventLoopRows, { id, value: 0n });
     });
     let id = 0;
-    const alone = await rounds(context, "event-loop, alone", () => {
-      id = (id + 1) % STOPPED_ROWS;
-      return increment(db, STOPPED_ROWS + id);
-    });
+    const empty: Turns[] = [];
+    const alone = await rounds(
+      context,
+      "event-loop, alone",
+      () => {
+        id = (id + 1) % STOPPED_ROWS;
+        return increment(db, STOPPED_ROWS + id);
+      },
+      empty,
+    );
     const stopped = await besideStopped(context, db, place);
     return {
       figures: [
@@ -154,7 +163,13 @@ async function run(context: TrustContext): Promise<TrustResult> {
           "ms",
         ),
       ],
-      notes: [noteOf("alone", alone), noteOf("a peer stopped in a commit", stopped)],
+      notes: [
+        noteOf("alone", alone),
+        `event-loop, nothing to do: longest turn ${longestOf(empty).toFixed(1)} ms in as many rounds, ` +
+          `between those of \`await transact\` in a loop; of each of these: ` +
+          `${alone.map(({ longestMs }) => longestMs.toFixed(1)).join(", ")} ms`,
+        noteOf("a peer stopped in a commit", stopped),
+      ],
     };
   } finally {
     await db.close();

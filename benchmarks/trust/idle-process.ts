@@ -8,6 +8,8 @@ export interface IdleTask {
   readonly memoryDir: string;
 }
 export interface IdleOrder {
+  /** How long the process rests before. */
+  readonly restMs: number;
   readonly ms: number;
 }
 export interface IdleOutcome {
@@ -15,16 +17,13 @@ export interface IdleOutcome {
   readonly wallMs: number;
 }
 
-/** What opening and compiling takes is over by then. */
-const SETTLE_MS = 1_000;
-
 const Counter = table("counter", { id: u32(), value: u32() }, { key: "id" });
 const db = await open({ ...taskOf<IdleTask>(), tables: [Counter], durability: "lazy" });
 db.transactSync((tx) => tx.put(Counter, { id: 1, value: 1 }));
 
 serve<IdleOrder, IdleOutcome>({
-  async handle({ ms }, answer) {
-    await sleep(SETTLE_MS);
+  async handle({ restMs, ms }, answer) {
+    await sleep(restMs);
     const before = process.cpuUsage();
     const startMs = performance.now();
     await sleep(ms);

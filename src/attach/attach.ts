@@ -57,6 +57,7 @@ import {
   JOURNAL_BYTES,
   MAX_SLOTS,
   MAX_THREAD_SLOTS,
+  SWEPT_SLOTS,
   THREAD_JOURNAL_BYTES,
 } from "../runtime/limits.ts";
 import type { StoreSettings } from "./settings.ts";
@@ -89,7 +90,9 @@ export async function attach<T>(
 
 function guarded<T>(attached: Attached, use: (attached: Attached) => T): T {
   try {
-    attached.executor.sweep();
+    // Some of the dead, if there are many executors: whoever meets another one recovers it, and so do the
+    // sweeps in the background. A look at each would make joining dearer with every process that has joined.
+    attached.executor.sweepSome(SWEPT_SLOTS);
     const used = use(attached);
     // What was made is published: others may join it.
     attached.lock?.share();

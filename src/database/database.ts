@@ -33,8 +33,8 @@ import type { ScanPlan, ScanSource } from "../tables/scan-plan.ts";
 import type { Table } from "../tables/table.ts";
 import type { Copied } from "../tools/files/copy.ts";
 import type { FileToolOptions } from "../tools/files/pauses.ts";
-import { type InspectedTable, inspectTable } from "../tools/tables/inspect.ts";
-import { type Verification, type VerifyOptions, verifyTables } from "../tools/tables/verify.ts";
+import type { InspectedTable } from "../tools/tables/inspect.ts";
+import type { Verification, VerifyOptions } from "../tools/tables/verify.ts";
 import type { AsyncTransaction } from "./async-transaction.ts";
 import { DatabaseDurability } from "./durability.ts";
 import { isInsideTransaction } from "./expiry.ts";
@@ -307,13 +307,17 @@ export class Database implements Stores {
   async verify(options: VerifyOptions = {}): Promise<Verification> {
     this.#check();
     refuseUnknownOptions("verify", options, ["signal", "onProgress", "mostProblems"]);
-    return this.#whileOpen(verifyTables(this.#executor, options));
+    const loading = import("../tools/tables/verify.ts");
+    return this.#whileOpen(
+      loading.then(({ verifyTables }) => verifyTables(this.#executor, options)),
+    );
   }
 
   /** What is in a table, by its name: rows, the shape of its structures, memory. */
   async inspect(table: string): Promise<InspectedTable> {
     this.#check();
-    return this.#whileOpen(inspectTable(this.#executor, table));
+    const loading = import("../tools/tables/inspect.ts");
+    return this.#whileOpen(loading.then(({ inspectTable }) => inspectTable(this.#executor, table)));
   }
 
   /** Copies the store, with all that was committed before, to an empty folder: see `restore`. */

@@ -15,7 +15,6 @@ import { nowMs, sleep } from "../runtime/clock.ts";
 import { type Holder, SituError } from "../runtime/errors.ts";
 import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
-import { backupFiles } from "../tools/files/backup.ts";
 import type { Copied } from "../tools/files/copy.ts";
 import type { FileToolOptions } from "../tools/files/pauses.ts";
 import type { Settings } from "./options.ts";
@@ -99,6 +98,7 @@ export class DatabaseDurability {
     await this.#executor.durability.await(this.#executor.epochs.current(), MAX_TIMEOUT_MS);
     makeFolder(folder);
     refuseUnlessEmpty(folder);
+    const { backupFiles } = await import("../tools/files/backup.ts");
     return await backupFiles(new NodeFiles(path), new NodeFiles(resolve(folder)), options);
   }
 

@@ -8,7 +8,6 @@ import { coded } from "../runtime/system-errors.ts";
 import { createCatalogue } from "../tables/catalogue.ts";
 import { Database } from "./database.ts";
 import { type OpenOptions, type Settings, settingsOf } from "./options.ts";
-import { connect } from "./remote/connect.ts";
 import type { ConnectOptions } from "./remote/options.ts";
 import type { RemoteDatabase } from "./remote/remote-database.ts";
 
@@ -19,7 +18,11 @@ export async function open(options: ConnectOptions): Promise<RemoteDatabase>;
 export async function open(
   options: OpenOptions | ConnectOptions,
 ): Promise<Database | RemoteDatabase> {
-  if (isConnect(options)) return connect(options);
+  if (isConnect(options)) {
+    // Most processes open a store of their own machine: they need not load the client of a cluster.
+    const { connect } = await import("./remote/connect.ts");
+    return connect(options);
+  }
   const settings = settingsOf(options);
   return coded(settings.path, () => openStore(settings));
 }

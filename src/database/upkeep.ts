@@ -1,7 +1,8 @@
 /**
  * What an open database does in the background, on timers that keep no process alive: it looks for
- * dead executors, after old versions, after memory that others could use, and whether the store's memory is
- * still there. Nothing depends on it, and any process may do it.
+ * dead executors, after old versions, after memory that others could use, whether the store's memory is
+ * still there, and whether its log has a writer. One timer serves all of this: each wake-up of a process that
+ * has nothing to do costs tenths of a millisecond. Nothing depends on it, and any process may do it.
  */
 
 import { clearInterval, setInterval } from "node:timers";
@@ -48,6 +49,7 @@ export class Upkeep {
   #sweep(): void {
     const { slabs, versions, durability } = this.#executor;
     if (durability.lookAtMemory()) this.#warnOfLoss();
+    durability.watchLogWriter();
     this.#executor.sweepSome(SWEPT_SLOTS);
     versions.keeper.tick();
     slabs.tidy();

@@ -81,6 +81,8 @@ export class Durability {
   readonly isLogged: boolean;
   /** Sees to it that the log has a writer; set by who can start one. */
   ensureLogWriter: () => void = () => {};
+  /** The same, now and then, for one who does not wait for it. */
+  watchLogWriter: () => void = () => {};
   #look: Promise<void> | undefined;
   /** How far the log may be behind the commits of this executor. */
   lagMs = Number.POSITIVE_INFINITY;

@@ -41,8 +41,10 @@ import { nowMs, sleep, wallClockMs } from "../runtime/clock.ts";
 import { SituError, type SituErrorCode, TimeoutError } from "../runtime/errors.ts";
 import {
   DEFAULT_TIMEOUT_MS,
+  OPEN_RETRY_CROWD_MS,
   OPEN_RETRY_MAX_MS,
   OPEN_RETRY_MIN_MS,
+  OPEN_RETRY_SHARE,
   RECOVERY_PATIENCE_MS,
 } from "../runtime/limits.ts";
 import { uniqueId } from "../runtime/random.ts";
@@ -99,27 +101,40 @@ export async function withOpenLock<T>(path: string, work: () => T | Promise<T>):
   const file = join(path, OPEN_LOCK);
   const fd = explained(file, () => openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600));
   try {
-    let startMs = nowMs();
-    let turn = fstatSync(fd).mtimeMs;
-    for (let pauseMs = OPEN_RETRY_MIN_MS; !libc().tryLock(fd); ) {
-      // Patience is with each who opens it, not with all of them: many may have come before.
-      const { mtimeMs } = fstatSync(fd);
-      if (mtimeMs !== turn) startMs = nowMs();
-      turn = mtimeMs;
-      const patienceMs = existsSync(join(path, RECOVERING))
-        ? RECOVERY_PATIENCE_MS
-        : DEFAULT_TIMEOUT_MS;
-      if (nowMs() > startMs + patienceMs) {
-        throw new TimeoutError(`another process has been opening ${path} for too long`);
-      }
-      await sleep(pauseMs);
-      pauseMs = Math.min(1.5 * pauseMs, OPEN_RETRY_MAX_MS);
-    }
+    if (!libc().tryLock(fd)) await openLock(path, fd);
     tellTurn(fd);
     return await work();
   } finally {
     // Closing gives the lock back.
     closeSync(fd);
+  }
+}
+
+/**
+ * Waits for the lock. Where hundreds of processes open a store at once, their looks must not take the processor
+ * from the one whose turn it is: each looks the less often, the longer it has waited.
+ */
+async function openLock(path: string, fd: number): Promise<void> {
+  const firstMs = nowMs();
+  let startMs = firstMs;
+  let lookedMs = firstMs;
+  let turn = fstatSync(fd).mtimeMs;
+  for (let pauseMs = OPEN_RETRY_MIN_MS; ; ) {
+    await sleep(pauseMs);
+    if (libc().tryLock(fd)) return;
+    const now = nowMs();
+    const longestMs = Math.max((now - firstMs) * OPEN_RETRY_SHARE, OPEN_RETRY_MAX_MS);
+    pauseMs = Math.min(1.5 * pauseMs, longestMs, OPEN_RETRY_CROWD_MS);
+    if (now - lookedMs < OPEN_RETRY_CROWD_MS) continue;
+    lookedMs = now;
+    // Patience is with each who opens it, not with all of them: many may have come before.
+    const { mtimeMs } = fstatSync(fd);
+    if (mtimeMs !== turn) startMs = now;
+    turn = mtimeMs;
+    const isRecovering = existsSync(join(path, RECOVERING));
+    if (now > startMs + (isRecovering ? RECOVERY_PATIENCE_MS : DEFAULT_TIMEOUT_MS)) {
+      throw new TimeoutError(`another process has been opening ${path} for too long`);
+    }
   }
 }
 

@@ -28,9 +28,10 @@ const TURN_MS = 20;
 const MAX_SLEEP_MS = 50;
 /** Between announcing a rest and the last look. */
 const SETTLE_MS = 5;
-/** A rest has longer turns: a process that ends wakes its thread (host.ts). */
-const REST_TURN_MS = 250;
-/** How long a rest is, before something else is looked after: whether a checkpoint is due. */
+/**
+ * How long a rest is, before something else is looked after: whether a checkpoint is due. In one piece: a
+ * process that ends wakes its thread (host.ts).
+ */
 const REST_MS = 1_000;
 const SPINS_PER_LOOK = 16;
 
@@ -93,12 +94,13 @@ function sleep(log: GroupCommit, ms: number, turnMs = MAX_SLEEP_MS): void {
 
 /** Sleeps until somebody commits or calls. */
 function rest(log: GroupCommit, duties: Duties): void {
-  log.executor.durability.setRests(true);
-  sleep(log, SETTLE_MS);
-  const endMs = nowMs() + REST_MS;
-  while (!log.isNeeded && !duties.isStopped() && nowMs() < endMs) {
-    sleep(log, REST_TURN_MS, REST_TURN_MS);
+  const { durability } = log.executor;
+  // One rest after another needs one announcement: whoever has committed since then has called.
+  if (!durability.rests) {
+    durability.setRests(true);
+    sleep(log, SETTLE_MS);
   }
+  if (!log.isNeeded && !duties.isStopped()) sleep(log, REST_MS, REST_MS);
 }
 
 /** The least that an open process asks for. */

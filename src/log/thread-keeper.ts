@@ -6,18 +6,22 @@
  * LOG_START_PATIENCE_MS. Should two threads be started all the same, the word LOG_WRITER decides, and the
  * other ends at once.
  *
- * How soon a dead writer is noticed: by who waits for the log, at once; otherwise within LOG_WATCH_MS of
- * an event loop that turns, or LOG_REST_WATCH_MS if nothing was to be written. The commit that ends a
- * rest has the watch go faster again.
+ * How soon a dead writer is noticed: by a process that waits for the log, at once; otherwise within
+ * LOG_WATCH_MS of an event loop that turns. Where many processes have the store open they share the watch:
+ * each looks less often, and all of them together as often as one alone, at most LOG_SHARED_WATCH_MS apart.
+ * While the log rests nothing is to be written, and no timer is set for the watch: it is part of the
+ * background sweep (`watchLogWriter`). The commit that ends a rest starts the timer of its process, and the
+ * sweep those of the others.
  */
 
 import { clearTimeout, setTimeout } from "node:timers";
 import type { Worker } from "node:worker_threads";
 import { FAILED } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
+import { isOpener, slotsInUse } from "../engine/slot.ts";
 import { LOG_STARTER, LOG_WRITER } from "../memory/control.ts";
 import { nowMs } from "../runtime/clock.ts";
-import { LOG_REST_WATCH_MS, LOG_START_PATIENCE_MS, LOG_WATCH_MS } from "../runtime/limits.ts";
+import { LOG_SHARED_WATCH_MS, LOG_START_PATIENCE_MS, LOG_WATCH_MS } from "../runtime/limits.ts";
 import { startThread } from "./thread.ts";
 import { ENDED, type LogTask, STOP } from "./worker.ts";
 
@@ -54,8 +58,8 @@ function wakeAll(): void {
 export class LogThreadKeeper {
   readonly #executor: Executor;
   readonly #options: LogThreadOptions;
-  #watch: NodeJS.Timeout;
-  #watchMs = LOG_WATCH_MS;
+  /** None while the log rests. */
+  #watch: NodeJS.Timeout | undefined;
   /** Another process that starts a thread, and since when this one has known. */
   #starter = 0;
   #starterMs = 0;
@@ -69,33 +73,45 @@ export class LogThreadKeeper {
   constructor(executor: Executor, options: LogThreadOptions) {
     this.#executor = executor;
     this.#options = options;
-    executor.durability.ensureLogWriter = () => {
+    const { durability } = executor;
+    durability.ensureLogWriter = () => {
       this.#look();
-      if (this.#watchMs > LOG_WATCH_MS) this.#watch = this.#watchAfter(LOG_WATCH_MS);
+      this.#watch ??= this.#watchAfter(LOG_WATCH_MS);
     };
-    this.#look();
-    this.#watch = this.#watchAfter(LOG_WATCH_MS);
+    durability.watchLogWriter = () => {
+      this.#look();
+      if (!durability.rests) this.#watch ??= this.#watchAfter(this.#shareMs());
+    };
+    durability.ensureLogWriter();
   }
 
   #watchAfter(ms: number): NodeJS.Timeout {
-    clearTimeout(this.#watch);
-    this.#watchMs = ms;
     return setTimeout(() => {
       const { rests } = this.#executor.durability;
       this.#look();
-      this.#watch = this.#watchAfter(rests ? LOG_REST_WATCH_MS : LOG_WATCH_MS);
+      this.#watch = rests ? undefined : this.#watchAfter(this.#shareMs());
     }, ms).unref();
+  }
+
+  /** How often this process looks, of all that have the store open. */
+  #shareMs(): number {
+    const { control } = this.#executor.memory;
+    let openers = 0;
+    for (let slot = 0; slot < slotsInUse(control); slot++) if (isOpener(control, slot)) openers++;
+    return Math.min(LOG_WATCH_MS * Math.max(openers, 1), LOG_SHARED_WATCH_MS);
   }
 
   /** Ends the thread of this process, if it has one, after a last round of the log. */
   async stop(): Promise<void> {
     clearTimeout(this.#watch);
-    this.#executor.durability.ensureLogWriter = () => {};
+    const { durability } = this.#executor;
+    durability.ensureLogWriter = () => {};
+    durability.watchLogWriter = () => {};
     const thread = this.#thread;
     if (thread === undefined) return;
     thread.worker.ref();
     Atomics.store(thread.signals, STOP, 1);
-    this.#executor.durability.call();
+    durability.call();
     await thread.ended;
     this.#giveUpStarting();
   }

@@ -66,8 +66,8 @@ export const MAX_LAG_MS = 10_000;
 export const JOURNAL_NUDGE = 1 / 4;
 /** How often an open process looks whether the log has a writer: a dead one's work is taken over. */
 export const LOG_WATCH_MS = 25;
-/** The same while the log's writer rests, for nothing is to be written. */
-export const LOG_REST_WATCH_MS = 500;
+/** The same where many processes have the store open, which share the watch. */
+export const LOG_SHARED_WATCH_MS = 500;
 /** After so long without a commit the log's writer rests, until the next one calls it. */
 export const LOG_REST_AFTER_MS = 100;
 /** How long others leave it to one process to start a thread that writes the log. */
@@ -265,9 +265,12 @@ export const TURN_SETTLE_MS = 2;
 export const SWEEP_MS = 500;
 /** Executors that one sweep in the background looks at: many processes share the work. */
 export const SWEPT_SLOTS = 16;
-/** How often one who waits to open a store looks again: rarely, where many wait. */
+/** How often a process that waits to open a store looks again, at first and after a while. */
 export const OPEN_RETRY_MIN_MS = 2;
 export const OPEN_RETRY_MAX_MS = 40;
+/** Where many wait, more rarely: it pauses for this part of the time that it has waited, up to CROWD_MS. */
+export const OPEN_RETRY_SHARE = 1 / 10;
+export const OPEN_RETRY_CROWD_MS = 250;
 /** Freed cells that an executor remembers for quick reuse; the rest is found by sweeping. */
 export const MAX_FREE_CELLS = 4_096;
 /** Remembered cells that are compared with where a new one should be near to. */

@@ -13,10 +13,8 @@ import type { StoreMemory } from "../../memory/store-memory.ts";
 import { nowMs } from "../../runtime/clock.ts";
 import { MAX_RECOVERY_THREADS } from "../../runtime/limits.ts";
 import { isDamage } from "../head.ts";
-import { planRecovery, type RecoveryPlan } from "./plan.ts";
+import type { RecoveryPlan } from "./plan.ts";
 import type { RecoveryProgress } from "./progress.ts";
-import { recover } from "./recover.ts";
-import { settleDisk } from "./settle.ts";
 
 /** What a recovery has found and done. */
 export interface Recovered {
@@ -52,6 +50,8 @@ export async function rebuildMemory(
 ): Promise<NewMemory & { recovered: Recovered }> {
   const startMs = nowMs();
   const { path } = settings;
+  const { planRecovery } = await import("./plan.ts");
+  const { settleDisk } = await import("./settle.ts");
   return whileRecovering(path, async () => {
     const damage: Damage[] = [];
     for (;;) {
@@ -90,6 +90,7 @@ async function rebuild(
   const { path } = settings;
   const threads = Math.min(availableParallelism(), MAX_RECOVERY_THREADS);
   const onProgress = settings.onRecovery ?? terminalProgress(path);
+  const { recover } = await import("./recover.ts");
   const done = await recover(plan, memory, { path, folder, threads, onProgress });
   if (isDamage(done)) return done;
   const { chain, epoch, logBytes, checkpointBytes, cut, damage } = plan;
