@@ -10,15 +10,15 @@
 
 import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
+import { Session } from "../../src/cluster/client.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
-import { Session } from "../../src/cluster/session.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
-import { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import type { Endpoint, NodeId, Request } from "../../src/fabric/fabric.ts";
 import { FIRST_MESSAGE_KIND } from "../../src/fabric/fabric.ts";
 import { i64, table, u32 } from "../../src/index.ts";
 import { Driver } from "../../src/protocols/driver.ts";
+import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { KIND_NAMES, TRUNCATE } from "../../src/protocols/kinds.ts";
 import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
 

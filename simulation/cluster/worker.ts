@@ -3,13 +3,13 @@
  * node. Both run a workload's program; a client can vanish at any moment.
  */
 
+import { Session } from "../../src/cluster/client.ts";
 import type { Configuration } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
-import { Session } from "../../src/cluster/session.ts";
-import { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import type { Endpoint } from "../../src/fabric/fabric.ts";
 import type { Outcome } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
+import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { Random } from "../../src/runtime/random.ts";

@@ -13,20 +13,20 @@ import {
   type NodeId,
 } from "../fabric/fabric.ts";
 import { serveVerb } from "../fabric/verbs.ts";
-import { serveAbort } from "../protocols/abort.ts";
-import { Backup } from "../protocols/backup.ts";
-import { serveCommit } from "../protocols/commit.ts";
+import { Backup } from "../protocols/backup-records.ts";
 import { ABORTED, Coordinator, type Outcome, type Parts } from "../protocols/coordinator.ts";
 import { Driver } from "../protocols/driver.ts";
 import * as kinds from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { COORDINATORS_PER_NODE, requireCoordinator } from "../protocols/names.ts";
 import { Participant } from "../protocols/participant.ts";
-import { serveRead } from "../protocols/read.ts";
-import { serveReadLock } from "../protocols/read-lock.ts";
-import { serveScan } from "../protocols/scan.ts";
-import { rethrow } from "../protocols/truncate.ts";
-import { serveValidate } from "../protocols/validate.ts";
+import { serveAbort } from "../protocols/phases/abort.ts";
+import { serveCommit } from "../protocols/phases/commit.ts";
+import { serveRead } from "../protocols/phases/read.ts";
+import { serveReadLock } from "../protocols/phases/read-lock.ts";
+import { serveScan } from "../protocols/phases/scan.ts";
+import { rethrow } from "../protocols/phases/truncate.ts";
+import { serveValidate } from "../protocols/phases/validate.ts";
 import { nextWrite, partitionAt } from "../protocols/writes.ts";
 import { assert } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";

@@ -6,9 +6,9 @@
  */
 
 import { attach } from "../attach/attach.ts";
+import { Session } from "../cluster/client.ts";
 import { RingPlacement } from "../cluster/placement.ts";
 import { NodeService } from "../cluster/service.ts";
-import { Session } from "../cluster/session.ts";
 import { settingsOf } from "../database/options.ts";
 import { RemoteDatabase } from "../database/remote/remote-database.ts";
 import type { Executor } from "../engine/executor.ts";

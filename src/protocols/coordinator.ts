@@ -23,16 +23,16 @@ import type { NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_RECORD_BYTES } from "../runtime/limits.ts";
 import type { Placement } from "../tables/partitions.ts";
-import { Abort } from "./abort.ts";
-import { Commit } from "./commit.ts";
 import type { Driver } from "./driver.ts";
-import { Lock } from "./lock.ts";
-import { Log, LogWrites } from "./log.ts";
 import type { Message, Routine } from "./message.ts";
 import { type Name, Sequences } from "./names.ts";
-import { OK } from "./read.ts";
-import { ignore, rethrow, Truncations } from "./truncate.ts";
-import { Validate } from "./validate.ts";
+import { Abort } from "./phases/abort.ts";
+import { Commit } from "./phases/commit.ts";
+import { Lock } from "./phases/lock.ts";
+import { Log, LogWrites } from "./phases/log.ts";
+import { OK } from "./phases/read.ts";
+import { ignore, rethrow, Truncations } from "./phases/truncate.ts";
+import { Validate } from "./phases/validate.ts";
 import { nextWrite, type Part, partitionAt } from "./writes.ts";
 
 export type Outcome =

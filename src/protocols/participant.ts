@@ -24,7 +24,7 @@ import type { Placement } from "../tables/partitions.ts";
 import type { ServedTable, ServedTables } from "../tables/served/contract.ts";
 import { everyDependency } from "./dependencies.ts";
 import { Name, UnderWay } from "./names.ts";
-import { LOCKED, OK, OVER } from "./read.ts";
+import { LOCKED, OK, OVER } from "./phases/read.ts";
 import { PUT, writesIn } from "./writes.ts";
 
 /** A transaction that is locked here and whose outcome is not known yet. */

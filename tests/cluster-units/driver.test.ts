@@ -8,8 +8,8 @@ import { Driver } from "../../src/protocols/driver.ts";
 import { ABORT, COMMIT, LOCK, LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
 import { Message, type Routine } from "../../src/protocols/message.ts";
 import { Name, Sequences } from "../../src/protocols/names.ts";
-import { OK } from "../../src/protocols/read.ts";
-import { Truncations } from "../../src/protocols/truncate.ts";
+import { OK } from "../../src/protocols/phases/read.ts";
+import { Truncations } from "../../src/protocols/phases/truncate.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import {

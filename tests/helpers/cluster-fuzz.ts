@@ -5,10 +5,10 @@
 
 import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
+import { Session } from "../../src/cluster/client.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
-import { Session } from "../../src/cluster/session.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import { DESCRIBE_KIND, type Incoming, type Ticket } from "../../src/fabric/fabric.ts";
 import { Reader, Writer } from "../../src/fabric/wire.ts";

@@ -1,7 +1,7 @@
 /** A stretch of network between a client and a node that loses a reply and then breaks. */
 
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import { Session } from "../../src/cluster/session.ts";
+import { Session } from "../../src/cluster/client.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import { CLIENT } from "../../src/fabric/fabric.ts";
 import { openTcp } from "../../src/fabric/tcp/endpoint.ts";

@@ -13,7 +13,7 @@ import {
 import { LOG, VALIDATE } from "../../src/protocols/kinds.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { COORDINATORS_PER_NODE } from "../../src/protocols/names.ts";
-import { Validate } from "../../src/protocols/validate.ts";
+import { Validate } from "../../src/protocols/phases/validate.ts";
 
 /** Whatever was read is said to be as it was. */
 class NeverValidates extends NodeService {

@@ -1,7 +1,7 @@
 /** From addresses to a database: finds a node that answers, and with it the cluster. */
 
+import { Session } from "../../cluster/client.ts";
 import { Describe, type Description } from "../../cluster/describe.ts";
-import { Session } from "../../cluster/session.ts";
 import { CLIENT, type NodeId } from "../../fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../fabric/tcp/endpoint.ts";
 import type { NodeAddress } from "../../fabric/tcp/options.ts";

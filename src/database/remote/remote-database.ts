@@ -4,14 +4,17 @@
  */
 
 import { Call } from "../../cluster/call.ts";
-import { partAt, type Session } from "../../cluster/session.ts";
+import { partAt, type Session } from "../../cluster/client.ts";
 import type { Endpoint, NodeId } from "../../fabric/fabric.ts";
 import type { Coordinator, Held, Outcome, Parts } from "../../protocols/coordinator.ts";
 import type { Driver } from "../../protocols/driver.ts";
-import { type Lookup, lookupAll } from "../../protocols/lookup.ts";
+import { type Entry, took } from "../../protocols/execute/entries.ts";
+import { type Lookup, lookupAll } from "../../protocols/execute/lookup.ts";
+import { RemoteTable } from "../../protocols/execute/remote-table.ts";
+import { locked, SingleGet } from "../../protocols/execute/single-get.ts";
 import { once, type Routine } from "../../protocols/message.ts";
-import { type KeyToRead, OK, Read, type Take } from "../../protocols/read.ts";
-import { ReadLock } from "../../protocols/read-lock.ts";
+import { type KeyToRead, OK, Read, type Take } from "../../protocols/phases/read.ts";
+import { ReadLock } from "../../protocols/phases/read-lock.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
@@ -26,13 +29,10 @@ import { isInsideTransaction } from "../expiry.ts";
 import { isDuration, notADuration } from "../options.ts";
 import type { AsyncScan } from "../scan.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
-import { type Entry, took } from "./entries.ts";
 import { outcomeWithin } from "./outcome-deadline.ts";
 import { RemoteRunner } from "./remote-runner.ts";
 import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
-import { RemoteTable } from "./remote-table.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
-import { locked, SingleGet } from "./single-get.ts";
 
 export interface CallOptions {
   /** How long it may take, retries included. */

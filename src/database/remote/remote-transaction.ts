@@ -5,12 +5,24 @@
  * carried out here, in their order, on what the transaction knows. Writes stay here until the commit.
  */
 
-import { partAt } from "../../cluster/session.ts";
+import { partAt } from "../../cluster/client.ts";
 import { CONFLICT } from "../../engine/signals.ts";
 import type { NodeId } from "../../fabric/fabric.ts";
 import type { Coordinator } from "../../protocols/coordinator.ts";
+import {
+  copyOf,
+  type Entry,
+  type HeldRows,
+  type Written,
+  write,
+  writtenBy,
+} from "../../protocols/execute/entries.ts";
+import { keyText, type RemoteTable } from "../../protocols/execute/remote-table.ts";
+import { RemoteCount } from "../../protocols/execute/scan-count.ts";
+import { planRemote, type RemotePlan } from "../../protocols/execute/scan-plan.ts";
+import { RemoteRows, type ScanSource } from "../../protocols/execute/scan-rows.ts";
 import type { Routine } from "../../protocols/message.ts";
-import { runSteps } from "../../protocols/scan.ts";
+import { runSteps } from "../../protocols/phases/scan.ts";
 import type { Part } from "../../protocols/writes.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type {
@@ -28,11 +40,6 @@ import { Operation } from "../operation.ts";
 import { AsyncScan } from "../scan.ts";
 import { soon } from "../soon.ts";
 import { exists, listOf, missing } from "../transaction.ts";
-import { copyOf, type Entry, type HeldRows, type Written, write, writtenBy } from "./entries.ts";
-import { RemoteRows, type ScanSource } from "./remote-scan.ts";
-import { RemoteCount } from "./remote-scan-count.ts";
-import { planRemote, type RemotePlan } from "./remote-scan-plan.ts";
-import { keyText, type RemoteTable } from "./remote-table.ts";
 
 /** What a transaction needs of its database. */
 export interface Fetcher {

@@ -7,11 +7,11 @@
  *   reply    nothing
  */
 
-import type { NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { LOG } from "./kinds.ts";
-import { Message } from "./message.ts";
-import type { Name } from "./names.ts";
+import type { NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { LOG } from "../kinds.ts";
+import { Message } from "../message.ts";
+import type { Name } from "../names.ts";
 
 /** Beside the writes: headers of frames, epochs, a name, and how much there is; rather too many. */
 const RECORD_WORDS = 32;

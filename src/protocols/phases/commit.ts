@@ -7,16 +7,16 @@
  *   reply    nothing
  */
 
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import { Reader, Writer } from "../fabric/wire.ts";
-import { assert } from "../runtime/assert.ts";
-import { SituError } from "../runtime/errors.ts";
-import { COMMIT_RETRY_MS, MAX_EPOCH } from "../runtime/limits.ts";
-import { COMMIT } from "./kinds.ts";
-import { Message } from "./message.ts";
-import { Name } from "./names.ts";
-import type { Participant, Prepared } from "./participant.ts";
-import { encodeWrites } from "./writes.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import { Reader, Writer } from "../../fabric/wire.ts";
+import { assert } from "../../runtime/assert.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { COMMIT_RETRY_MS, MAX_EPOCH } from "../../runtime/limits.ts";
+import { COMMIT } from "../kinds.ts";
+import { Message } from "../message.ts";
+import { Name } from "../names.ts";
+import type { Participant, Prepared } from "../participant.ts";
+import { encodeWrites } from "../writes.ts";
 
 const NOTHING = new Int32Array(0);
 

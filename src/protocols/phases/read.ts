@@ -8,7 +8,7 @@
  *            the row from an even word on; 0 words: absent
  */
 
-import type { AccessSet } from "../engine/access-set.ts";
+import type { AccessSet } from "../../engine/access-set.ts";
 import {
   ENTRY_WORDS,
   KIND,
@@ -18,16 +18,16 @@ import {
   VERSION_LOW,
   WORD,
   WRITE,
-} from "../engine/access-set.ts";
-import { isSignal } from "../engine/signals.ts";
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { SituError } from "../runtime/errors.ts";
-import { MAX_ACCESSES } from "../runtime/limits.ts";
-import { READ } from "./kinds.ts";
-import { Message } from "./message.ts";
-import type { Participant } from "./participant.ts";
-import { DEPENDENCY_WORDS, type Part } from "./writes.ts";
+} from "../../engine/access-set.ts";
+import { isSignal } from "../../engine/signals.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { MAX_ACCESSES } from "../../runtime/limits.ts";
+import { READ } from "../kinds.ts";
+import { Message } from "../message.ts";
+import type { Participant } from "../participant.ts";
+import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
 
 export const OK = 0;
 /** Somebody is about to change, or changing, what was to be read. */

@@ -5,9 +5,9 @@
 
 import type { NodeId } from "../../fabric/fabric.ts";
 import { type Reader, Writer } from "../../fabric/wire.ts";
-import type { Held } from "../../protocols/coordinator.ts";
-import { Part, WriteList } from "../../protocols/writes.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
+import type { Held } from "../coordinator.ts";
+import { Part, WriteList } from "../writes.ts";
 import type { RemoteTable } from "./remote-table.ts";
 
 /** A row that the transaction has seen or written. */

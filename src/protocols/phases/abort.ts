@@ -6,12 +6,12 @@
  *   reply    nothing
  */
 
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { ABORT } from "./kinds.ts";
-import { Message } from "./message.ts";
-import type { Name } from "./names.ts";
-import type { Participant } from "./participant.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { ABORT } from "../kinds.ts";
+import { Message } from "../message.ts";
+import type { Name } from "../names.ts";
+import type { Participant } from "../participant.ts";
 
 export class Abort extends Message {
   readonly kind = ABORT;

@@ -1,19 +1,19 @@
 /**
  * One row by its key, outside of transactions: one message to its primary and one back, and nothing
- * to validate (FaSST §5: single-key reads). The same bytes as `Read` (protocols/read.ts), without a
+ * to validate (FaSST §5: single-key reads). The same bytes as `Read` (protocols/phases/read.ts), without a
  * coroutine: this is what clients do most.
  */
 
 import type { Endpoint, NodeId, Request } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
-import { READ } from "../../protocols/kinds.ts";
-import { isLost } from "../../protocols/message.ts";
-import { OK } from "../../protocols/read.ts";
-import { DEPENDENCY_WORDS } from "../../protocols/writes.ts";
 import { type SituError, TimeoutError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES, RESEND_MAX_MS } from "../../runtime/limits.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import { keptKey } from "../../tables/own-key.ts";
+import { READ } from "../kinds.ts";
+import { isLost } from "../message.ts";
+import { OK } from "../phases/read.ts";
+import { DEPENDENCY_WORDS } from "../writes.ts";
 import type { RemoteTable } from "./remote-table.ts";
 
 export class SingleGet implements Request {

@@ -4,12 +4,12 @@
  * now.
  */
 
-import { Scan } from "../../protocols/scan.ts";
 import { SCAN_STEP_ROWS } from "../../runtime/limits.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
+import { Scan } from "../phases/scan.ts";
 import type { Entry } from "./entries.ts";
-import type { ScanSource } from "./remote-scan.ts";
-import type { RemotePlan } from "./remote-scan-plan.ts";
+import type { RemotePlan } from "./scan-plan.ts";
+import type { ScanSource } from "./scan-rows.ts";
 
 export class RemoteCount {
   /** Once it was fetched. */

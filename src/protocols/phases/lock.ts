@@ -7,13 +7,13 @@
  *            epoch of the node
  */
 
-import type { NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { LOCK } from "./kinds.ts";
-import { Message } from "./message.ts";
-import type { Name } from "./names.ts";
+import type { NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { LOCK } from "../kinds.ts";
+import { Message } from "../message.ts";
+import type { Name } from "../names.ts";
+import type { Part } from "../writes.ts";
 import { OK } from "./read.ts";
-import type { Part } from "./writes.ts";
 
 export class Lock extends Message {
   readonly kind = LOCK;

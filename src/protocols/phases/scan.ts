@@ -18,22 +18,22 @@
  *            1 if there are no more rows; place
  */
 
-import { isSignal } from "../engine/signals.ts";
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { SituError } from "../runtime/errors.ts";
+import { isSignal } from "../../engine/signals.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { SituError } from "../../runtime/errors.ts";
 import {
   MAX_ACCESSES,
   MAX_ORDERED_KEY_BYTES,
   SCAN_STEP_ATTEMPTS,
   SCAN_STEP_ROWS,
-} from "../runtime/limits.ts";
-import { encodeWords, type ScanStep, type ScanWay } from "../tables/served/scan-step.ts";
-import { SCAN } from "./kinds.ts";
-import { Message, type Routine } from "./message.ts";
-import type { Participant } from "./participant.ts";
+} from "../../runtime/limits.ts";
+import { encodeWords, type ScanStep, type ScanWay } from "../../tables/served/scan-step.ts";
+import { SCAN } from "../kinds.ts";
+import { Message, type Routine } from "../message.ts";
+import type { Participant } from "../participant.ts";
+import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
 import { appendDependencies, LOCKED, OK } from "./read.ts";
-import { DEPENDENCY_WORDS, type Part } from "./writes.ts";
 
 const REVERSE = 1;
 const COUNTS = 2;

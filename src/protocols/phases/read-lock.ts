@@ -10,14 +10,14 @@
  *            key: whether it is locked, the words of its row, and the row from an even word on
  */
 
-import { isSignal } from "../engine/signals.ts";
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { MAX_ACCESSES } from "../runtime/limits.ts";
-import { READ_LOCK } from "./kinds.ts";
-import { Message } from "./message.ts";
-import type { Name } from "./names.ts";
-import type { Participant, Prepared } from "./participant.ts";
+import { isSignal } from "../../engine/signals.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { MAX_ACCESSES } from "../../runtime/limits.ts";
+import { READ_LOCK } from "../kinds.ts";
+import { Message } from "../message.ts";
+import type { Name } from "../names.ts";
+import type { Participant, Prepared } from "../participant.ts";
 import { appendRows, encodeKeys, type KeyToRead, OK, type Take, takeRow } from "./read.ts";
 
 export class ReadLock extends Message {

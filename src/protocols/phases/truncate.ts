@@ -7,13 +7,13 @@
  *   reply    nothing
  */
 
-import type { Clock, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { TRUNCATE_BATCH, TRUNCATE_MS } from "../runtime/limits.ts";
-import type { Driver } from "./driver.ts";
-import { TRUNCATE } from "./kinds.ts";
-import { Message, type Routine } from "./message.ts";
-import type { Name, Sequences } from "./names.ts";
+import type { Clock, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { TRUNCATE_BATCH, TRUNCATE_MS } from "../../runtime/limits.ts";
+import type { Driver } from "../driver.ts";
+import { TRUNCATE } from "../kinds.ts";
+import { Message, type Routine } from "../message.ts";
+import type { Name, Sequences } from "../names.ts";
 
 export class Truncate extends Message {
   readonly kind = TRUNCATE;

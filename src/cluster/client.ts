@@ -7,8 +7,8 @@
 import type { NodeId } from "../fabric/fabric.ts";
 import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coordinator.ts";
 import { isLost, type Routine } from "../protocols/message.ts";
-import { type KeyToRead, OK, Read, type Take } from "../protocols/read.ts";
-import { Validate } from "../protocols/validate.ts";
+import { type KeyToRead, OK, Read, type Take } from "../protocols/phases/read.ts";
+import { Validate } from "../protocols/phases/validate.ts";
 import { Part } from "../protocols/writes.ts";
 import { SituError } from "../runtime/errors.ts";
 import type { Configuration } from "./configuration.ts";
