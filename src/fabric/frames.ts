@@ -22,7 +22,7 @@ import { Views } from "../memory/views.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
 import { MAX_PARTIAL_BYTES } from "../runtime/limits.ts";
 import {
-  FRAME_EPOCH,
+  FRAME_CONFIGURATION,
   FRAME_HEADER_WORDS,
   FRAME_ID,
   FRAME_KIND,
@@ -53,7 +53,7 @@ export class FrameWriter {
   }
 
   /** Begins a frame. Whatever is written to `out` until `end` is its body. */
-  begin(kind: number, id: number, epoch: number): Writer {
+  begin(kind: number, id: number, configurationId: number): Writer {
     const { out } = this;
     const start = out.at;
     this.#start = start;
@@ -62,7 +62,7 @@ export class FrameWriter {
     const { i32 } = out.views;
     i32[start + FRAME_KIND] = kind;
     i32[start + FRAME_ID] = id;
-    i32[start + FRAME_EPOCH] = epoch;
+    i32[start + FRAME_CONFIGURATION] = configurationId;
     out.at = start + FRAME_HEADER_WORDS;
     return out;
   }

@@ -10,12 +10,12 @@ export class HostEndpoint implements Endpoint {
   readonly clock: Clock = realClock;
   /** All that the host sends is counted at the NIC as well. */
   readonly counters = freshCounters();
-  epoch: number;
+  configurationId: number;
   readonly #link: HostLink;
 
-  constructor(self: NodeId, epoch: number, link: HostLink) {
+  constructor(self: NodeId, configurationId: number, link: HostLink) {
     this.self = self;
-    this.epoch = epoch;
+    this.configurationId = configurationId;
     this.#link = link;
   }
 

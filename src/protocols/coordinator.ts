@@ -23,15 +23,15 @@ import type { NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_RECORD_BYTES } from "../runtime/limits.ts";
 import type { Placement } from "../tables/partitions.ts";
+import type { CurrentView } from "./cluster-view.ts";
 import type { Driver } from "./driver.ts";
-import type { Message, Routine } from "./message.ts";
+import { type Message, OK, type Routine } from "./message.ts";
 import { type Name, Sequences } from "./names.ts";
 import { Abort } from "./phases/abort.ts";
 import { Commit } from "./phases/commit.ts";
 import { Lock } from "./phases/lock.ts";
 import { Log, LogWrites } from "./phases/log.ts";
-import { OK } from "./phases/read.ts";
-import { ignore, rethrow, Truncations } from "./phases/truncate.ts";
+import { Truncations } from "./phases/truncate.ts";
 import { Validate } from "./phases/validate.ts";
 import { nextWrite, type Part, partitionAt } from "./writes.ts";
 
@@ -72,13 +72,13 @@ export class Coordinator {
   readonly sequences: Sequences;
   readonly counters: CoordinatorCounters = { committed: 0, aborted: 0 };
   readonly #driver: Driver;
-  readonly #placement: Placement;
+  readonly #view: CurrentView;
   readonly #truncations: Truncations;
   #busy = 0;
 
-  constructor(driver: Driver, placement: Placement, coordinator: number, firstSequence: number) {
+  constructor(driver: Driver, view: CurrentView, coordinator: number, firstSequence: number) {
     this.#driver = driver;
-    this.#placement = placement;
+    this.#view = view;
     this.sequences = new Sequences(coordinator, firstSequence);
     this.#truncations = new Truncations(driver, this.sequences);
   }
@@ -177,7 +177,7 @@ export class Coordinator {
     if (backups.size === 0) {
       const lost = yield* rest;
       if (lost !== undefined) return unknown(lost);
-    } else this.#driver.run(rest, 0, ignore, rethrow);
+    } else this.#driver.detach(rest);
     this.counters.committed++;
     return COMMITTED;
   }
@@ -212,7 +212,7 @@ export class Coordinator {
       // One that answered "no" holds nothing, and knows that it is over.
       if (lock.error !== undefined || lock.outcome === OK) nodes.add(lock.to);
     }
-    this.#driver.run(this.#tellAborted(name, [...nodes]), 0, ignore, rethrow);
+    this.#driver.detach(this.#tellAborted(name, [...nodes]));
     this.counters.aborted++;
     return outcome;
   }
@@ -225,21 +225,22 @@ export class Coordinator {
   /** For each backup, what it must log. */
   #backupsOf(parts: Parts, late: Parts): Map<NodeId, LogWrites> {
     const lists = new Map<NodeId, LogWrites>();
-    for (const part of parts.values()) this.#addWrites(part, lists);
-    for (const part of late.values()) this.#addWrites(part, lists);
+    const { placement } = this.#view.current;
+    for (const part of parts.values()) addWrites(part, placement, lists);
+    for (const part of late.values()) addWrites(part, placement, lists);
     return lists;
   }
+}
 
-  #addWrites({ writes }: Part, lists: Map<NodeId, LogWrites>): void {
-    for (let at = 0; at < writes.length; at = nextWrite(writes, at)) {
-      for (const backup of this.#placement.backupsOf(partitionAt(writes, at))) {
-        let list = lists.get(backup);
-        if (list === undefined) {
-          list = new LogWrites();
-          lists.set(backup, list);
-        }
-        list.add(writes, at);
+function addWrites({ writes }: Part, placement: Placement, lists: Map<NodeId, LogWrites>): void {
+  for (let at = 0; at < writes.length; at = nextWrite(writes, at)) {
+    for (const backup of placement.backupsOf(partitionAt(writes, at))) {
+      let list = lists.get(backup);
+      if (list === undefined) {
+        list = new LogWrites();
+        lists.set(backup, list);
       }
+      list.add(writes, at);
     }
   }
 }

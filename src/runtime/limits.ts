@@ -343,10 +343,10 @@ export const TRUNCATE_BATCH = 64;
 export const TRUNCATE_MS = 2;
 
 /** Clients whose outcomes a node remembers, and how many of each. */
-export const MAX_SESSIONS = 10_000;
+export const MAX_REMEMBERED_CLIENTS = 10_000;
 export const MAX_OUTCOMES = 4_096;
 /** A client that was silent for so long will not ask for an outcome again. */
-export const SESSION_MS = 10 * 60_000;
+export const REMEMBERED_CLIENT_MS = 10 * 60_000;
 
 /** How long a coordinator tries to lock what it does not reach, before it gives up. */
 export const LOCK_TIMEOUT_MS = 3_000;

@@ -6,12 +6,12 @@
 
 import { describe, expect, test } from "vitest";
 import type { Exchange, Message, Routine } from "../../src/protocols/message.ts";
+import { LOCKED, OK, OVER } from "../../src/protocols/message.ts";
 import { Name } from "../../src/protocols/names.ts";
 import { Abort } from "../../src/protocols/phases/abort.ts";
 import { Commit } from "../../src/protocols/phases/commit.ts";
 import { Lock } from "../../src/protocols/phases/lock.ts";
 import { Log, LogWrites } from "../../src/protocols/phases/log.ts";
-import { LOCKED, OK, OVER } from "../../src/protocols/phases/read.ts";
 import { ReadLock } from "../../src/protocols/phases/read-lock.ts";
 import { Truncate } from "../../src/protocols/phases/truncate.ts";
 import { Validate } from "../../src/protocols/phases/validate.ts";

@@ -5,25 +5,15 @@
  * carried out here, in their order, on what the transaction knows. Writes stay here until the commit.
  */
 
-import { partAt } from "../../cluster/client.ts";
 import { CONFLICT } from "../../engine/signals.ts";
 import type { NodeId } from "../../fabric/fabric.ts";
-import type { Coordinator } from "../../protocols/coordinator.ts";
-import {
-  copyOf,
-  type Entry,
-  type HeldRows,
-  type Written,
-  write,
-  writtenBy,
-} from "../../protocols/execute/entries.ts";
-import { keyText, type RemoteTable } from "../../protocols/execute/remote-table.ts";
-import { RemoteCount } from "../../protocols/execute/scan-count.ts";
-import { planRemote, type RemotePlan } from "../../protocols/execute/scan-plan.ts";
-import { RemoteRows, type ScanSource } from "../../protocols/execute/scan-rows.ts";
+import { copyOf, type Entry, Execution, write } from "../../protocols/execute/execution.ts";
+import { RemoteRows, type ScanSource } from "../../protocols/execute/remote-scan.ts";
+import { RemoteCount } from "../../protocols/execute/remote-scan-count.ts";
+import { planRemote, type RemotePlan } from "../../protocols/execute/remote-scan-plan.ts";
+import type { RemoteTable } from "../../protocols/execute/remote-table.ts";
 import type { Routine } from "../../protocols/message.ts";
 import { runSteps } from "../../protocols/phases/scan.ts";
-import type { Part } from "../../protocols/writes.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type {
   CountOptions,
@@ -33,7 +23,6 @@ import type {
   UniqueName,
 } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import { keptKey } from "../../tables/own-key.ts";
 import type { Table } from "../../tables/table.ts";
 import type { AsyncTransaction } from "../async-transaction.ts";
 import { Operation } from "../operation.ts";
@@ -45,8 +34,8 @@ import { exists, listOf, missing } from "../transaction.ts";
 export interface Fetcher {
   readonly nodes: readonly NodeId[];
   tableOf(table: Table): RemoteTable;
-  /** Fetches rows; what was read becomes part of the transaction's parts. False if one of them is locked. */
-  fetch(entries: readonly Entry[], tx: RemoteTransaction): Promise<boolean>;
+  /** Fetches rows; what was read becomes part of the execution. False if one of them is locked. */
+  fetch(entries: readonly Entry[], execution: Execution): Promise<boolean>;
   /** Runs a coroutine of messages. */
   run<T>(routine: Routine<T>): Promise<T>;
 }
@@ -67,14 +56,10 @@ type Operations = Pick<
 >;
 
 export class RemoteTransaction implements Operations {
-  readonly parts = new Map<NodeId, Part>();
-  /** Messages that were sent in order to read: with one only, its rows are from one moment. */
-  reads = 0;
+  readonly execution = new Execution();
   batches = 0;
   isDoomed = false;
-  held: HeldRows | undefined;
   readonly #fetcher: Fetcher;
-  readonly #entries = new Map<string, Entry>();
   #queue: Queued[] = [];
   #fetching: Promise<void> | undefined;
   #ended: SituError | undefined;
@@ -210,7 +195,7 @@ export class RemoteTransaction implements Operations {
   }
 
   /** Carries out what was issued, and waits for it: before the commit. */
-  async settle(): Promise<void> {
+  async carryOut(): Promise<void> {
     while (this.#queue.length > 0 || this.#fetching !== undefined) {
       if (this.#fetching === undefined) this.#flush();
       await this.#fetching;
@@ -225,23 +210,6 @@ export class RemoteTransaction implements Operations {
   /** No further operation is possible. */
   end(why: SituError): void {
     this.#ended = why;
-  }
-
-  /** For those who lock rows as they read them: what is locked, and under which name. */
-  hold(coordinator: Coordinator): HeldRows {
-    this.held ??= {
-      name: coordinator.sequences.begin(),
-      rounds: new Map(),
-      reads: new Set(),
-      epoch: 0,
-      writes: new Map(),
-    };
-    return this.held;
-  }
-
-  /** All that it writes, by node; and the node that has the first of it. */
-  written(): Written | undefined {
-    return writtenBy(this.#entries.values(), this.parts, this.held);
   }
 
   #enqueueOne<T>(
@@ -284,28 +252,8 @@ export class RemoteTransaction implements Operations {
     return this.#enqueue(reads ? [entry] : [], () => run(entry, copy));
   }
 
-  #entryOf(table: Table, given: unknown): Entry {
-    const remote = this.#fetcher.tableOf(table);
-    const key = keptKey(given);
-    const partition = remote.partitionOf(key);
-    const name = `${remote.id} ${keyText(key)}`;
-    let entry = this.#entries.get(name);
-    if (entry === undefined) {
-      const node = remote.primaryOf(partition);
-      entry = {
-        table: remote,
-        key,
-        partition,
-        node,
-        isKnown: false,
-        isWritten: false,
-        row: undefined,
-        wantsLock: false,
-        isLocked: false,
-      };
-      this.#entries.set(name, entry);
-    }
-    return entry;
+  #entryOf(table: Table, key: unknown): Entry {
+    return this.execution.entryOf(this.#fetcher.tableOf(table), key);
   }
 
   #enqueue<T>(
@@ -373,37 +321,25 @@ export class RemoteTransaction implements Operations {
   }
 
   #fetch(entries: readonly Entry[]): Promise<boolean> {
-    this.reads += new Set(entries.map(({ node }) => node)).size;
-    return this.#fetcher.fetch(entries, this);
+    this.execution.reads += new Set(entries.map(({ node }) => node)).size;
+    return this.#fetcher.fetch(entries, this.execution);
   }
 
   #scanSource(): ScanSource {
+    const { execution } = this;
     return {
       nodes: this.#fetcher.nodes,
-      partAt: (node) => partAt(this.parts, node),
+      partAt: (node) => execution.partAt(node),
       send: (steps) => {
-        this.reads += steps.length;
+        execution.reads += steps.length;
         return this.#fetcher.run(runSteps(steps));
       },
-      check: (table) => this.#refuseLocked(table),
-      writtenOf: (table) => this.#writtenOf(table),
+      // What it holds itself, a step of a scan would take for another's.
+      check: (table) => {
+        if (execution.hasLocked(table)) throw scanOfLocked(table);
+      },
+      writtenOf: (table) => execution.writtenOf(table),
     };
-  }
-
-  #writtenOf(table: RemoteTable): Entry[] {
-    const written: Entry[] = [];
-    for (const entry of this.#entries.values()) {
-      if (entry.isWritten && entry.table === table) written.push(entry);
-    }
-    return written;
-  }
-
-  /** What it holds itself, a step of a scan would take for another's. */
-  #refuseLocked(table: RemoteTable): void {
-    if (this.held === undefined) return;
-    for (const entry of this.#entries.values()) {
-      if (entry.isLocked && entry.table === table) throw scanOfLocked(table);
-    }
   }
 
   #check(): void {

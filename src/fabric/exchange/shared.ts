@@ -11,5 +11,5 @@ export interface Shared {
   readonly counters: FabricCounters;
   readonly scratch: Scratch;
   readonly spares: SpareFrames;
-  epoch: number;
+  configurationId: number;
 }

@@ -25,7 +25,7 @@ export interface TcpOptions {
   /** CLIENT, or the number of this node. */
   readonly self: NodeId;
   readonly nodes: ReadonlyMap<NodeId, NodeAddress>;
-  readonly epoch: number;
+  readonly configurationId: number;
   /** The name of the cluster: one does not get to the nodes of another by mistake. */
   readonly cluster: string;
   readonly listen?: NodeAddress;

@@ -7,9 +7,9 @@
 import { SCAN_STEP_ROWS } from "../../runtime/limits.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import { Scan } from "../phases/scan.ts";
-import type { Entry } from "./entries.ts";
-import type { RemotePlan } from "./scan-plan.ts";
-import type { ScanSource } from "./scan-rows.ts";
+import type { Entry } from "./execution.ts";
+import type { ScanSource } from "./remote-scan.ts";
+import type { RemotePlan } from "./remote-scan-plan.ts";
 
 export class RemoteCount {
   /** Once it was fetched. */

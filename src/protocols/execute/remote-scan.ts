@@ -21,9 +21,9 @@ import type { OrderedCodec } from "../../stores/store.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import { Scan } from "../phases/scan.ts";
 import type { Part } from "../writes.ts";
-import type { Entry } from "./entries.ts";
+import type { Entry } from "./execution.ts";
+import type { RemotePlan } from "./remote-scan-plan.ts";
 import { keyText, type RemoteTable } from "./remote-table.ts";
-import type { RemotePlan } from "./scan-plan.ts";
 
 /** What scans and counts need of their transaction. */
 export interface ScanSource {

@@ -16,7 +16,8 @@ import { COMMIT } from "../kinds.ts";
 import { Message } from "../message.ts";
 import { Name } from "../names.ts";
 import type { Participant, Prepared } from "../participant.ts";
-import { encodeWrites } from "../writes.ts";
+import type { ServingThread } from "../serving.ts";
+import { encodeWrites, PUT, writesIn } from "../writes.ts";
 
 const NOTHING = new Int32Array(0);
 
@@ -46,7 +47,7 @@ export class Commit extends Message {
 }
 
 /** At the primary. */
-export function serveCommit(participant: Participant, incoming: Incoming): void {
+export function serveCommit({ participant, view }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
   const { executor } = participant;
   const name = participant.name.decode(body);
@@ -63,7 +64,7 @@ export function serveCommit(participant: Participant, incoming: Incoming): void 
     }
     throw new SituError(
       "SITU_UNKNOWN_OUTCOME",
-      `node ${participant.self} is to commit a transaction that it has not locked: was it restarted?`,
+      `node ${view.current.self} is to commit a transaction that it has not locked: was it restarted?`,
     );
   }
   executor.epochs.raiseTo(epoch);
@@ -78,10 +79,21 @@ export function serveCommit(participant: Participant, incoming: Incoming): void 
 /** False if the journal is full: the log must catch up first. */
 function tryCommit(participant: Participant, prepared: Prepared, body: Reader): boolean {
   const from = body.at;
-  const isDone = participant.overwrite(prepared, body);
+  const isDone = overwrite(participant, prepared, body);
   body.at = from;
   assert(isDone, "what travels with COMMIT is locked in its place");
   return participant.executor.committer.commitPrepared(prepared.tx);
+}
+
+/** Overwrites rows that are locked in their place. False if one of them is not. */
+function overwrite({ tables }: Participant, { tx, places }: Prepared, body: Reader): boolean {
+  for (const { code, table, partition, at, words } of writesIn(body)) {
+    const served = tables.byId(table);
+    if (code !== PUT || !served.overwrite(tx, places, body.views, at, words, partition)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 function finish(participant: Participant, name: Name, prepared: Prepared): void {

@@ -7,11 +7,16 @@
  *   reply    nothing
  */
 
-import type { NodeId } from "../../fabric/fabric.ts";
+import type { ConfigurationId, Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
+import { assert } from "../../runtime/assert.ts";
+import type { ServedTables } from "../../tables/served/contract.ts";
+import { RECORD_HEADER_WORDS } from "../backup-records.ts";
 import { LOG } from "../kinds.ts";
 import { Message } from "../message.ts";
 import type { Name } from "../names.ts";
+import type { ServingThread } from "../serving.ts";
+import { PUT, writesIn } from "../writes.ts";
 
 /** Beside the writes: headers of frames, epochs, a name, and how much there is; rather too many. */
 const RECORD_WORDS = 32;
@@ -64,4 +69,39 @@ export class Log extends Message {
   }
 
   protected decode(_reply: Reader): void {}
+}
+
+/** At a backup: keeps the record, once, and then says so. */
+export function serveLog({ backup, view }: ServingThread, incoming: Incoming): void {
+  assert(backup !== undefined, "records go to the thread that keeps them");
+  const { body } = incoming;
+  const start = body.at;
+  const name = backup.name.decode(body);
+  if (!backup.isKnown(name)) {
+    checkWrites(backup.tables, body);
+    backup.keep(name, recordOf(body, start, view.current.configurationId));
+  }
+  incoming.reply();
+  backup.applyLeftOvers();
+}
+
+/** A record that could not be applied later would keep all that come after it waiting. */
+function checkWrites(tables: ServedTables, body: Reader): void {
+  for (const { code, table, partition, at, words } of writesIn(body)) {
+    const served = tables.byId(table);
+    if (code === PUT) {
+      served.checkPut(body.views, at, words, partition);
+    } else {
+      body.at = at;
+      served.checkRemove(body.value(), partition);
+    }
+  }
+}
+
+/** The message from its name on, behind the number of the configuration. */
+function recordOf(body: Reader, start: number, configurationId: ConfigurationId): Int32Array {
+  const record = new Int32Array(RECORD_HEADER_WORDS + ((body.end - start + 1) & ~1));
+  record[0] = configurationId;
+  record.set(body.views.i32.subarray(start, body.end), RECORD_HEADER_WORDS);
+  return record;
 }

@@ -15,10 +15,11 @@ import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { MAX_ACCESSES } from "../../runtime/limits.ts";
 import { READ_LOCK } from "../kinds.ts";
-import { Message } from "../message.ts";
+import { Message, OK } from "../message.ts";
 import type { Name } from "../names.ts";
 import type { Participant, Prepared } from "../participant.ts";
-import { appendRows, encodeKeys, type KeyToRead, OK, type Take, takeRow } from "./read.ts";
+import type { ServingThread } from "../serving.ts";
+import { appendRows, encodeKeys, type KeyToRead, type Take, takeRow } from "./read.ts";
 
 export class ReadLock extends Message {
   readonly kind = READ_LOCK;
@@ -58,7 +59,7 @@ export class ReadLock extends Message {
 }
 
 /** At the primary. */
-export function serveReadLock(participant: Participant, incoming: Incoming): void {
+export function serveReadLock({ participant }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
   const name = participant.name.decode(body);
   const round = body.word();

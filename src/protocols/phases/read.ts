@@ -25,15 +25,9 @@ import type { Reader, Writer } from "../../fabric/wire.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES } from "../../runtime/limits.ts";
 import { READ } from "../kinds.ts";
-import { Message } from "../message.ts";
-import type { Participant } from "../participant.ts";
+import { LOCKED, Message, OK } from "../message.ts";
+import type { ServingThread } from "../serving.ts";
 import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
-
-export const OK = 0;
-/** Somebody is about to change, or changing, what was to be read. */
-export const LOCKED = 1;
-/** The transaction is over: this was a late duplicate. */
-export const OVER = 2;
 
 export interface KeyToRead {
   readonly table: number;
@@ -97,7 +91,7 @@ export function takeRow(reply: Reader, index: number, take: Take): void {
 }
 
 /** At the primary. */
-export function serveRead(participant: Participant, incoming: Incoming): void {
+export function serveRead({ participant }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
   const { executor, reader: tx, rows } = participant;
   const out = incoming.reply();
