@@ -5,7 +5,7 @@
  */
 
 import { readFileSync } from "node:fs";
-import type { NodeId } from "../fabric/fabric.ts";
+import type { ConfigurationId, NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEFAULT_PARTITIONS, DEFAULT_RINGS, MAX_NODES, MAX_PARTITIONS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
@@ -20,7 +20,7 @@ export interface Configuration {
   /** Names the cluster: nodes and clients of another one are refused. */
   readonly cluster: string;
   /** Grows with every change. */
-  readonly configurationId: number;
+  readonly configurationId: ConfigurationId;
   readonly nodes: readonly NodeAddress[];
   /** Copies of each row beside the primary's (f). */
   readonly backups: number;

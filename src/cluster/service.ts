@@ -20,9 +20,8 @@ import { OPEN_TABLE, SUBMIT } from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { coordinatorNumber } from "../protocols/names.ts";
 import { Participant } from "../protocols/participant.ts";
-import { PHASES } from "../protocols/phases/table.ts";
-import type { Thread } from "../protocols/places.ts";
-import { type Handler, Handlers, type ServingThread } from "../protocols/serving.ts";
+import { type Handler, Handlers, PHASES, type ServingThread } from "../protocols/phases/table.ts";
+import { type Thread, threadOf } from "../protocols/places.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DRAIN_MS, DRAIN_TRUNCATE_MS } from "../runtime/limits.ts";
 import type { BackupLog, ServedTables } from "../tables/served/contract.ts";
@@ -41,6 +40,8 @@ export interface ServiceOptions {
   readonly thread: Thread;
   /** Above all sequences that an earlier life of this node has used. */
   readonly firstSequence: number;
+  /** At the NIC worker: takes what the protocol's table has the host serve. */
+  readonly passOn?: (incoming: Incoming) => void;
   /** Which kinds of messages to the own node this thread serves; the others go over the endpoint. */
   readonly isServedHere?: (kind: number) => boolean;
 }
@@ -68,6 +69,7 @@ export class NodeService implements ServingThread {
   readonly #handlers = new Handlers<NodeService>(PHASES, CLUSTER_HANDLERS);
   readonly #executor: Executor;
   readonly #thread: Thread;
+  readonly #passOn: ((incoming: Incoming) => void) | undefined;
   #shipped = 0;
   /** Numbers of shipped transactions that have not ended, in order. */
   readonly #shipping = new Set<number>();
@@ -79,6 +81,7 @@ export class NodeService implements ServingThread {
     this.tables = tables;
     this.#executor = executor;
     this.#thread = thread;
+    this.#passOn = options.passOn;
     this.driver = new Driver(endpoint, (incoming) => this.serve(incoming), options.isServedHere);
     this.participant = new Participant(executor, tables, view, clock);
     this.backup = log && new BackupRecords(executor, tables, log, clock);
@@ -101,7 +104,12 @@ export class NodeService implements ServingThread {
       serveVerb(this.#executor.memory, incoming.kind, incoming.body, incoming.reply());
       return;
     }
-    this.#handlers.serve(this, incoming);
+    if (this.#passOn !== undefined && this.#isElsewhere(incoming.kind)) this.#passOn(incoming);
+    else this.#handlers.serve(this, incoming);
+  }
+
+  #isElsewhere(kind: number): boolean {
+    return threadOf(this.view.current.protocol, kind) !== this.#thread;
   }
 
   /** Refuses to begin anything, and waits for what is under way: before the endpoint closes. */

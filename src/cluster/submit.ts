@@ -10,7 +10,7 @@
  *   reply    an outcome; if it is not "committed" or "aborted", the error
  */
 
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
+import { type Incoming, type NodeId, nodeIdOf } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coordinator.ts";
 import { rethrow } from "../protocols/driver.ts";
@@ -118,7 +118,7 @@ function checkParts(parts: Parts, { nodes, placement }: View): void {
 export function decodeParts(body: Reader): Parts {
   const parts = new Map<NodeId, Part>();
   for (let left = body.count(MAX_NODES); left > 0; left--) {
-    const node = body.count(MAX_NODES);
+    const node = nodeIdOf(body.word());
     parts.set(node, Part.decode(body));
   }
   return parts;

@@ -20,18 +20,25 @@
  *     one who sends but does not read is not read from.
  */
 
-import type { SituError } from "../runtime/errors.ts";
+import { SituError } from "../runtime/errors.ts";
+import { MAX_NODES } from "../runtime/limits.ts";
+import type { NumberOf } from "../runtime/number-kinds.ts";
 import type { Reader, Writer } from "./wire.ts";
 
-declare const node: unique symbol;
 /** The number of a node in the configuration, from 0 on. */
-export type NodeId = number & { readonly [node]?: never };
+export type NodeId = NumberOf<"node">;
 
 /** The number of a configuration, from 1 on; it grows with every change. */
-export type ConfigurationId = number;
+export type ConfigurationId = NumberOf<"configuration">;
 
 /** In place of a node's number: one who only sends requests. */
 export const CLIENT: NodeId = -1;
+
+/** The number of a node as a message says it. */
+export function nodeIdOf(value: number): NodeId {
+  if (Number.isInteger(value) && value >= 0 && value < MAX_NODES) return value;
+  throw new SituError("SITU_PROTOCOL", `no node has the number ${value}`);
+}
 
 /** Where at a node a message is served. A verb is served by the NIC, without any program of ours. */
 export type Place = "verb" | "nic" | "host";
@@ -118,7 +125,7 @@ export interface Endpoint {
   readonly self: NodeId;
   readonly clock: Clock;
   /** The configuration number in all frames from now on. */
-  configurationId: number;
+  configurationId: ConfigurationId;
   readonly counters: FabricCounters;
   /** Sends a request; it leaves when this turn ends. Never throws for the state of the network. */
   send(to: NodeId, request: Request): void;

@@ -10,11 +10,11 @@ import { NodeService } from "../cluster/service.ts";
 import { currentPlacement, View } from "../cluster/view.ts";
 import { settingsOf } from "../database/options.ts";
 import type { Executor } from "../engine/executor.ts";
-import type { FabricCounters, Incoming } from "../fabric/fabric.ts";
+import type { FabricCounters } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { openTcp, type TcpEndpoint } from "../fabric/tcp/endpoint.ts";
 import { LOG } from "../protocols/kinds.ts";
-import { protocolOf, threadOf } from "../protocols/places.ts";
+import { threadOf } from "../protocols/places.ts";
 import { wallClockMs } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { SWEEP_MS } from "../runtime/limits.ts";
@@ -64,7 +64,6 @@ export class Nic {
       { ...settingsOf({ path }), isNode: true },
       (attached) => attached.executor,
     );
-    const threads = protocolOf(protocol, place);
     const own = cluster.nodes.find((node) => node.id === id)!;
     let service: NodeService | undefined;
     let endpoint: TcpEndpoint | undefined;
@@ -72,10 +71,6 @@ export class Nic {
       if (to === id) service!.serve(incoming);
       else endpoint!.send(to, new Passed(incoming.kind, incoming.body, incoming.defer()));
     });
-    const serve = (incoming: Incoming): void => {
-      if (threadOf(threads, incoming.kind) === "host") link.pass(incoming);
-      else service!.serve(incoming);
-    };
     try {
       endpoint = await openTcp({
         self: id,
@@ -83,7 +78,7 @@ export class Nic {
         configurationId: cluster.configurationId,
         cluster: cluster.cluster,
         memory: executor.memory,
-        service: serve,
+        service: (incoming) => service!.serve(incoming),
         ...(secret === undefined ? {} : { secret }),
         ...(tls === undefined ? {} : { tls }),
         ...(maxConnections === undefined ? {} : { maxConnections }),
@@ -97,8 +92,10 @@ export class Nic {
         endpoint,
         executor,
         tables: new StoreTables(executor, currentPlacement(view)),
-        log: threadOf(threads, LOG) === "nic" ? new StoreBackupLog(executor) : undefined,
+        log:
+          threadOf(view.current.protocol, LOG) === "nic" ? new StoreBackupLog(executor) : undefined,
         thread: "nic",
+        passOn: (incoming) => link.pass(incoming),
         firstSequence: wallClockMs() * SEQUENCES_PER_MS,
       });
       await endpoint.listen({ host: own.host, port: own.port }).catch((error: unknown) => {

@@ -17,6 +17,7 @@ import { SituError } from "../runtime/errors.ts";
 import { APPLY_BATCH, APPLY_RETRY_MS, MAX_LOGGED } from "../runtime/limits.ts";
 import type { BackupLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
 import { Name, UnderWay } from "./names.ts";
+import { maintainTables } from "./participant.ts";
 import { PUT, writesIn } from "./writes.ts";
 
 /** Words of a record before its writes: the number of the configuration, and one unused. */
@@ -199,7 +200,7 @@ export class BackupRecords {
       executor.leave(entered);
       if (exhausted >= 0) executor.reclaim(exhausted);
     }
-    for (const table of touched) table.maintain();
+    maintainTables(touched);
     return true;
   }
 

@@ -19,6 +19,7 @@
  * they are installed, so nobody can see that it is not done yet.
  */
 
+import type { Epoch } from "../engine/epoch.ts";
 import type { NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_RECORD_BYTES } from "../runtime/limits.ts";
@@ -58,7 +59,7 @@ export interface Held {
   /** Nodes where rows were read under the name and are not locked. */
   readonly reads: Set<NodeId>;
   /** The largest epoch of all nodes that have locked. */
-  epoch: number;
+  epoch: Epoch;
   /** Writes to rows that are locked already: they travel with COMMIT. */
   readonly writes: Parts;
 }
@@ -126,7 +127,7 @@ export class Coordinator {
     if (locks.length > 0) yield locks;
     const refused = firstRefusal(locks);
     if (refused !== undefined) return this.#abort(name, locks, held, refused);
-    let epoch = held?.epoch ?? 0;
+    let epoch: Epoch = held?.epoch ?? 0;
     // What LOCK has validated at the only node that takes part was validated with all locks held.
     const isWhole = nodes === 1 && locks.length === 1;
     const readAt = new Set(isWhole ? undefined : held?.reads);

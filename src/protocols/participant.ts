@@ -15,6 +15,7 @@ import type { Executor } from "../engine/executor.ts";
 import { Transaction } from "../engine/transaction.ts";
 import type { Clock, Incoming } from "../fabric/fabric.ts";
 import { Writer } from "../fabric/wire.ts";
+import { passOver } from "../runtime/background-errors.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_PREPARED } from "../runtime/limits.ts";
 import type { RowPlace } from "../stores/store.ts";
@@ -37,6 +38,15 @@ export class Prepared {
 
   constructor(executor: Executor) {
     this.tx = new Transaction(executor);
+  }
+}
+
+/** What has been committed stays so, whatever becomes of the work that it has left. */
+export function maintainTables(tables: Iterable<ServedTable>): void {
+  try {
+    for (const table of tables) table.maintain();
+  } catch (error) {
+    passOver(error, "maintaining a table after a commit");
   }
 }
 

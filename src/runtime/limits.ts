@@ -260,7 +260,7 @@ export const TURN_REST = 3;
 /** One who does not come for its turn is passed over after this time. */
 export const TURN_GRACE_MS = 10;
 /** How long the holder waits for commits that were under way when it took the turn. */
-export const TURN_SETTLE_MS = 2;
+export const TURN_COMMITS_MS = 2;
 /** The background sweep that finds dead executors nobody has run into. */
 export const SWEEP_MS = 500;
 /** Executors that one sweep in the background looks at: many processes share the work. */

@@ -99,6 +99,6 @@ export class RawConnection {
         this.got.push({ kind, id: views.i32[from + FRAME_ID], bytes });
       }
     }
-    decoder.settle();
+    decoder.keepRest();
   }
 }

@@ -9,8 +9,8 @@ import { currentPlacement } from "../../cluster/view.ts";
 import type { Endpoint, NodeId } from "../../fabric/fabric.ts";
 import type { Coordinator, Held, Outcome, Parts } from "../../protocols/coordinator.ts";
 import type { Driver } from "../../protocols/driver.ts";
-import type { Entry, Execution } from "../../protocols/execute/execution.ts";
 import { fetchRows } from "../../protocols/execute/fetch.ts";
+import type { Entry, RemoteAccessSet } from "../../protocols/execute/remote-access-set.ts";
 import { RemoteTable } from "../../protocols/execute/remote-table.ts";
 import { getByVerb, SingleGet } from "../../protocols/execute/single-get.ts";
 import { once, type Routine } from "../../protocols/message.ts";
@@ -143,8 +143,8 @@ export class RemoteDatabase implements Fetcher {
       timeoutMs,
       begin: () => new RemoteTransaction(this),
       isValid: async (tx) =>
-        tx.execution.reads <= 1 ||
-        (await driver.start(client.validate(tx.execution.parts), timeoutMs)),
+        tx.accesses.reads <= 1 ||
+        (await driver.start(client.validate(tx.accesses.parts), timeoutMs)),
     };
   }
 
@@ -228,9 +228,9 @@ export class RemoteDatabase implements Fetcher {
   }
 
   /** For transactions. */
-  fetch(entries: readonly Entry[], execution: Execution): Promise<boolean> {
+  fetch(entries: readonly Entry[], accesses: RemoteAccessSet): Promise<boolean> {
     const { readsByVerb, own } = this.#connection;
-    return this.run(fetchRows(entries, execution, { readsByVerb, locks: own?.locks }));
+    return this.run(fetchRows(entries, accesses, { readsByVerb, locks: own?.locks }));
   }
 
   /** For transactions: coroutines of messages. */

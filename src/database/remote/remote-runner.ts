@@ -61,7 +61,7 @@ export class RemoteRunner {
     let executed: { readonly result: Awaited<T> };
     try {
       const result = await expiry.race(inside.run(async () => await body(tx)));
-      await tx.carryOut();
+      await tx.settle();
       const unseen = tx.unseenFailure();
       if (unseen !== undefined) throw unseen.error;
       executed = { result };
@@ -88,17 +88,17 @@ export class RemoteRunner {
 
   /** Rows that were locked as they were read, by a body that did not get to its commit. */
   #release(tx: RemoteTransaction): void {
-    const held = tx.execution.takeHeld();
+    const held = tx.accesses.takeHeld();
     if (held !== undefined) this.#connection.own?.locks?.release(held);
   }
 
   async #commit(tx: RemoteTransaction, timeoutMs: number): Promise<boolean> {
     const { driver, client, own } = this.#connection;
-    const { execution } = tx;
-    const written = execution.written();
-    if (written === undefined && execution.held === undefined) return this.#isValid(tx, timeoutMs);
-    const { parts, first } = written ?? { parts: execution.parts, first: client.nodes[0] };
-    const held = execution.takeHeld();
+    const { accesses } = tx;
+    const written = accesses.written();
+    if (written === undefined && accesses.held === undefined) return this.#isValid(tx, timeoutMs);
+    const { parts, first } = written ?? { parts: accesses.parts, first: client.nodes[0] };
+    const held = accesses.takeHeld();
     const routine = own === undefined ? client.submit(parts, first) : own.commit(parts, held);
     const running = driver.start(routine, timeoutMs);
     const outcome = await outcomeWithin(running, timeoutMs, "the transaction");
@@ -108,9 +108,9 @@ export class RemoteRunner {
   }
 
   /** Whether all that the transaction has read is still so; else an error of its body means nothing. */
-  async #isValid({ execution }: RemoteTransaction, timeoutMs: number): Promise<boolean> {
+  async #isValid({ accesses }: RemoteTransaction, timeoutMs: number): Promise<boolean> {
     const { driver, client } = this.#connection;
-    return execution.reads <= 1 || driver.start(client.validate(execution.parts), timeoutMs);
+    return accesses.reads <= 1 || driver.start(client.validate(accesses.parts), timeoutMs);
   }
 }
 

@@ -7,7 +7,12 @@
 
 import { CONFLICT } from "../../engine/signals.ts";
 import type { NodeId } from "../../fabric/fabric.ts";
-import { copyOf, type Entry, Execution, write } from "../../protocols/execute/execution.ts";
+import {
+  copyOf,
+  type Entry,
+  RemoteAccessSet,
+  write,
+} from "../../protocols/execute/remote-access-set.ts";
 import { RemoteRows, type ScanSource } from "../../protocols/execute/remote-scan.ts";
 import { RemoteCount } from "../../protocols/execute/remote-scan-count.ts";
 import { planRemote, type RemotePlan } from "../../protocols/execute/remote-scan-plan.ts";
@@ -34,8 +39,8 @@ import { exists, listOf, missing } from "../transaction.ts";
 export interface Fetcher {
   readonly nodes: readonly NodeId[];
   tableOf(table: Table): RemoteTable;
-  /** Fetches rows; what was read becomes part of the execution. False if one of them is locked. */
-  fetch(entries: readonly Entry[], execution: Execution): Promise<boolean>;
+  /** Fetches rows; what was read becomes part of the access set. False if one of them is locked. */
+  fetch(entries: readonly Entry[], accesses: RemoteAccessSet): Promise<boolean>;
   /** Runs a coroutine of messages. */
   run<T>(routine: Routine<T>): Promise<T>;
 }
@@ -56,7 +61,7 @@ type Operations = Pick<
 >;
 
 export class RemoteTransaction implements Operations {
-  readonly execution = new Execution();
+  readonly accesses = new RemoteAccessSet();
   batches = 0;
   isDoomed = false;
   readonly #fetcher: Fetcher;
@@ -195,7 +200,7 @@ export class RemoteTransaction implements Operations {
   }
 
   /** Carries out what was issued, and waits for it: before the commit. */
-  async carryOut(): Promise<void> {
+  async settle(): Promise<void> {
     while (this.#queue.length > 0 || this.#fetching !== undefined) {
       if (this.#fetching === undefined) this.#flush();
       await this.#fetching;
@@ -253,7 +258,7 @@ export class RemoteTransaction implements Operations {
   }
 
   #entryOf(table: Table, key: unknown): Entry {
-    return this.execution.entryOf(this.#fetcher.tableOf(table), key);
+    return this.accesses.entryOf(this.#fetcher.tableOf(table), key);
   }
 
   #enqueue<T>(
@@ -321,24 +326,24 @@ export class RemoteTransaction implements Operations {
   }
 
   #fetch(entries: readonly Entry[]): Promise<boolean> {
-    this.execution.reads += new Set(entries.map(({ node }) => node)).size;
-    return this.#fetcher.fetch(entries, this.execution);
+    this.accesses.reads += new Set(entries.map(({ node }) => node)).size;
+    return this.#fetcher.fetch(entries, this.accesses);
   }
 
   #scanSource(): ScanSource {
-    const { execution } = this;
+    const { accesses } = this;
     return {
       nodes: this.#fetcher.nodes,
-      partAt: (node) => execution.partAt(node),
+      partAt: (node) => accesses.partAt(node),
       send: (steps) => {
-        execution.reads += steps.length;
+        accesses.reads += steps.length;
         return this.#fetcher.run(runSteps(steps));
       },
       // What it holds itself, a step of a scan would take for another's.
       check: (table) => {
-        if (execution.hasLocked(table)) throw scanOfLocked(table);
+        if (accesses.hasLocked(table)) throw scanOfLocked(table);
       },
-      writtenOf: (table) => execution.writtenOf(table),
+      writtenOf: (table) => accesses.writtenOf(table),
     };
   }
 

@@ -60,7 +60,7 @@ export class LocalPeer implements Asker {
     }
   }
 
-  settledOne(): void {}
+  answeredOne(): void {}
 
   close(why: SituError): void {
     this.isOpen = false;

@@ -29,7 +29,7 @@ export interface Asker {
   deferred: number;
   readonly frames: FrameWriter;
   /** A deferred reply was written. */
-  settledOne(): void;
+  answeredOne(): void;
 }
 
 export class Responder {
@@ -187,13 +187,13 @@ class DeferredReply implements Ticket {
       if (!(error instanceof SituError)) throw error;
       refuseRequest(this.#shared, this.#asker, this.#kind, this.#id, error);
     }
-    this.#asker.settledOne();
+    this.#asker.answeredOne();
   }
 
   fail(error: SituError): void {
     if (!this.takeBack()) return;
     refuseRequest(this.#shared, this.#asker, this.#kind, this.#id, error);
-    this.#asker.settledOne();
+    this.#asker.answeredOne();
   }
 
   /** False if nobody waits for the reply any more. */

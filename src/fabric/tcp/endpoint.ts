@@ -22,6 +22,7 @@ import { SpareFrames } from "../exchange/spare-frames.ts";
 import {
   CLIENT,
   type Clock,
+  type ConfigurationId,
   type Endpoint,
   type FabricCounters,
   type NodeId,
@@ -93,11 +94,11 @@ export class TcpEndpoint implements Endpoint {
     this.#ticking = every(timeoutMs / TIMEOUT_TICKS, () => this.#tick());
   }
 
-  get configurationId(): number {
+  get configurationId(): ConfigurationId {
     return this.#shared.configurationId;
   }
 
-  set configurationId(configurationId: number) {
+  set configurationId(configurationId: ConfigurationId) {
     this.#shared.configurationId = configurationId;
   }
 
@@ -112,7 +113,7 @@ export class TcpEndpoint implements Endpoint {
   }
 
   /** The configuration number of a node, as it said last. */
-  configurationIdOf(node: NodeId): number | undefined {
+  configurationIdOf(node: NodeId): ConfigurationId | undefined {
     return node === this.self ? this.configurationId : this.#peers[node]?.configurationId;
   }
 

@@ -36,7 +36,7 @@ export interface LinkOwner {
   /** A frame; `kind` with its flags. Throws a SituError to end the link. */
   frame(kind: number, id: number, configurationId: number, body: Reader): void;
   /** All that has arrived by now was handed out. */
-  settled(): void;
+  chunkRead(): void;
   /** All that was written is on its way. */
   drained(): void;
   closed(why: SituError): void;
@@ -203,13 +203,13 @@ export class Link {
           body,
         );
       }
-      if (!this.isOver) decoder.settle();
+      if (!this.isOver) decoder.keepRest();
     } catch (error) {
       if (!(error instanceof SituError)) throw error;
       this.refuse(error);
       return;
     }
-    if (!this.isOver) this.#owner.settled();
+    if (!this.isOver) this.#owner.chunkRead();
   }
 }
 

@@ -23,7 +23,7 @@ import { Random } from "../../runtime/random.ts";
 import { makeNonce } from "../../runtime/secret.ts";
 import type { Endings } from "../exchange/endings.ts";
 import { RequestsUnderWay, WaitingRequests } from "../exchange/requests.ts";
-import type { NodeId, Request, Timer } from "../fabric.ts";
+import type { ConfigurationId, NodeId, Request, Timer } from "../fabric.ts";
 import { PING, readError } from "../frames.ts";
 import { FLAG_ERROR, FLAG_REPLY, KIND_MASK, type Reader } from "../wire.ts";
 import {
@@ -50,7 +50,7 @@ export class Peer implements LinkOwner {
   /** The instance that was reached last: another one has begun anew. */
   instance: string | undefined;
   /** The configuration number of its last frame. */
-  configurationId: number | undefined;
+  configurationId: ConfigurationId | undefined;
   isReady = false;
   readonly #shared: TcpShared;
   readonly #endings: Endings;
@@ -154,7 +154,7 @@ export class Peer implements LinkOwner {
     }
   }
 
-  settled(): void {
+  chunkRead(): void {
     this.#pump();
   }
 

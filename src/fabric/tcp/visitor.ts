@@ -83,13 +83,13 @@ export class Visitor implements LinkOwner, Asker {
     if (this.#isFull()) this.link.pause();
   }
 
-  settled(): void {}
+  chunkRead(): void {}
 
   drained(): void {
-    this.settledOne();
+    this.answeredOne();
   }
 
-  settledOne(): void {
+  answeredOne(): void {
     if (this.link.isPaused && !this.#isFull()) this.link.resume();
     else if (this.link.outbox.unsentBytes > MAX_DEFERRED_BYTES) {
       this.link.cutOff(new SituError("SITU_OVERLOADED", "its replies are not read"));

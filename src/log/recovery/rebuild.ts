@@ -1,6 +1,6 @@
 /**
  * Recovery, from the folder to memory that others may join: plan it from the files on disk (plan.ts), make
- * memory, rebuild it on several threads (recover.ts), settle the disk (settle.ts), publish. A checkpoint that
+ * memory, rebuild it on several threads (recover.ts), prepare the disk (prepare-disk.ts), publish. A checkpoint that
  * proves damaged on the way is left out of the next plan.
  */
 
@@ -14,9 +14,9 @@ import { nowMs } from "../../runtime/clock.ts";
 import { MAX_RECOVERY_THREADS } from "../../runtime/limits.ts";
 import { isDamage } from "../head.ts";
 import { planRecovery, type RecoveryPlan } from "./plan.ts";
+import { prepareDisk } from "./prepare-disk.ts";
 import type { RecoveryProgress } from "./progress.ts";
 import { recover } from "./recover.ts";
-import { settleDisk } from "./settle.ts";
 
 /** What a recovery has found and done. */
 export interface Recovered {
@@ -64,7 +64,7 @@ export async function rebuildMemory(
       try {
         const recovered = await rebuild(settings, plan, memory, memory.segments.place);
         if (!isDamage(recovered)) {
-          explainedOnDisk(path, () => settleDisk(new NodeFiles(path), plan, damage));
+          explainedOnDisk(path, () => prepareDisk(new NodeFiles(path), plan, damage));
           memory.control.publish();
           warnOf(path, recovered.damage);
           return { ...made, recovered: { ...recovered, ms: nowMs() - startMs } };

@@ -2,7 +2,7 @@
  * Fetching rows for a transaction, in the protocol's way: by verb (FaRM §3.6), or with one READ to each
  * node (FaSST §5). What verbs cannot find is asked for by message. Rows that will be written may be
  * locked in the message that reads them, if this end is a coordinator. What was read becomes part of
- * the execution, and must be validated if it was read at more than one moment.
+ * its access set, and must be validated if it was read at more than one moment.
  */
 
 import type { NodeId } from "../../fabric/fabric.ts";
@@ -11,8 +11,8 @@ import type { Coordinator } from "../coordinator.ts";
 import { OK, type Routine } from "../message.ts";
 import { type KeyToRead, Read, type Take } from "../phases/read.ts";
 import { ReadLock } from "../phases/read-lock.ts";
-import { arrived, type Entry, type Execution } from "./execution.ts";
 import { type Lookup, lookupAll } from "./lookup.ts";
+import { arrived, type Entry, type RemoteAccessSet } from "./remote-access-set.ts";
 
 /** How an end of the cluster reads. */
 export interface ReadWay {
@@ -24,20 +24,20 @@ export interface ReadWay {
 /** False if somebody has locked one of the rows. */
 export function* fetchRows(
   entries: readonly Entry[],
-  execution: Execution,
+  accesses: RemoteAccessSet,
   { readsByVerb, locks }: ReadWay,
 ): Routine<boolean> {
-  if (!readsByVerb) return yield* askForRows(entries, execution, locks);
+  if (!readsByVerb) return yield* askForRows(entries, accesses, locks);
   const rest: Entry[] = [];
-  const isFree = yield* lookUpRows(entries, execution, rest);
+  const isFree = yield* lookUpRows(entries, accesses, rest);
   if (!isFree || rest.length === 0) return isFree;
-  return yield* askForRows(rest, execution, locks);
+  return yield* askForRows(rest, accesses, locks);
 }
 
 /** What cannot be found by verb is left in `rest`. */
 function* lookUpRows(
   entries: readonly Entry[],
-  execution: Execution,
+  accesses: RemoteAccessSet,
   rest: Entry[],
 ): Routine<boolean> {
   const lookups: (Lookup<Found> & { readonly entry: Entry })[] = [];
@@ -49,7 +49,7 @@ function* lookUpRows(
   if (lookups.length === 0) return true;
   const results = yield* lookupAll(lookups);
   // Each object was read at a moment of its own: what more than one says must be validated.
-  execution.reads += results.some(({ isProved }) => !isProved) ? 1 : 0;
+  accesses.reads += results.some(({ isProved }) => !isProved) ? 1 : 0;
   for (const [i, found] of results.entries()) {
     const { entry } = lookups[i];
     if (found.outcome === "locked") return false;
@@ -57,27 +57,27 @@ function* lookUpRows(
       rest.push(entry);
       continue;
     }
-    const part = execution.partAt(entry.node);
+    const part = accesses.partAt(entry.node);
     for (const { regionId, word, versionHigh, versionLow } of found.dependencies) {
       part.depend(regionId, word, versionHigh, versionLow);
     }
     arrived(entry, found, found.outcome === "absent" ? 0 : found.words);
   }
-  if (lookups.length > 1) execution.reads += lookups.length;
+  if (lookups.length > 1) accesses.reads += lookups.length;
   return true;
 }
 
 function* askForRows(
   entries: readonly Entry[],
-  execution: Execution,
+  accesses: RemoteAccessSet,
   locks: Coordinator | undefined,
 ): Routine<boolean> {
   const isToLock = ({ wantsLock }: Entry): boolean => wantsLock && locks !== undefined;
   const messages = byNode(entries.filter((entry) => !isToLock(entry))).map(
-    ({ node, keys, take }) => new Read(node, keys, execution.partAt(node), take),
+    ({ node, keys, take }) => new Read(node, keys, accesses.partAt(node), take),
   );
   if (locks === undefined || !entries.some(isToLock)) return yield* readAll(messages);
-  const held = execution.hold(locks);
+  const held = accesses.hold(locks);
   const locking = byNode(entries.filter(isToLock));
   const lockers = locking.map(({ node, keys, take }) => {
     const round = (held.rounds.get(node) ?? 0) + 1;

@@ -1,7 +1,8 @@
 /**
- * The execution of a transaction over several machines: the rows that its body has seen, locked or
- * written so far, and on which versions at which node they depend. Writes stay here until the commit;
- * then all becomes one part for each node, for a coordinator.
+ * What a transaction over several machines has accessed: the rows that it has seen, locked or written
+ * so far, and on which versions at which node they depend (engine/access-set.ts is the same for the
+ * objects of one store). Writes stay here until the commit; then all becomes one part for each node,
+ * for a coordinator.
  */
 
 import type { NodeId } from "../../fabric/fabric.ts";
@@ -38,7 +39,7 @@ export interface Written {
   readonly first: NodeId;
 }
 
-export class Execution {
+export class RemoteAccessSet {
   /** What was read at each node. */
   readonly parts = new Map<NodeId, Part>();
   /** Messages that were sent in order to read: with one only, its rows are from one moment. */

@@ -7,7 +7,7 @@
 import { SCAN_STEP_ROWS } from "../../runtime/limits.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import { Scan } from "../phases/scan.ts";
-import type { Entry } from "./execution.ts";
+import type { Entry } from "./remote-access-set.ts";
 import type { ScanSource } from "./remote-scan.ts";
 import type { RemotePlan } from "./remote-scan-plan.ts";
 

@@ -21,7 +21,7 @@ import type { OrderedCodec } from "../../stores/store.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import { Scan } from "../phases/scan.ts";
 import type { Part } from "../writes.ts";
-import type { Entry } from "./execution.ts";
+import type { Entry } from "./remote-access-set.ts";
 import type { RemotePlan } from "./remote-scan-plan.ts";
 import { keyText, type RemoteTable } from "./remote-table.ts";
 

@@ -11,7 +11,7 @@ import type { Reader, Writer } from "../../fabric/wire.ts";
 import { ABORT } from "../kinds.ts";
 import { Message } from "../message.ts";
 import type { Name } from "../names.ts";
-import type { ServingThread } from "../serving.ts";
+import type { ServingThread } from "./table.ts";
 
 export class Abort extends Message {
   readonly kind = ABORT;

@@ -7,17 +7,18 @@
  *   reply    nothing
  */
 
+import { type Epoch, epochFrom } from "../../engine/epoch.ts";
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import { Reader, Writer } from "../../fabric/wire.ts";
 import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { COMMIT_RETRY_MS, MAX_EPOCH } from "../../runtime/limits.ts";
+import { COMMIT_RETRY_MS } from "../../runtime/limits.ts";
 import { COMMIT } from "../kinds.ts";
 import { Message } from "../message.ts";
 import { Name } from "../names.ts";
-import type { Participant, Prepared } from "../participant.ts";
-import type { ServingThread } from "../serving.ts";
+import { maintainTables, type Participant, type Prepared } from "../participant.ts";
 import { encodeWrites, PUT, writesIn } from "../writes.ts";
+import type { ServingThread } from "./table.ts";
 
 const NOTHING = new Int32Array(0);
 
@@ -25,11 +26,11 @@ export class Commit extends Message {
   readonly kind = COMMIT;
   override readonly isInsistent = true;
   readonly #name: Name;
-  readonly #epoch: number;
+  readonly #epoch: Epoch;
   readonly #writes: Int32Array;
   readonly #writeCount: number;
 
-  constructor(to: NodeId, name: Name, epoch: number, writes: Int32Array = NOTHING, writeCount = 0) {
+  constructor(to: NodeId, name: Name, epoch: Epoch, writes: Int32Array = NOTHING, writeCount = 0) {
     super(to);
     this.#name = name;
     this.#epoch = epoch;
@@ -51,11 +52,8 @@ export function serveCommit({ participant, view }: ServingThread, incoming: Inco
   const { body } = incoming;
   const { executor } = participant;
   const name = participant.name.decode(body);
-  const epoch = body.wide();
-  // It becomes this node's: one that is none, or that ends all epochs, would ruin its store.
-  if (!Number.isInteger(epoch) || epoch < 0 || epoch >= MAX_EPOCH) {
-    throw new SituError("SITU_PROTOCOL", `${epoch} is no epoch`);
-  }
+  // It becomes this node's.
+  const epoch = epochFrom(body.wide());
   const prepared = participant.underWay.find(name);
   if (prepared === undefined) {
     if (participant.underWay.isOver(name)) {
@@ -97,7 +95,7 @@ function overwrite({ tables }: Participant, { tx, places }: Prepared, body: Read
 }
 
 function finish(participant: Participant, name: Name, prepared: Prepared): void {
-  for (const table of prepared.tables) table.maintain();
+  maintainTables(prepared.tables);
   participant.finish(name, prepared);
 }
 

@@ -8,6 +8,7 @@
  *            epoch of the node
  */
 
+import type { Epoch } from "../../engine/epoch.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { dependOn } from "../../engine/prepared.ts";
 import { isSignal } from "../../engine/signals.ts";
@@ -18,15 +19,15 @@ import { LOCK } from "../kinds.ts";
 import { Message, OK } from "../message.ts";
 import type { Name } from "../names.ts";
 import type { Participant, Prepared } from "../participant.ts";
-import type { ServingThread } from "../serving.ts";
 import { everyDependency, type Part, PUT, writesIn } from "../writes.ts";
+import type { ServingThread } from "./table.ts";
 
 export class Lock extends Message {
   readonly kind = LOCK;
   outcome = OK;
   /** Something was read there that must be validated once all locks are held. */
   hasReads = false;
-  epoch = 0;
+  epoch: Epoch = 0;
   readonly #name: Name;
   readonly #part: Part;
   readonly #round: number;

@@ -15,8 +15,8 @@ import { RECORD_HEADER_WORDS } from "../backup-records.ts";
 import { LOG } from "../kinds.ts";
 import { Message } from "../message.ts";
 import type { Name } from "../names.ts";
-import type { ServingThread } from "../serving.ts";
 import { PUT, writesIn } from "../writes.ts";
+import type { ServingThread } from "./table.ts";
 
 /** Beside the writes: headers of frames, epochs, a name, and how much there is; rather too many. */
 const RECORD_WORDS = 32;

@@ -19,6 +19,7 @@ import {
   WORD,
   WRITE,
 } from "../../engine/access-set.ts";
+import type { Epoch } from "../../engine/epoch.ts";
 import { isSignal } from "../../engine/signals.ts";
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
@@ -26,8 +27,8 @@ import { SituError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES } from "../../runtime/limits.ts";
 import { READ } from "../kinds.ts";
 import { LOCKED, Message, OK } from "../message.ts";
-import type { ServingThread } from "../serving.ts";
 import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
+import type { ServingThread } from "./table.ts";
 
 export interface KeyToRead {
   readonly table: number;
@@ -41,7 +42,7 @@ export type Take = (index: number, reply: Reader, words: number) => void;
 export class Read extends Message {
   readonly kind = READ;
   outcome = OK;
-  epoch = 0;
+  epoch: Epoch = 0;
   readonly #keys: readonly KeyToRead[];
   readonly #take: Take;
   readonly #part: Part;

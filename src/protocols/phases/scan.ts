@@ -31,9 +31,9 @@ import {
 import { encodeWords, type ScanStep, type ScanWay } from "../../tables/served/scan-step.ts";
 import { SCAN } from "../kinds.ts";
 import { LOCKED, Message, OK, type Routine } from "../message.ts";
-import type { ServingThread } from "../serving.ts";
 import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
 import { appendDependencies } from "./read.ts";
+import type { ServingThread } from "./table.ts";
 
 const REVERSE = 1;
 const COUNTS = 2;

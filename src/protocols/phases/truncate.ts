@@ -16,7 +16,7 @@ import type { Driver } from "../driver.ts";
 import { TRUNCATE } from "../kinds.ts";
 import { Message, type Routine } from "../message.ts";
 import { COORDINATORS_PER_NODE, type Name, type Sequences } from "../names.ts";
-import type { ServingThread } from "../serving.ts";
+import type { ServingThread } from "./table.ts";
 
 export class Truncate extends Message {
   readonly kind = TRUNCATE;

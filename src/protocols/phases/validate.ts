@@ -17,8 +17,8 @@ import { VALIDATE } from "../kinds.ts";
 import { Message } from "../message.ts";
 import { type Name, requireCoordinator } from "../names.ts";
 import type { Participant } from "../participant.ts";
-import type { ServingThread } from "../serving.ts";
 import { everyDependency, type Part } from "../writes.ts";
+import type { ServingThread } from "./table.ts";
 
 const BY_NAME = 1;
 
