@@ -12,7 +12,7 @@ export interface EchoPorts {
 const situ = await openTcp({
   self: 0,
   nodes: new Map(),
-  epoch: 1,
+  configurationId: 1,
   cluster: echoCluster,
   listen: { host: "127.0.0.1", port: 0 },
   service: (incoming) => {

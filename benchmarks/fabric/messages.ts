@@ -33,7 +33,7 @@ export async function measureMessages(
   const endpoint = await openTcp({
     self: CLIENT,
     nodes: new Map([[0, { host: "127.0.0.1", port: ports.situ }]]),
-    epoch: 1,
+    configurationId: 1,
     cluster: echoCluster,
   });
   const socket = connect({ host: "127.0.0.1", port: ports.bare, noDelay: true });

@@ -10,15 +10,16 @@
 
 import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
+import { ClusterClient } from "../../src/cluster/client.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
-import { Session } from "../../src/cluster/session.ts";
+import { clientView } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
-import { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import type { Endpoint, NodeId, Request } from "../../src/fabric/fabric.ts";
 import { FIRST_MESSAGE_KIND } from "../../src/fabric/fabric.ts";
 import { i64, table, u32 } from "../../src/index.ts";
 import { Driver } from "../../src/protocols/driver.ts";
+import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { KIND_NAMES, TRUNCATE } from "../../src/protocols/kinds.ts";
 import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
 
@@ -102,19 +103,22 @@ class CountingCluster {
   }
 
   client(): Promise<RemoteDatabase> {
-    const { epoch } = this.#configuration;
-    const endpoint = this.#counting(this.#fabric.endpoint({ self: -1, epoch }));
+    const { configurationId } = this.#configuration;
+    const endpoint = this.#counting(this.#fabric.endpoint({ self: -1, configurationId }));
     const driver = new Driver(endpoint);
     this.#drivers.push(driver);
-    return this.#open(driver, new Session("client", this.#configuration));
+    return this.#open(
+      driver,
+      new ClusterClient("client", clientView("client", this.#configuration, "rpc")),
+    );
   }
 
   /** What a node's procedures run on (src/node/host.ts). */
   procedures(): Promise<RemoteDatabase> {
     const { service } = this.#nodes[COORDINATOR];
     const { driver, coordinator } = service;
-    const session = new Session("host", this.#configuration);
-    return this.#open(driver, session, {
+    const client = new ClusterClient("host", clientView("host", this.#configuration, "rpc"));
+    return this.#open(driver, client, {
       commit: (parts, held) =>
         held === undefined ? service.commit(parts) : coordinator.commit(parts, held),
       locks: PROTOCOLS[this.#protocol].locksOnRead ? coordinator : undefined,
@@ -123,19 +127,19 @@ class CountingCluster {
 
   async #open(
     driver: Driver,
-    session: Session,
+    client: ClusterClient,
     own?: NonNullable<ConstructorParameters<typeof RemoteDatabase>[0]["own"]>,
   ): Promise<RemoteDatabase> {
     const db = new RemoteDatabase({
       endpoint: driver.endpoint,
       driver,
-      session,
+      client,
       timeoutMs: TIMEOUT_MS,
       readsByVerb: PROTOCOLS[this.#protocol].execute === "verb",
       ...(own === undefined ? {} : { own }),
     });
     await this.#run(async () => {
-      await driver.start(session.meet(), TIMEOUT_MS);
+      await driver.start(client.meet(), TIMEOUT_MS);
       await db.openTables([Row]);
     });
     return db;
@@ -259,12 +263,12 @@ class CountingEndpoint implements Endpoint {
     return this.#inner.counters;
   }
 
-  get epoch() {
-    return this.#inner.epoch;
+  get configurationId() {
+    return this.#inner.configurationId;
   }
 
-  set epoch(epoch: number) {
-    this.#inner.epoch = epoch;
+  set configurationId(configurationId: number) {
+    this.#inner.configurationId = configurationId;
   }
 
   send(to: NodeId, request: Request): void {

@@ -4,7 +4,6 @@
  * has and nobody has what he should not have, and in each store the indexes agree with the rows.
  */
 
-import { keyText, RemoteTable } from "../../src/database/remote/remote-table.ts";
 import { runReadOnly } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { wordOf } from "../../src/memory/address.ts";
@@ -20,6 +19,7 @@ import {
   LOCK,
 } from "../../src/memory/object.ts";
 import type { StoreMemory } from "../../src/memory/store-memory.ts";
+import { keyText, RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { SCAN_BATCH_ROWS } from "../../src/runtime/limits.ts";
 import type { Values } from "../../src/tables/indexes/structure.ts";
 import type { Placement } from "../../src/tables/partitions.ts";

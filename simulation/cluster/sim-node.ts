@@ -5,8 +5,8 @@
  */
 
 import type { Configuration } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
+import { View } from "../../src/cluster/view.ts";
 import { settingsOf } from "../../src/database/options.ts";
 import { Executor } from "../../src/engine/executor.ts";
 import { DescriptorLeases } from "../../src/engine/leases/descriptor.ts";
@@ -49,24 +49,23 @@ export class SimulatedNode {
     this.executor = newExecutor(`/simulated/${id}`);
     // The same in every run, another one at every node.
     this.executor.newHashSeed = () => id + 1;
-    const placement = new RingPlacement(configuration);
-    this.tables = new StoreTables(this.executor, placement);
+    const current = new View({ self: id, instance: instanceOf(id), configuration, protocol });
+    this.tables = new StoreTables(this.executor, current.placement);
     const endpoint = fabric.endpoint({
       self: id,
-      epoch: configuration.epoch,
+      configurationId: configuration.configurationId,
       memory: this.executor.memory,
       clockRate,
       service: (incoming: Incoming) => this.service.serve(incoming),
     });
     this.endpoint = wrapEndpoint?.(endpoint) ?? endpoint;
     const serviceOptions: ServiceOptions = {
+      view: { current },
       endpoint: this.endpoint,
       executor: this.executor,
       tables: this.tables,
-      placement,
       log: new StoreBackupLog(this.executor),
-      description: { node: id, instance: instanceOf(id), configuration, protocol },
-      place: 0,
+      thread: "nic",
       firstSequence: 1,
     };
     this.service = makeService?.(serviceOptions) ?? new NodeService(serviceOptions);

@@ -4,17 +4,17 @@
  * itself.
  */
 
-import { partAt, type Session, type Wanted } from "../../src/cluster/session.ts";
-import type { RemoteTable } from "../../src/database/remote/remote-table.ts";
+import type { ClusterClient, Wanted } from "../../src/cluster/client.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import { type Reader, Writer } from "../../src/fabric/wire.ts";
 import type { Coordinator, Held, Outcome } from "../../src/protocols/coordinator.ts";
 import { ABORTED, COMMITTED } from "../../src/protocols/coordinator.ts";
-import { type Lookup, lookupAll } from "../../src/protocols/lookup.ts";
-import type { Routine } from "../../src/protocols/message.ts";
-import { type KeyToRead, OK } from "../../src/protocols/read.ts";
-import { ReadLock } from "../../src/protocols/read-lock.ts";
-import { Part, WriteList } from "../../src/protocols/writes.ts";
+import { type Lookup, lookupAll } from "../../src/protocols/execute/lookup.ts";
+import type { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
+import { OK, type Routine } from "../../src/protocols/message.ts";
+import type { KeyToRead } from "../../src/protocols/phases/read.ts";
+import { ReadLock } from "../../src/protocols/phases/read-lock.ts";
+import { Part, partAt, WriteList } from "../../src/protocols/writes.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { Found } from "../../src/stores/remote/remote.ts";
 import type { Values } from "../../src/tables/indexes/structure.ts";
@@ -118,14 +118,14 @@ class Writes {
 
 /** The body runs at a client. */
 export class ClientTransaction implements SimulatedTransaction {
-  readonly #session: Session;
+  readonly #session: ClusterClient;
   readonly #random: Random;
   readonly #parts = new Map<NodeId, Part>();
   readonly #writes = new Writes();
   /** How many moments what was read is from. */
   #moments = 0;
 
-  constructor(session: Session, random: Random) {
+  constructor(session: ClusterClient, random: Random) {
     this.#session = session;
     this.#random = random;
   }

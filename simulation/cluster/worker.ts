@@ -3,13 +3,14 @@
  * node. Both run a workload's program; a client can vanish at any moment.
  */
 
+import { ClusterClient } from "../../src/cluster/client.ts";
 import type { Configuration } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
-import { Session } from "../../src/cluster/session.ts";
-import { RemoteTable } from "../../src/database/remote/remote-table.ts";
+import { clientView } from "../../src/cluster/view.ts";
 import type { Endpoint } from "../../src/fabric/fabric.ts";
 import type { Outcome } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
+import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { Random } from "../../src/runtime/random.ts";
@@ -86,7 +87,7 @@ export abstract class BaseWorker implements Worker {
 export class ClientWorker extends BaseWorker {
   readonly driver: Driver;
   readonly endpoint: Endpoint;
-  readonly session: Session;
+  readonly session: ClusterClient;
   readonly #readsByVerb: boolean;
 
   constructor(
@@ -99,11 +100,12 @@ export class ClientWorker extends BaseWorker {
   ) {
     super(number, random, configuration);
     this.endpoint = wrapEndpoint(
-      fabric.endpoint({ self: -1 - number, epoch: configuration.epoch }),
+      fabric.endpoint({ self: -1 - number, configurationId: configuration.configurationId }),
     );
     this.#readsByVerb = PROTOCOLS[protocol].execute === "verb";
     this.driver = new Driver(this.endpoint);
-    this.session = new Session(`client ${number}`, configuration);
+    const id = `client ${number}`;
+    this.session = new ClusterClient(id, clientView(id, configuration, protocol));
   }
 
   /** Meets the nodes and makes tables known to them, however long that takes. */

@@ -42,7 +42,7 @@ import type { World } from "./world.ts";
 export interface SimulatedEndpointOptions {
   /** A node's number; or one below 0, its own for each client. */
   readonly self: number;
-  readonly epoch: number;
+  readonly configurationId: number;
   readonly memory?: StoreMemory;
   readonly service?: Service;
   /** Where a message is served: by the host, unless it says otherwise. */
@@ -62,7 +62,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
   /** As `self`, but clients differ. */
   readonly id: number;
   readonly clock: Clock;
-  epoch: number;
+  configurationId: number;
   readonly counters = freshCounters();
   readonly machine: Machine;
   readonly options: SimulatedEndpointOptions;
@@ -100,7 +100,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
     this.options = options;
     this.id = options.self;
     this.self = options.self < 0 ? CLIENT : options.self;
-    this.epoch = options.epoch;
+    this.configurationId = options.configurationId;
     this.turnPlace = options.home ?? "host";
     this.clock = this.#virtualClock(options.clockRate ?? 1);
     this.#server = new Server(this, world, transit);
@@ -231,7 +231,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
     const id = this.#nextId;
     const { outbox } = peer;
     try {
-      request.encode(outbox.begin(request.kind, id, this.epoch));
+      request.encode(outbox.begin(request.kind, id, this.configurationId));
       outbox.end();
     } catch (error) {
       outbox.takeBack();

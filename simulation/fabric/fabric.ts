@@ -4,8 +4,8 @@
  * are none; between two events nothing moves, so a test may look at everything.
  *
  *     const fabric = new SimulatedFabric({ seed: 1, faults: [{ kind: "loss", probability: 0.01 }] });
- *     const node = fabric.endpoint({ self: 0, epoch: 1, service });
- *     const client = fabric.endpoint({ self: -1, epoch: 1 });
+ *     const node = fabric.endpoint({ self: 0, configurationId: 1, service });
+ *     const client = fabric.endpoint({ self: -1, configurationId: 1 });
  *     client.send(0, request);
  *     fabric.run();
  */

@@ -18,7 +18,7 @@ import { isWriting, serveVerb } from "../../src/fabric/verbs.ts";
 import {
   FLAG_ERROR,
   FLAG_REPLY,
-  FRAME_EPOCH,
+  FRAME_CONFIGURATION,
   FRAME_HEADER_WORDS,
   FRAME_ID,
   FRAME_KIND,
@@ -143,11 +143,11 @@ export class Server {
   /** False if it was refused. */
   #admit(packet: Packet, at: number, peer: Peer): boolean {
     const { i32 } = packet.frames.out.views;
-    const { epoch, counters } = this.#endpoint;
-    if (i32[at + FRAME_EPOCH] === epoch) return true;
+    const { configurationId, counters } = this.#endpoint;
+    if (i32[at + FRAME_CONFIGURATION] === configurationId) return true;
     if ((i32[at + FRAME_KIND] & KIND_MASK) === DESCRIBE_KIND) return true;
     counters.stale++;
-    const message = `a request of configuration ${i32[at + FRAME_EPOCH]}, this is ${epoch}`;
+    const message = `a request of configuration ${i32[at + FRAME_CONFIGURATION]}, this is ${configurationId}`;
     this.#refuse(peer, i32, at, new SituError("SITU_STALE_CONFIGURATION", message));
     return false;
   }
@@ -260,8 +260,10 @@ export class Server {
       this.#endpoint.counters.requestsServed++;
       const kind = i32[at + FRAME_KIND] & KIND_MASK;
       const { outbox } = peer;
-      const { epoch } = this.#endpoint;
-      outbox.begin(kind | FLAG_REPLY, i32[at + FRAME_ID], epoch).words(out.views.i32, 0, out.at);
+      const { configurationId } = this.#endpoint;
+      outbox
+        .begin(kind | FLAG_REPLY, i32[at + FRAME_ID], configurationId)
+        .words(out.views.i32, 0, out.at);
       outbox.end();
       this.#endpoint.dirty(peer);
     }
@@ -279,7 +281,7 @@ function replyError(
   error: SituError,
 ): void {
   const { outbox } = peer;
-  writeError(outbox.begin(kind | FLAG_REPLY | FLAG_ERROR, id, endpoint.epoch), error);
+  writeError(outbox.begin(kind | FLAG_REPLY | FLAG_ERROR, id, endpoint.configurationId), error);
   outbox.end();
   endpoint.dirty(peer);
 }
@@ -315,7 +317,7 @@ class Arrived implements Incoming {
     this.#hasReply = true;
     this.isReplying = true;
     const { outbox } = this.#sender();
-    return outbox.begin(this.kind | FLAG_REPLY, this.#id, this.#endpoint.epoch);
+    return outbox.begin(this.kind | FLAG_REPLY, this.#id, this.#endpoint.configurationId);
   }
 
   defer(): Ticket {
@@ -369,7 +371,7 @@ class Deferred implements Ticket {
     if (!this.#take()) return;
     const { outbox } = this.#peer;
     try {
-      write(outbox.begin(this.#kind | FLAG_REPLY, this.#id, this.#endpoint.epoch));
+      write(outbox.begin(this.#kind | FLAG_REPLY, this.#id, this.#endpoint.configurationId));
       outbox.end();
       this.#endpoint.dirty(this.#peer);
     } catch (error) {

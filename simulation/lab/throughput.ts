@@ -53,7 +53,7 @@ export function measure(load: Load): Throughput {
   const endpoints = Array.from({ length: machines }, (_, self) =>
     fabric.endpoint({
       self,
-      epoch: 1,
+      configurationId: 1,
       memory,
       service: (incoming) => {
         const replyWords = incoming.body.word();

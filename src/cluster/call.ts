@@ -2,7 +2,7 @@
  * Call: has a procedure run at a node, next to the data, once (outcomes.ts). The node that gets the
  * message may pass it on to the one that has the data the procedure names.
  *
- *   message  as in submit.ts: instance, session, number, low; the procedure's name, its arguments, how
+ *   message  as in submit.ts: instance, client, number, low; the procedure's name, its arguments, how
  *            long it may take, and whether it was passed on already
  *   reply    1 and what it returned; or 0 and its error: a code, and the text
  */

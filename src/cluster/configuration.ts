@@ -1,11 +1,11 @@
 /**
- * The configuration of a cluster: its nodes, how data is placed on them, and the configuration epoch
- * that all messages and records carry. Here it comes from a file and never changes; a configuration
+ * The configuration of a cluster: its nodes, how data is placed on them, and its number,
+ * which all messages and records carry. Here it comes from a file and never changes; a configuration
  * that changes (membership in etcd) will be another implementation of `Configurations`.
  */
 
 import { readFileSync } from "node:fs";
-import type { NodeId } from "../fabric/fabric.ts";
+import type { ConfigurationId, NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEFAULT_PARTITIONS, DEFAULT_RINGS, MAX_NODES, MAX_PARTITIONS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
@@ -20,7 +20,7 @@ export interface Configuration {
   /** Names the cluster: nodes and clients of another one are refused. */
   readonly cluster: string;
   /** Grows with every change. */
-  readonly epoch: number;
+  readonly configurationId: ConfigurationId;
   readonly nodes: readonly NodeAddress[];
   /** Copies of each row beside the primary's (f). */
   readonly backups: number;
@@ -53,7 +53,9 @@ export class StaticConfiguration implements Configurations {
   }
 }
 
-const KNOWN = ["cluster", "epoch", "nodes", "backups", "rings", "partitions"];
+const KNOWN = ["cluster", "configurationId", "nodes", "backups", "rings", "partitions"];
+/** What `configurationId` was called in older files. */
+const OLD_CONFIGURATION_ID = "epoch";
 
 /** Checks what a file or a node says. `from` names it in messages. */
 export function configurationOf(given: unknown, from: string): Configuration {
@@ -63,9 +65,10 @@ export function configurationOf(given: unknown, from: string): Configuration {
   if (typeof given !== "object" || given === null) return refuse("a configuration is an object");
   const values = given as Record<string, unknown>;
   for (const name of Object.keys(values)) {
-    if (!KNOWN.includes(name)) refuse(`unknown ${show(name)}; there are ${KNOWN.join(", ")}`);
+    if (KNOWN.includes(name) || name === OLD_CONFIGURATION_ID) continue;
+    refuse(`unknown ${show(name)}; there are ${KNOWN.join(", ")}`);
   }
-  const { cluster = "situ", epoch = 1, nodes } = values;
+  const { cluster = "situ", configurationId = values[OLD_CONFIGURATION_ID] ?? 1, nodes } = values;
   const { rings = DEFAULT_RINGS, partitions = DEFAULT_PARTITIONS } = values;
   if (typeof cluster !== "string" || !/^[\w.-]{1,64}$/.test(cluster)) {
     refuse(`cluster is a name of letters, digits, ".", "_" and "-", not ${show(cluster)}`);
@@ -92,7 +95,7 @@ export function configurationOf(given: unknown, from: string): Configuration {
   const { backups = Math.min(2, list.length - 1) } = values;
   return {
     cluster: cluster as string,
-    epoch: whole(epoch, "epoch", 1, 2 ** 31 - 1),
+    configurationId: whole(configurationId, "configurationId", 1, 2 ** 31 - 1),
     nodes: list.sort((a, b) => a.id - b.id),
     backups: whole(backups, "backups", 0, list.length - 1),
     rings: whole(rings, "rings", 1, 10_000),

@@ -3,11 +3,12 @@
  * configuration? And open table: makes a table known to a node, and says where it lies there.
  */
 
-import { DESCRIBE_KIND, type NodeId } from "../fabric/fabric.ts";
+import { DESCRIBE_KIND, type Incoming, type NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { OPEN_TABLE } from "../protocols/kinds.ts";
 import { Message } from "../protocols/message.ts";
 import { type Configuration, configurationOf } from "./configuration.ts";
+import type { NodeService } from "./service.ts";
 
 /** What a node says of itself. */
 export interface Description {
@@ -36,8 +37,11 @@ export class Describe extends Message {
   }
 }
 
-export function encodeDescription(out: Writer, description: Description): void {
-  out.text(JSON.stringify(description));
+/** At the node. */
+export function serveDescribe({ view }: NodeService, incoming: Incoming): void {
+  const { self, instance, configuration, protocol } = view.current;
+  const said: Description = { node: self, instance, configuration, protocol: protocol.name };
+  incoming.reply().text(JSON.stringify(said));
 }
 
 export class OpenTable extends Message {
@@ -58,4 +62,10 @@ export class OpenTable extends Message {
   protected decode(reply: Reader): void {
     this.place = reply.text();
   }
+}
+
+/** At the node. */
+export function serveOpenTable({ tables }: NodeService, incoming: Incoming): void {
+  const place = tables.open(incoming.body.text());
+  incoming.reply().text(place);
 }

@@ -8,9 +8,10 @@
  */
 
 import { SituError } from "../runtime/errors.ts";
-import { MAX_OUTCOMES, MAX_SESSIONS, SESSION_MS } from "../runtime/limits.ts";
+import { MAX_OUTCOMES, MAX_REMEMBERED_CLIENTS, REMEMBERED_CLIENT_MS } from "../runtime/limits.ts";
 
-interface Session<T> {
+/** What is remembered for one client. */
+interface ClientOutcomes<T> {
   /** Outcomes of numbers below this one have been heard. */
   low: number;
   lastMs: number;
@@ -37,19 +38,19 @@ export class Attempt<T> {
 }
 
 export class Outcomes<T> {
-  readonly #sessions = new Map<string, Session<T>>();
+  readonly #clients = new Map<string, ClientOutcomes<T>>();
 
   /**
    * The attempt under this number, and whether it is new: then the caller must make it. `low` says
    * what the client has heard.
    */
   attempt(
-    session: string,
+    client: string,
     number: number,
     low: number,
     nowMs: number,
   ): { attempt: Attempt<T>; isNew: boolean } {
-    const found = this.#session(session, nowMs);
+    const found = this.#of(client, nowMs);
     if (low > found.low) {
       found.low = low;
       for (const each of found.known.keys()) {
@@ -73,28 +74,31 @@ export class Outcomes<T> {
     return { attempt, isNew: true };
   }
 
-  get sessions(): number {
-    return this.#sessions.size;
+  get clients(): number {
+    return this.#clients.size;
   }
 
-  #session(id: string, nowMs: number): Session<T> {
-    let session = this.#sessions.get(id);
-    if (session === undefined) {
-      if (this.#sessions.size >= MAX_SESSIONS) this.#forgetIdle(nowMs);
-      session = { low: 0, lastMs: nowMs, known: new Map() };
-      this.#sessions.set(id, session);
+  #of(id: string, nowMs: number): ClientOutcomes<T> {
+    let found = this.#clients.get(id);
+    if (found === undefined) {
+      if (this.#clients.size >= MAX_REMEMBERED_CLIENTS) this.#forgetIdle(nowMs);
+      found = { low: 0, lastMs: nowMs, known: new Map() };
+      this.#clients.set(id, found);
     }
-    session.lastMs = nowMs;
-    return session;
+    found.lastMs = nowMs;
+    return found;
   }
 
   /** Makes room: clients that have not been heard of for long will not ask again. */
   #forgetIdle(nowMs: number): void {
-    for (const [id, { lastMs, known }] of this.#sessions) {
+    for (const [id, { lastMs, known }] of this.#clients) {
       const isUnderWay = [...known.values()].some(({ outcome }) => outcome === undefined);
-      if (!isUnderWay && nowMs - lastMs > SESSION_MS) this.#sessions.delete(id);
+      if (!isUnderWay && nowMs - lastMs > REMEMBERED_CLIENT_MS) this.#clients.delete(id);
     }
-    if (this.#sessions.size < MAX_SESSIONS) return;
-    throw new SituError("SITU_OVERLOADED", `${MAX_SESSIONS} clients are known here: close some`);
+    if (this.#clients.size < MAX_REMEMBERED_CLIENTS) return;
+    throw new SituError(
+      "SITU_OVERLOADED",
+      `${MAX_REMEMBERED_CLIENTS} clients are known here: close some`,
+    );
   }
 }

@@ -1,6 +1,6 @@
 /**
  * What one thread of a node does for others: participant, backup and coordinator in one place, and
- * the messages that go to each. The thread is the NIC worker, or the host: the table of places says
+ * the messages that go to each. The thread is the NIC worker, or the host: the protocol's table says
  * which kinds come here (protocols/places.ts).
  */
 
@@ -13,84 +13,109 @@ import {
   type NodeId,
 } from "../fabric/fabric.ts";
 import { serveVerb } from "../fabric/verbs.ts";
-import { serveAbort } from "../protocols/abort.ts";
-import { Backup } from "../protocols/backup.ts";
-import { serveCommit } from "../protocols/commit.ts";
+import { BackupRecords } from "../protocols/backup-records.ts";
 import { ABORTED, Coordinator, type Outcome, type Parts } from "../protocols/coordinator.ts";
 import { Driver } from "../protocols/driver.ts";
-import * as kinds from "../protocols/kinds.ts";
+import { OPEN_TABLE, SUBMIT } from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
-import { COORDINATORS_PER_NODE, requireCoordinator } from "../protocols/names.ts";
+import { coordinatorNumber } from "../protocols/names.ts";
 import { Participant } from "../protocols/participant.ts";
-import { serveRead } from "../protocols/read.ts";
-import { serveReadLock } from "../protocols/read-lock.ts";
-import { serveScan } from "../protocols/scan.ts";
-import { rethrow } from "../protocols/truncate.ts";
-import { serveValidate } from "../protocols/validate.ts";
-import { nextWrite, partitionAt } from "../protocols/writes.ts";
-import { assert } from "../runtime/assert.ts";
+import { type Handler, Handlers, PHASES, type ServingThread } from "../protocols/phases/table.ts";
+import { type Thread, threadOf } from "../protocols/places.ts";
 import { SituError } from "../runtime/errors.ts";
-import { DRAIN_MS, DRAIN_TRUNCATE_MS, LOCK_TIMEOUT_MS } from "../runtime/limits.ts";
-import type { Placement } from "../tables/partitions.ts";
+import { DRAIN_MS, DRAIN_TRUNCATE_MS } from "../runtime/limits.ts";
 import type { BackupLog, ServedTables } from "../tables/served/contract.ts";
-import { type Description, encodeDescription } from "./describe.ts";
+import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { Outcomes } from "./outcomes.ts";
-import { decodeNumbered, decodeParts, encodeOutcome, type Numbered, Submit } from "./submit.ts";
+import { type Numbered, Submit, serveSubmit } from "./submit.ts";
+import type { ViewHolder } from "./view.ts";
 
 export interface ServiceOptions {
+  readonly view: ViewHolder;
   readonly endpoint: Endpoint;
   readonly executor: Executor;
   readonly tables: ServedTables;
-  readonly placement: Placement;
   /** If this thread is the one that keeps the node's copies. */
   readonly log: BackupLog | undefined;
-  readonly description: Description;
-  /** 0 for the NIC worker, 1 for the host. */
-  readonly place: number;
+  readonly thread: Thread;
   /** Above all sequences that an earlier life of this node has used. */
   readonly firstSequence: number;
+  /** At the NIC worker: takes what the protocol's table has the host serve. */
+  readonly passOn?: (incoming: Incoming) => void;
   /** Which kinds of messages to the own node this thread serves; the others go over the endpoint. */
   readonly isServedHere?: (kind: number) => boolean;
 }
 
-/** What else a thread serves, if it does: procedures, scans. False: not this one. */
-export type More = (incoming: Incoming) => boolean;
+/** What nodes serve beside the phases. */
+const CLUSTER_HANDLERS: readonly Handler<NodeService>[] = [
+  { kind: SUBMIT, sender: "anyone", begins: true, serve: serveSubmit },
+  { kind: OPEN_TABLE, sender: "anyone", begins: false, serve: serveOpenTable },
+  { kind: DESCRIBE_KIND, sender: "anyone", begins: false, serve: serveDescribe },
+];
 
-/** Kinds of messages that begin something, at a coordinator or a participant. */
-const BEGINNINGS: ReadonlySet<number> = new Set([kinds.SUBMIT, kinds.LOCK, kinds.READ_LOCK]);
 /** How often a node that is being closed looks whether it may. */
 const DRAIN_LOOK_MS = 5;
 
-export class NodeService {
-  readonly self: NodeId;
+export class NodeService implements ServingThread {
+  readonly view: ViewHolder;
   readonly driver: Driver;
+  readonly tables: ServedTables;
   readonly participant: Participant;
-  readonly backup: Backup | undefined;
+  readonly backup: BackupRecords | undefined;
   readonly coordinator: Coordinator;
   readonly outcomes = new Outcomes<Outcome>();
-  readonly #options: ServiceOptions;
-  readonly #more: More;
-  #isDraining = false;
+  /** The instances of other nodes, as far as they are known. */
+  readonly instances = new Map<NodeId, string>();
+  readonly #handlers = new Handlers<NodeService>(PHASES, CLUSTER_HANDLERS);
+  readonly #executor: Executor;
+  readonly #thread: Thread;
+  readonly #passOn: ((incoming: Incoming) => void) | undefined;
   #shipped = 0;
   /** Numbers of shipped transactions that have not ended, in order. */
   readonly #shipping = new Set<number>();
 
-  constructor(options: ServiceOptions, more: More = () => false) {
-    const { endpoint, executor, tables, placement, log, place, firstSequence } = options;
-    this.#options = options;
-    this.#more = more;
-    this.self = endpoint.self;
+  constructor(options: ServiceOptions) {
+    const { view, endpoint, executor, tables, log, thread, firstSequence } = options;
+    const { clock } = endpoint;
+    this.view = view;
+    this.tables = tables;
+    this.#executor = executor;
+    this.#thread = thread;
+    this.#passOn = options.passOn;
     this.driver = new Driver(endpoint, (incoming) => this.serve(incoming), options.isServedHere);
-    this.participant = new Participant(executor, tables, placement, this.self, endpoint.clock);
-    this.backup = log && new Backup(executor, tables, log, endpoint.clock);
-    const coordinator = this.self * COORDINATORS_PER_NODE + place;
-    this.coordinator = new Coordinator(this.driver, placement, coordinator, firstSequence);
+    this.participant = new Participant(executor, tables, view, clock);
+    this.backup = log && new BackupRecords(executor, tables, log, clock);
+    const number = coordinatorNumber(view.current.self, thread);
+    this.coordinator = new Coordinator(this.driver, view, number, firstSequence);
+  }
+
+  get self(): NodeId {
+    return this.view.current.self;
+  }
+
+  /** Has this thread serve one more kind of message. */
+  handle(handler: Handler<NodeService>): void {
+    this.#handlers.add(handler);
+  }
+
+  serve(incoming: Incoming): void {
+    // A fabric serves verbs itself; only those of this node to itself come here.
+    if (incoming.kind < FIRST_MESSAGE_KIND) {
+      serveVerb(this.#executor.memory, incoming.kind, incoming.body, incoming.reply());
+      return;
+    }
+    if (this.#passOn !== undefined && this.#isElsewhere(incoming.kind)) this.#passOn(incoming);
+    else this.#handlers.serve(this, incoming);
+  }
+
+  #isElsewhere(kind: number): boolean {
+    return threadOf(this.view.current.protocol, kind) !== this.#thread;
   }
 
   /** Refuses to begin anything, and waits for what is under way: before the endpoint closes. */
   async drain(): Promise<void> {
-    this.#isDraining = true;
-    const { clock } = this.#options.endpoint;
+    this.#handlers.refuseBeginnings(`node ${this.self} is being closed`);
+    const { clock } = this.driver.endpoint;
     const deadlineMs = clock.nowMs() + DRAIN_MS;
     const turn = (): Promise<void> =>
       new Promise((resolve) => void clock.after(DRAIN_LOOK_MS, resolve));
@@ -104,68 +129,6 @@ export class NodeService {
     while (this.coordinator.open > 0 && clock.nowMs() < patienceMs) await turn();
   }
 
-  serve(incoming: Incoming): void {
-    if (this.#isDraining && BEGINNINGS.has(incoming.kind)) {
-      throw new SituError("SITU_OVERLOADED", `node ${this.self} is being closed`);
-    }
-    // A fabric serves verbs itself; only those of this node to itself come here.
-    if (incoming.kind < FIRST_MESSAGE_KIND) {
-      const { memory } = this.#options.executor;
-      serveVerb(memory, incoming.kind, incoming.body, incoming.reply());
-      return;
-    }
-    switch (incoming.kind) {
-      case kinds.READ:
-        serveRead(this.participant, incoming);
-        return;
-      case kinds.SCAN:
-        serveScan(this.participant, incoming);
-        return;
-      case kinds.READ_LOCK:
-        requireCoordinator(incoming);
-        serveReadLock(this.participant, incoming);
-        return;
-      case kinds.LOCK:
-        requireCoordinator(incoming);
-        this.backup?.refuseIfBehind();
-        this.participant.lock(incoming);
-        return;
-      case kinds.VALIDATE:
-        serveValidate(this.participant, incoming);
-        return;
-      case kinds.LOG:
-        requireCoordinator(incoming);
-        this.#backup.log(incoming, this.#options.endpoint.epoch);
-        return;
-      case kinds.COMMIT:
-        requireCoordinator(incoming);
-        serveCommit(this.participant, incoming);
-        return;
-      case kinds.ABORT:
-        requireCoordinator(incoming);
-        serveAbort(this.participant, incoming);
-        return;
-      case kinds.TRUNCATE:
-        requireCoordinator(incoming);
-        this.#backup.truncate(incoming);
-        return;
-      case kinds.SUBMIT:
-        this.#submit(incoming);
-        return;
-      case kinds.OPEN_TABLE: {
-        const place = this.#options.tables.open(incoming.body.text());
-        incoming.reply().text(place);
-        return;
-      }
-      case DESCRIBE_KIND:
-        encodeDescription(incoming.reply(), this.#options.description);
-        return;
-      default:
-        if (this.#more(incoming)) return;
-        throw new SituError("SITU_PROTOCOL", `there is no message of kind ${incoming.kind}`);
-    }
-  }
-
   /** Nothing is begun any more, and what was prepared is let go; the endpoint is closed already. */
   close(): void {
     this.driver.close();
@@ -173,64 +136,13 @@ export class NodeService {
     this.participant.releaseAll();
   }
 
-  get #backup(): Backup {
-    assert(this.backup !== undefined, "records go to the thread that keeps them");
-    return this.backup;
-  }
-
   /** Fails unless the request was meant for this life of the node: outcomes are not older. */
   checkInstance({ instance }: Numbered): void {
-    if (instance === this.#options.description.instance) return;
+    if (instance === this.view.current.instance) return;
     throw new SituError(
       "SITU_UNKNOWN_OUTCOME",
       `node ${this.self} was restarted meanwhile, and does not know whether the transaction was committed`,
     );
-  }
-
-  #submit(incoming: Incoming): void {
-    const { body } = incoming;
-    const numbered = decodeNumbered(body);
-    this.checkInstance(numbered);
-    const { session, number, low } = numbered;
-    const nowMs = this.#options.endpoint.clock.nowMs();
-    const { attempt, isNew } = this.outcomes.attempt(
-      `${incoming.from.node} ${session}`,
-      number,
-      low,
-      nowMs,
-    );
-    if (isNew) {
-      let parts: Parts;
-      try {
-        parts = decodeParts(body);
-        this.#checkParts(parts);
-      } catch (error) {
-        if (!(error instanceof SituError)) throw error;
-        attempt.end({ kind: "refused", error });
-        throw error;
-      }
-      const end = (outcome: Outcome): void => attempt.end(outcome);
-      this.driver.run(this.commit(parts), LOCK_TIMEOUT_MS, end, rethrow);
-    }
-    const ticket = incoming.defer();
-    attempt.hear((outcome) => ticket.reply((out) => encodeOutcome(out, outcome)));
-  }
-
-  /** A client may know another configuration, or none: what it names must be there. */
-  #checkParts(parts: Parts): void {
-    const { description, placement } = this.#options;
-    const { nodes } = description.configuration;
-    for (const [node, { writes }] of parts) {
-      let isThere = nodes.some(({ id }) => id === node);
-      for (let at = 0; isThere && at < writes.length; at = nextWrite(writes, at)) {
-        isThere = placement.primaryOf(partitionAt(writes, at)) === node;
-      }
-      if (isThere) continue;
-      throw new SituError(
-        "SITU_STALE_CONFIGURATION",
-        `a client submits to node ${node} what is not there: it has another configuration`,
-      );
-    }
   }
 
   /** Commits a transaction, here or, if all of its data lies on one other node, there. */
@@ -246,14 +158,14 @@ export class NodeService {
     const number = this.#shipped++;
     this.#shipping.add(number);
     try {
-      const { session, instances } = this.#ends();
-      const instance = instances(to);
+      const instance = this.instances.get(to);
       if (instance === undefined) {
         // Not met yet: then the longer way.
         return yield* this.coordinator.commit(parts);
       }
       const [low] = this.#shipping;
-      const message = new Submit(to, { instance, session, number, low }, parts);
+      const client = `node ${this.self} ${this.#thread} ${this.view.current.instance}`;
+      const message = new Submit(to, { instance, client, number, low }, parts);
       yield [message];
       if (message.error === undefined) return message.outcome;
       if (message.error.code === "SITU_UNKNOWN_OUTCOME") {
@@ -267,16 +179,4 @@ export class NodeService {
       this.#shipping.delete(number);
     }
   }
-
-  /** For shipping: who this end is, and who the others are. */
-  #ends(): { session: string; instances: (node: NodeId) => string | undefined } {
-    const { description, place } = this.#options;
-    return {
-      session: `node ${this.self} ${place} ${description.instance}`,
-      instances: (node) => this.instances.get(node),
-    };
-  }
-
-  /** The instances of other nodes, as far as they are known. */
-  readonly instances = new Map<NodeId, string>();
 }

@@ -5,26 +5,30 @@
  * of something that is written, so that a transaction whose data lies on one node takes place there
  * entirely (FaRM §3.4: single machine transactions are shipped to their primary).
  *
- *   message  the node's instance, the client's session, number and low; nodes, and for each: its
+ *   message  the node's instance, the client, its number and low; nodes, and for each: its
  *            number, and the part of the transaction there (protocols/writes.ts)
  *   reply    an outcome; if it is not "committed" or "aborted", the error
  */
 
-import type { NodeId } from "../fabric/fabric.ts";
+import { type Incoming, type NodeId, nodeIdOf } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coordinator.ts";
+import { rethrow } from "../protocols/driver.ts";
 import { SUBMIT } from "../protocols/kinds.ts";
 import { Message } from "../protocols/message.ts";
-import { Part } from "../protocols/writes.ts";
+import { nextWrite, Part, partitionAt } from "../protocols/writes.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
-import { MAX_NODES } from "../runtime/limits.ts";
+import { LOCK_TIMEOUT_MS, MAX_NODES } from "../runtime/limits.ts";
+import type { NodeService } from "./service.ts";
+import type { View } from "./view.ts";
 
 const KINDS = ["committed", "aborted", "refused", "unknown"] as const;
 
 /** Under which number a client has something done. */
 export interface Numbered {
   readonly instance: string;
-  readonly session: string;
+  /** Names the one who asks, for as long as it lives. */
+  readonly client: string;
   readonly number: number;
   /** The client has heard of all numbers below this one. */
   readonly low: number;
@@ -32,13 +36,13 @@ export interface Numbered {
 
 export function encodeNumbered(out: Writer, numbered: Numbered): void {
   out.text(numbered.instance);
-  out.text(numbered.session);
+  out.text(numbered.client);
   out.wide(numbered.number);
   out.wide(numbered.low);
 }
 
 export function decodeNumbered(body: Reader): Numbered {
-  return { instance: body.text(), session: body.text(), number: body.wide(), low: body.wide() };
+  return { instance: body.text(), client: body.text(), number: body.wide(), low: body.wide() };
 }
 
 export class Submit extends Message {
@@ -67,10 +71,54 @@ export class Submit extends Message {
   }
 }
 
+/** At the node that coordinates: commits what was submitted, once, and replies with the outcome. */
+export function serveSubmit(service: NodeService, incoming: Incoming): void {
+  const { body } = incoming;
+  const numbered = decodeNumbered(body);
+  service.checkInstance(numbered);
+  const { client, number, low } = numbered;
+  const { attempt, isNew } = service.outcomes.attempt(
+    `${incoming.from.node} ${client}`,
+    number,
+    low,
+    service.driver.endpoint.clock.nowMs(),
+  );
+  if (isNew) {
+    let parts: Parts;
+    try {
+      parts = decodeParts(body);
+      checkParts(parts, service.view.current);
+    } catch (error) {
+      if (!(error instanceof SituError)) throw error;
+      attempt.end({ kind: "refused", error });
+      throw error;
+    }
+    const end = (outcome: Outcome): void => attempt.end(outcome);
+    service.driver.run(service.commit(parts), LOCK_TIMEOUT_MS, end, rethrow);
+  }
+  const ticket = incoming.defer();
+  attempt.hear((outcome) => ticket.reply((out) => encodeOutcome(out, outcome)));
+}
+
+/** A client may know another configuration, or none: what it names must be there. */
+function checkParts(parts: Parts, { nodes, placement }: View): void {
+  for (const [node, { writes }] of parts) {
+    let isThere = nodes.includes(node);
+    for (let at = 0; isThere && at < writes.length; at = nextWrite(writes, at)) {
+      isThere = placement.primaryOf(partitionAt(writes, at)) === node;
+    }
+    if (isThere) continue;
+    throw new SituError(
+      "SITU_STALE_CONFIGURATION",
+      `a client submits to node ${node} what is not there: it has another configuration`,
+    );
+  }
+}
+
 export function decodeParts(body: Reader): Parts {
   const parts = new Map<NodeId, Part>();
   for (let left = body.count(MAX_NODES); left > 0; left--) {
-    const node = body.count(MAX_NODES);
+    const node = nodeIdOf(body.word());
     parts.set(node, Part.decode(body));
   }
   return parts;

@@ -11,7 +11,7 @@ import type { Recovered } from "../log/recovery/rebuild.ts";
 import { type Control, SCHEMA_GENERATION } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
-import { AssertionError } from "../runtime/assert.ts";
+import { passOver } from "../runtime/background-errors.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
@@ -515,7 +515,7 @@ export class Database implements Stores {
     try {
       for (let i = 0; i < this.#tables.length; i++) this.#tables[i].store.maintain();
     } catch (error) {
-      if (error instanceof AssertionError) throw error;
+      passOver(error, "maintaining a table after a commit");
     }
   };
 }

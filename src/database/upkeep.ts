@@ -7,7 +7,7 @@
 
 import { clearInterval, setInterval } from "node:timers";
 import type { Executor } from "../engine/executor.ts";
-import { AssertionError } from "../runtime/assert.ts";
+import { passOver } from "../runtime/background-errors.ts";
 import { KEEPER_MS, SWEEP_MS, SWEPT_SLOTS } from "../runtime/limits.ts";
 
 export class Upkeep {
@@ -61,6 +61,6 @@ function quietly(work: () => void): void {
   try {
     work();
   } catch (error) {
-    if (error instanceof AssertionError) throw error;
+    passOver(error, "the upkeep of a store");
   }
 }

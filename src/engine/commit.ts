@@ -178,7 +178,7 @@ export class Committer {
     const commits = ++executor.counters[executor.counterBase + COMMITS];
     // For one whose event loop does not turn, and who has no log whose writer would look.
     if ((commits & (COMMITS_PER_MEMORY_LOOK - 1)) === 0) executor.durability.lookAtMemory();
-    if (tx.allocated) this.settleCells(tx);
+    if (tx.allocated) this.reportCells(tx);
   }
 
   /**
@@ -282,7 +282,7 @@ export class Committer {
   }
 
   /** Whether the slot's last commit was cut short in the middle, by an overflowing stack. */
-  get isUnsettled(): boolean {
+  get isCutShort(): boolean {
     return this.#control[this.#statusAt] !== IDLE;
   }
 
@@ -483,7 +483,7 @@ export class Committer {
   }
 
   /** Tells the allocator what has become of the cells of a committed transaction. */
-  settleCells(tx: Transaction): void {
+  reportCells(tx: Transaction): void {
     if (!tx.allocated) return;
     // First, so that nothing that is thrown below makes `clear` return cells that are in use.
     tx.allocated = false;

@@ -7,8 +7,9 @@
 import type { Control } from "../memory/control.ts";
 import { EPOCH_HIGH, EPOCH_LOW } from "../memory/control.ts";
 import { loadAcquire } from "../memory/ordering.ts";
-import { type Holder, TimeoutError } from "../runtime/errors.ts";
-import { MAX_EPOCH_LAG } from "../runtime/limits.ts";
+import { type Holder, SituError, TimeoutError } from "../runtime/errors.ts";
+import { MAX_EPOCH, MAX_EPOCH_LAG } from "../runtime/limits.ts";
+import type { NumberOf } from "../runtime/number-kinds.ts";
 import {
   ACTIVE,
   epochsBehind,
@@ -24,8 +25,17 @@ const EPOCH_I64 = EPOCH_LOW / 2;
 /** How often an advance looks for announcements that lag too far behind. */
 const LAG_CHECK_MASK = 0xffff;
 
+/** A value of the store's clock. */
+export type Epoch = NumberOf<"epoch">;
+
+/** An epoch as a message says it. One that ends all epochs would ruin the store of whoever takes it. */
+export function epochFrom(value: number): Epoch {
+  if (Number.isInteger(value) && value >= 0 && value < MAX_EPOCH) return value;
+  throw new SituError("SITU_PROTOCOL", `${value} is no epoch`);
+}
+
 /** Sets the epoch of a store that nobody has open. */
-export function raiseEpoch(control: Control, epoch: number): void {
+export function raiseEpoch(control: Control, epoch: Epoch): void {
   Atomics.store(control.i64, EPOCH_I64, BigInt(epoch));
 }
 
@@ -45,12 +55,12 @@ export class Epochs {
     return loadAcquire(this.#control.i32, EPOCH_HIGH);
   }
 
-  current(): number {
+  current(): Epoch {
     return Number(Atomics.load(this.#control.i64, EPOCH_I64));
   }
 
   /** Moves on from `epoch` if nobody has done so yet. */
-  advance(epoch: number = this.current()): void {
+  advance(epoch: Epoch = this.current()): void {
     if ((epoch & LAG_CHECK_MASK) === 0) this.#checkLag(epoch);
     const from = BigInt(epoch);
     Atomics.compareExchange(this.#control.i64, EPOCH_I64, from, from + 1n);
@@ -60,7 +70,7 @@ export class Epochs {
    * Moves up to `epoch`, if it is behind: another machine has come so far (DESIGN §5). Not further
    * at once than announcements can lag behind: the rest comes with the next ones.
    */
-  raiseTo(epoch: number): void {
+  raiseTo(epoch: Epoch): void {
     for (;;) {
       const current = this.current();
       const next = Math.min(epoch, current + MAX_EPOCH_LAG / 2);
@@ -72,17 +82,17 @@ export class Epochs {
   }
 
   /** Whether every transaction that announced `epoch` or an earlier one has ended. */
-  isPast(epoch: number): boolean {
+  isPast(epoch: Epoch): boolean {
     return this.#lagging(epoch) < 0;
   }
 
   /** Who keeps `epoch` from being past, if anybody still does. */
-  laggard(epoch: number): Holder | undefined {
+  laggard(epoch: Epoch): Holder | undefined {
     const slot = this.#lagging(epoch);
     return slot < 0 ? undefined : holderOf(this.#control, slot);
   }
 
-  #lagging(epoch: number): number {
+  #lagging(epoch: Epoch): number {
     const slots = slotsInUse(this.#control);
     for (let slot = 0; slot < slots; slot++) {
       const active = Atomics.load(this.#control.i32, this.#control.slotAt(slot) + ACTIVE);
@@ -92,7 +102,7 @@ export class Epochs {
   }
 
   /** Announcements compare in a circle of 2^30 epochs: nobody may be left behind half of it. */
-  #checkLag(epoch: number): void {
+  #checkLag(epoch: Epoch): void {
     const { i32, geometry } = this.#control;
     for (let slot = 0; slot < geometry.slots; slot++) {
       if (!isClaimed(this.#control, slot)) continue;

@@ -27,7 +27,7 @@ import { Epochs } from "./epoch.ts";
 import { Journal } from "./journal.ts";
 import type { Leases } from "./leases/leases.ts";
 import { clearGauges, JOURNAL_ABORT, SlotMetrics } from "./metrics.ts";
-import { releaseSlot, type Settled, settleSlot } from "./recovery.ts";
+import { type EndedCommit, endCommitOf, releaseSlot } from "./recovery.ts";
 import { CONFLICT } from "./signals.ts";
 import {
   ACTIVE,
@@ -40,6 +40,7 @@ import {
   isOpener,
   LOCK_WAITS,
   RECOVERIES,
+  type SlotId,
   unclaim,
 } from "./slot.ts";
 import { Versions } from "./snapshots/versions.ts";
@@ -56,7 +57,7 @@ const MOST_UNOWNED_LOOKS = 50;
 
 export class Executor implements SlabHost {
   readonly memory: StoreMemory;
-  readonly slot: number;
+  readonly slot: SlotId;
   readonly epochs: Epochs;
   readonly slabs: Slabs;
   readonly journal: Journal;
@@ -101,7 +102,7 @@ export class Executor implements SlabHost {
   /** Where the next sweep of a few slots begins; not at the same one in all processes. */
   #sweptTo: number;
 
-  private constructor(memory: StoreMemory, leases: Leases, slot: number) {
+  private constructor(memory: StoreMemory, leases: Leases, slot: SlotId) {
     this.memory = memory;
     this.slot = slot;
     this.#sweptTo = slot;
@@ -133,7 +134,7 @@ export class Executor implements SlabHost {
       if (!claimed && claimedSlots(control) >= limit) continue;
       for (let slot = 0; slot < control.geometry.slots; slot++) {
         if (isClaimed(control, slot) !== claimed || !leases.tryAcquire(slot, !claimed)) continue;
-        settle(memory, slot);
+        cleanUp(memory, slot);
         claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs(), isLogThread);
         try {
           const executor = new Executor(memory, leases, slot);
@@ -199,17 +200,17 @@ export class Executor implements SlabHost {
 
   /**
    * Commits. Should anything unforeseen be thrown in the middle (a stack overflow, say), the slot
-   * is settled as if its owner had died, so that no lock is left behind.
+   * is cleaned up as if its owner had died, so that no lock is left behind.
    */
   commit(tx: Transaction): boolean {
     try {
-      // What an earlier commit could not settle, for want of stack, must not be overwritten.
-      this.settleOwn();
+      // What an earlier commit could not end, for want of stack, must not be overwritten.
+      this.endOwnCommit();
       if (this.committer.commit(tx)) return true;
     } catch (error) {
-      const settled = this.#settle();
-      if (!tx.committed && settled !== "rolled forward") throw error;
-      this.committer.settleCells(tx);
+      const ended = this.#endCommit();
+      if (!tx.committed && ended !== "rolled forward") throw error;
+      this.committer.reportCells(tx);
       return true;
     }
     if (tx.journalFull) this.metrics.countAbort(JOURNAL_ABORT);
@@ -223,15 +224,15 @@ export class Executor implements SlabHost {
     this.metrics.countConflict(tx.metLock !== 0 || tx.yielded);
   }
 
-  #settle(): Settled {
-    const settled = settleSlot(this.memory, this.slot, () => this.journal);
+  #endCommit(): EndedCommit {
+    const ended = endCommitOf(this.memory, this.slot, () => this.journal);
     this.journal.resume();
-    return settled;
+    return ended;
   }
 
   /** Ends a commit of this executor's that was cut short in the middle. */
-  settleOwn(): void {
-    if (this.committer.isUnsettled) this.#settle();
+  endOwnCommit(): void {
+    if (this.committer.isCutShort) this.#endCommit();
   }
 
   /**
@@ -308,17 +309,17 @@ export class Executor implements SlabHost {
    * transactions that meet one stopped process would spend its patience on it, and those that do not
    * meet it would have to wait for them.
    */
-  isStuck(slot: number): boolean {
+  isStuck(slot: SlotId): boolean {
     return slot === this.#stuckSlot && nowMs() - this.#stuckMs < STUCK_MS;
   }
 
-  markStuck(slot: number): void {
+  markStuck(slot: SlotId): void {
     this.#stuckSlot = slot;
     this.#stuckMs = nowMs();
   }
 
   /** Has synchronous waits for this slot end at once, for a while: one has ended in vain just now. */
-  giveUpOn(slot: number, ms: number): void {
+  giveUpOn(slot: SlotId, ms: number): void {
     this.#givenUpSlot = slot;
     this.#givenUpUntilMs = nowMs() + ms;
   }
@@ -345,17 +346,17 @@ export class Executor implements SlabHost {
     return patience;
   }
 
-  holder(slot: number): Holder {
+  holder(slot: SlotId): Holder {
     return holderOf(this.memory.control, slot);
   }
 
-  recoverIfDead(slot: number): boolean {
+  recoverIfDead(slot: SlotId): boolean {
     if (slot === this.slot || slot < 0 || slot >= this.memory.control.geometry.slots) return false;
     if (!isClaimed(this.memory.control, slot) || !this.#leases.tryAcquire(slot)) return false;
     try {
       // Between the look and the lease, the slot may have been recovered or left.
       if (!isClaimed(this.memory.control, slot)) return false;
-      settleSlot(this.memory, slot, () => this.#journal(slot));
+      endCommitOf(this.memory, slot, () => this.#journal(slot));
       releaseSlot(this.memory, slot);
       clearGauges(this.memory.control, slot);
       unclaim(this.memory.control, slot);
@@ -458,7 +459,7 @@ export class Executor implements SlabHost {
     return isLast;
   }
 
-  #journal(slot: number): Journal {
+  #journal(slot: SlotId): Journal {
     let journal = this.#journals.get(slot);
     if (journal === undefined) {
       journal = new Journal(this.memory, slot);
@@ -484,8 +485,8 @@ function unownedLock(region: Region, word: number, lock: number): SituError {
   );
 }
 
-function settle(memory: StoreMemory, slot: number): void {
-  settleSlot(memory, slot, () => new Journal(memory, slot));
+function cleanUp(memory: StoreMemory, slot: SlotId): void {
+  endCommitOf(memory, slot, () => new Journal(memory, slot));
   releaseSlot(memory, slot);
   clearGauges(memory.control, slot);
 }

@@ -18,7 +18,7 @@
  * an epoch finds all their records between tail and head. The log's writer (log/) moves the tail
  * when they are on disk. A record that does not fit is not written: its owner waits, with no lock
  * held. The slot's `record` says where the running commit's record lies: one who dies after moving
- * the head, but before IDLE, is settled by that record and not by what lies behind it.
+ * the head, but before IDLE, is ended by that record and not by what lies behind it.
  *
  * In a store without a log the ring does not move, and every record lies at its start.
  */
@@ -45,7 +45,7 @@ import {
   WORD,
   WRITE,
 } from "./access-set.ts";
-import { HEAD, RECORD, TAIL } from "./slot.ts";
+import { HEAD, RECORD, type SlotId, TAIL } from "./slot.ts";
 
 const LENGTH = 0;
 const ENTRIES = 1;
@@ -90,7 +90,7 @@ export class Journal {
   /** A head from which on it is time to call the log's writer. */
   #callAt = 0;
 
-  constructor(memory: StoreMemory, slot: number) {
+  constructor(memory: StoreMemory, slot: SlotId) {
     this.views = memory.attachJournal(slot);
     this.#control = memory.control.i32;
     this.#slotAt = memory.control.slotAt(slot);
@@ -178,7 +178,7 @@ export class Journal {
     return this.#control[this.#slotAt + RECORD] & (this.#capacity - 1);
   }
 
-  /** For one who settles the slot: `pass`, as often as one likes. */
+  /** For one who ends the commit of a slot: `pass`, as often as one likes. */
   passRecord(): void {
     if (!this.#isLogged) return;
     const record = this.#control[this.#slotAt + RECORD];

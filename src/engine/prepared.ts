@@ -38,7 +38,7 @@ import {
   INCARNATION as SEEN_INCARNATION,
   VERSION_LOW as SEEN_LOW,
 } from "./access-set.ts";
-import { PREPARES } from "./slot.ts";
+import { PREPARES, type SlotId } from "./slot.ts";
 import type { Transaction } from "./transaction.ts";
 
 /**
@@ -71,7 +71,7 @@ export function dependOn(
 }
 
 /** Lets go of all locks that a dead slot held between its commits. */
-export function releasePrepared(memory: StoreMemory, slot: number): void {
+export function releasePrepared(memory: StoreMemory, slot: SlotId): void {
   const { control } = memory;
   const at = control.slotAt(slot) + PREPARES;
   if (Atomics.load(control.i32, at) === 0) return;
@@ -88,7 +88,7 @@ function releaseIn(
   blocks: BlockTable,
   block: number,
   sizeClass: number,
-  slot: number,
+  slot: SlotId,
 ): void {
   const { i32 } = memory.region(blocks.regionIdOf(block));
   for (let index = 0; index < BLOCK_CELLS[sizeClass]; index++) {
@@ -102,7 +102,7 @@ function releaseIn(
   }
 }
 
-function releaseLock(i32: Int32Array, word: number, slot: number): void {
+function releaseLock(i32: Int32Array, word: number, slot: SlotId): void {
   const lock = Atomics.load(i32, word + LOCK);
   if (lock !== 0 && lockOwner(lock) === slot) Atomics.store(i32, word + LOCK, 0);
 }

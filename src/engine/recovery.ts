@@ -39,14 +39,18 @@ import {
   REGION_MASK,
 } from "./journal.ts";
 import { releasePrepared } from "./prepared.ts";
-import { ACTIVE, COMMITTED, IDLE, phaseOf, STATUS } from "./slot.ts";
+import { ACTIVE, COMMITTED, IDLE, phaseOf, type SlotId, STATUS } from "./slot.ts";
 import { Registry } from "./snapshots/registry.ts";
 import { releaseTurn } from "./turns.ts";
 
-export type Settled = "rolled forward" | "rolled back" | "nothing to do";
+export type EndedCommit = "rolled forward" | "rolled back" | "nothing to do";
 
 /** Brings the slot's last transaction to its end: whole, or not at all. */
-export function settleSlot(memory: StoreMemory, slot: number, journal: () => Journal): Settled {
+export function endCommitOf(
+  memory: StoreMemory,
+  slot: SlotId,
+  journal: () => Journal,
+): EndedCommit {
   const { control } = memory;
   const statusAt = control.slotAt(slot) + STATUS;
   const phase = phaseOf(Atomics.load(control.i32, statusAt));
@@ -63,7 +67,7 @@ export function settleSlot(memory: StoreMemory, slot: number, journal: () => Jou
 }
 
 /** Gives back all else that the slot held: its epoch, snapshots, turn, blocks, half-made regions. */
-export function releaseSlot(memory: StoreMemory, slot: number): void {
+export function releaseSlot(memory: StoreMemory, slot: SlotId): void {
   const { control } = memory;
   Atomics.store(control.i32, control.slotAt(slot) + ACTIVE, 0);
   new Registry(control).releaseSlot(slot);
@@ -78,7 +82,7 @@ export function releaseSlot(memory: StoreMemory, slot: number): void {
   new BlockTable(memory).orphan(slot);
 }
 
-function rollForward(memory: StoreMemory, slot: number, journal: Journal): void {
+function rollForward(memory: StoreMemory, slot: SlotId, journal: Journal): void {
   const record = journal.views.i32;
   const blocks = new BlockTable(memory);
   const installing = lockWord(slot, INSTALLING);
@@ -106,7 +110,7 @@ function rollForward(memory: StoreMemory, slot: number, journal: Journal): void 
  * The elements of a new array are left out: the words where they would have been are headers only
  * while their cell is locked, and what another has in that cell by now may look like a lock.
  */
-function unlockAll(memory: StoreMemory, slot: number, journal: Journal): void {
+function unlockAll(memory: StoreMemory, slot: SlotId, journal: Journal): void {
   const record = journal.views.i32;
   let arrayRegion = -1;
   let arrayEnd = 0;
@@ -125,7 +129,7 @@ function unlockAll(memory: StoreMemory, slot: number, journal: Journal): void {
   }
 }
 
-function isLockedBy(i32: Int32Array, word: number, slot: number): boolean {
+function isLockedBy(i32: Int32Array, word: number, slot: SlotId): boolean {
   const lock = Atomics.load(i32, word + LOCK);
   return lock !== 0 && lockOwner(lock) === slot;
 }

@@ -25,6 +25,10 @@
 import { type Control, SLOTS_IN_USE } from "../memory/control.ts";
 import { raiseTo } from "../memory/ordering.ts";
 import type { Holder } from "../runtime/errors.ts";
+import type { NumberOf } from "../runtime/number-kinds.ts";
+
+/** The number of a slot, from 0 on. */
+export type SlotId = NumberOf<"slot">;
 
 export const STATUS = 0;
 export const ACTIVE = 1;
@@ -97,12 +101,12 @@ export const VERSIONS_MOVED = COUNTERS_F64 + 11;
 /** Turns that were taken for transactions that starved (turns.ts). */
 export const TURNS = COUNTERS_F64 + 12;
 
-export function isClaimed(control: Control, slot: number): boolean {
+export function isClaimed(control: Control, slot: SlotId): boolean {
   return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) !== 0;
 }
 
 /** Whether it is claimed by one who has opened the store, and not by a thread of the log. */
-export function isOpener(control: Control, slot: number): boolean {
+export function isOpener(control: Control, slot: SlotId): boolean {
   return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) === CLAIM;
 }
 
@@ -117,7 +121,7 @@ export function claimedSlots(control: Control): number {
 /** Written while the slot's lease is held. */
 export function claim(
   control: Control,
-  slot: number,
+  slot: SlotId,
   owner: Holder,
   wallClockMs: number,
   isLogThread: boolean,
@@ -137,11 +141,11 @@ export function slotsInUse(control: Control): number {
   return Atomics.load(control.i32, SLOTS_IN_USE);
 }
 
-export function unclaim(control: Control, slot: number): void {
+export function unclaim(control: Control, slot: SlotId): void {
   Atomics.store(control.i32, control.slotAt(slot) + CLAIMED, 0);
 }
 
-export function holderOf(control: Control, slot: number): Holder {
+export function holderOf(control: Control, slot: SlotId): Holder {
   const at = control.slotAt(slot);
   return {
     slot,

@@ -24,7 +24,7 @@
  *   others go on trying, for where there are no short transactions, one of them gets through. One that
  *   is stopped, or busy with an attempt, is passed over after TURN_GRACE_MS.
  * - Nobody waits for the turn while it holds a lock, and the holder waits for nobody but, for
- *   TURN_SETTLE_MS, commits that are under way. So there is no cycle to wait in.
+ *   TURN_COMMITS_MS, commits that are under way. So there is no cycle to wait in.
  * - No transaction fails because of a turn: after half of its time-out it goes past it. So does a
  *   synchronous transaction in the holder's own thread, where waiting would keep the holder from moving.
  *
@@ -45,10 +45,10 @@ import {
   STARVED_CONFLICTS,
   STARVED_MS,
   STARVED_SHARE,
+  TURN_COMMITS_MS,
   TURN_GRACE_MS,
   TURN_MS,
   TURN_REST,
-  TURN_SETTLE_MS,
 } from "../runtime/limits.ts";
 import type { Executor } from "./executor.ts";
 import { IDLE, phaseOf, STATUS, slotsInUse, TICKET, TURNS } from "./slot.ts";
@@ -61,7 +61,7 @@ const TIME_SHIFT = 8;
 const LOOK_MS = 20;
 /** The same for one whose event loop turns meanwhile: nobody wakes it. */
 const ASYNC_LOOK_MS = 1;
-const SETTLE_LOOK_MS = 0.05;
+const COMMITS_LOOK_MS = 0.05;
 /** Shorter sleeps are no sleeps. */
 const SHORTEST_MS = 0.05;
 
@@ -171,7 +171,7 @@ export class Turns {
     const now = machineMs();
     const waitedMs = nowMs() - tx.conflictsSinceMs;
     if (tx === this.#holder) {
-      if (turn === this.#taken && isOn(turn, now)) return this.#settle(now);
+      if (turn === this.#taken && isOn(turn, now)) return this.#awaitCommits(now);
       this.giveBack(tx);
       tx.turnMs = Math.min(2 * tx.turnMs, MAX_TURN_MS);
       return this.look(tx);
@@ -184,7 +184,7 @@ export class Turns {
     if (!tx.isStarved || waitedMs >= tx.timeoutMs || !this.#isFirst(tx, now)) return 0;
     const restMs = this.#f64[RESTS_F64] - now;
     if (restMs > 0 && restMs <= TURN_REST * MAX_TURN_MS) return atLeast(Math.min(restMs, LOOK_MS));
-    return this.#take(tx, now) ? this.#settle(now) : this.look(tx);
+    return this.#take(tx, now) ? this.#awaitCommits(now) : this.look(tx);
   }
 
   /** Another transaction has the turn. */
@@ -239,13 +239,13 @@ export class Turns {
   }
 
   /** What was past its look at the turn when that was taken would spoil the first attempt. */
-  #settle(now: number): number {
-    if (now - this.#takenMs >= TURN_SETTLE_MS) return 0;
+  #awaitCommits(now: number): number {
+    if (now - this.#takenMs >= TURN_COMMITS_MS) return 0;
     const { control } = this.#memory;
     for (let slot = slotsInUse(control) - 1; slot >= 0; slot--) {
       if (slot === this.#executor.slot) continue;
       const status = Atomics.load(this.#i32, control.slotAt(slot) + STATUS);
-      if (phaseOf(status) !== IDLE) return SETTLE_LOOK_MS;
+      if (phaseOf(status) !== IDLE) return COMMITS_LOOK_MS;
     }
     return 0;
   }

@@ -14,21 +14,31 @@
  *     not, and the protocols are tested on it.)
  *   - All that is sent to one node in one turn of the event loop leaves in one piece, replies too
  *     (FaSST §4.2, Doorbell batching).
- *   - Every frame carries the sender's configuration epoch. A request with another one than the
+ *   - Every frame carries the sender's configuration number. A request with another one than the
  *     receiver's is not served: it fails with SITU_STALE_CONFIGURATION.
  *   - Memory is bounded. Beyond the limits of runtime/limits.ts a request fails with SITU_OVERLOADED, and
  *     one who sends but does not read is not read from.
  */
 
-import type { SituError } from "../runtime/errors.ts";
+import { SituError } from "../runtime/errors.ts";
+import { MAX_NODES } from "../runtime/limits.ts";
+import type { NumberOf } from "../runtime/number-kinds.ts";
 import type { Reader, Writer } from "./wire.ts";
 
-declare const node: unique symbol;
 /** The number of a node in the configuration, from 0 on. */
-export type NodeId = number & { readonly [node]?: never };
+export type NodeId = NumberOf<"node">;
+
+/** The number of a configuration, from 1 on; it grows with every change. */
+export type ConfigurationId = NumberOf<"configuration">;
 
 /** In place of a node's number: one who only sends requests. */
 export const CLIENT: NodeId = -1;
+
+/** The number of a node as a message says it. */
+export function nodeIdOf(value: number): NodeId {
+  if (Number.isInteger(value) && value >= 0 && value < MAX_NODES) return value;
+  throw new SituError("SITU_PROTOCOL", `no node has the number ${value}`);
+}
 
 /** Where at a node a message is served. A verb is served by the NIC, without any program of ours. */
 export type Place = "verb" | "nic" | "host";
@@ -45,7 +55,7 @@ export interface Request {
 }
 
 export const FIRST_MESSAGE_KIND = 16;
-/** Served whatever the configuration epoch of its sender: it asks for the configuration. */
+/** Served whatever the configuration number of its sender: it asks for the configuration. */
 export const DESCRIBE_KIND = 255;
 
 /** Who sent a request. */
@@ -102,7 +112,7 @@ export interface FabricCounters {
   writes: number;
   /** Requests that ended without a reply. */
   lost: number;
-  /** Requests refused for their configuration epoch. */
+  /** Requests refused for their configuration number. */
   stale: number;
   /** Requests or connections refused for a limit. */
   overloaded: number;
@@ -114,8 +124,8 @@ export interface FabricCounters {
 export interface Endpoint {
   readonly self: NodeId;
   readonly clock: Clock;
-  /** The configuration epoch in all frames from now on. */
-  epoch: number;
+  /** The configuration number in all frames from now on. */
+  configurationId: ConfigurationId;
   readonly counters: FabricCounters;
   /** Sends a request; it leaves when this turn ends. Never throws for the state of the network. */
   send(to: NodeId, request: Request): void;

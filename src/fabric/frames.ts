@@ -22,7 +22,7 @@ import { Views } from "../memory/views.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
 import { MAX_PARTIAL_BYTES } from "../runtime/limits.ts";
 import {
-  FRAME_EPOCH,
+  FRAME_CONFIGURATION,
   FRAME_HEADER_WORDS,
   FRAME_ID,
   FRAME_KIND,
@@ -53,7 +53,7 @@ export class FrameWriter {
   }
 
   /** Begins a frame. Whatever is written to `out` until `end` is its body. */
-  begin(kind: number, id: number, epoch: number): Writer {
+  begin(kind: number, id: number, configurationId: number): Writer {
     const { out } = this;
     const start = out.at;
     this.#start = start;
@@ -62,7 +62,7 @@ export class FrameWriter {
     const { i32 } = out.views;
     i32[start + FRAME_KIND] = kind;
     i32[start + FRAME_ID] = id;
-    i32[start + FRAME_EPOCH] = epoch;
+    i32[start + FRAME_CONFIGURATION] = configurationId;
     out.at = start + FRAME_HEADER_WORDS;
     return out;
   }
@@ -127,7 +127,7 @@ export class FrameDecoder {
     return this.#end - this.#start;
   }
 
-  /** Takes a chunk. Call `next` until there are no more frames, or until enough; then `settle`. */
+  /** Takes a chunk. Call `next` until there are no more frames, or until enough; then `keepRest`. */
   push(chunk: Uint8Array): void {
     const { length } = chunk;
     const left = this.#end - this.#start;
@@ -146,7 +146,7 @@ export class FrameDecoder {
 
   /**
    * Whether there is another complete frame: then `from` and `to` say where. It stays there until
-   * `settle`. Throws SITU_PROTOCOL for a length that no frame has: nothing after it can be found.
+   * `keepRest`. Throws SITU_PROTOCOL for a length that no frame has: nothing after it can be found.
    */
   next(): boolean {
     const left = this.#end - this.#start;
@@ -164,7 +164,7 @@ export class FrameDecoder {
   }
 
   /** What is left moves away from the shared memory. Frames that were found are gone. */
-  settle(): void {
+  keepRest(): void {
     const left = this.#end - this.#start;
     if (left === 0) {
       if (this.#own !== undefined && this.#own.u8.length > KEPT_BYTES) this.release();

@@ -6,7 +6,7 @@
  *   word 0  words of the frame, these four included
  *   word 1  kind of message, eight bits; above it FLAG_REPLY, FLAG_ERROR
  *   word 2  id of the request, chosen by its sender; the reply has the same
- *   word 3  configuration epoch of the sender
+ *   word 3  configuration number of the sender
  *
  * A `Writer` appends to a buffer that grows; a `Reader` walks over words that may be garbage, and
  * throws SITU_PROTOCOL before it reads beyond them.
@@ -20,7 +20,7 @@ export const FRAME_HEADER_WORDS = 4;
 export const FRAME_LENGTH = 0;
 export const FRAME_KIND = 1;
 export const FRAME_ID = 2;
-export const FRAME_EPOCH = 3;
+export const FRAME_CONFIGURATION = 3;
 
 export const KIND_MASK = 0xff;
 export const FLAG_REPLY = 0x100;

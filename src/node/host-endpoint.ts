@@ -1,7 +1,7 @@
 /** The fabric as the host's thread sees it: all goes through the NIC worker, which has the sockets. */
 
 import { freshCounters } from "../fabric/counters.ts";
-import type { Clock, Endpoint, NodeId, Request } from "../fabric/fabric.ts";
+import type { Clock, ConfigurationId, Endpoint, NodeId, Request } from "../fabric/fabric.ts";
 import { realClock } from "../runtime/clock.ts";
 import type { HostLink } from "./host-link.ts";
 
@@ -10,12 +10,12 @@ export class HostEndpoint implements Endpoint {
   readonly clock: Clock = realClock;
   /** All that the host sends is counted at the NIC as well. */
   readonly counters = freshCounters();
-  epoch: number;
+  configurationId: ConfigurationId;
   readonly #link: HostLink;
 
-  constructor(self: NodeId, epoch: number, link: HostLink) {
+  constructor(self: NodeId, configurationId: ConfigurationId, link: HostLink) {
     this.self = self;
-    this.epoch = epoch;
+    this.configurationId = configurationId;
     this.#link = link;
   }
 

@@ -1,21 +1,19 @@
 /**
- * The host's side of a node: runs procedures, and takes part in transactions as the table of places
- * says. It has its own executor in the node's memory, so what procedures read and lock at their own
- * node they read and lock here, without a message; all else goes through the NIC worker. Only one
+ * The host's side of a node: runs procedures, and takes part in transactions as the protocol's table
+ * says. It works with the executor of the node's open store, so what procedures read and lock at their
+ * own node they read and lock here, without a message; all else goes through the NIC worker. Only one
  * thread keeps the node's copies for others, for they must be applied in one order.
  */
 
-import { attach } from "../attach/attach.ts";
-import { RingPlacement } from "../cluster/placement.ts";
+import { ClusterClient } from "../cluster/client.ts";
 import { NodeService } from "../cluster/service.ts";
-import { Session } from "../cluster/session.ts";
-import { settingsOf } from "../database/options.ts";
+import { currentPlacement, View } from "../cluster/view.ts";
 import { RemoteDatabase } from "../database/remote/remote-database.ts";
 import type { Executor } from "../engine/executor.ts";
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
+import type { NodeId } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { CALL, LOG, TRUNCATE } from "../protocols/kinds.ts";
-import { placesOf, threadOf } from "../protocols/places.ts";
+import { threadOf } from "../protocols/places.ts";
 import { wallClockMs } from "../runtime/clock.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { StoreBackupLog } from "../tables/served/backup-log.ts";
@@ -29,13 +27,12 @@ import type { ProcedureHost, Procedures } from "./procedures.ts";
 export class Host implements ProcedureHost {
   readonly service: NodeService;
   readonly db: RemoteDatabase;
-  readonly #session: Session;
+  readonly #client: ClusterClient;
   readonly #link: HostLink;
-  readonly #executor: Executor;
-  readonly #instance: string;
   #meeting: Promise<unknown> | undefined;
 
-  private constructor(
+  /** `executor` is that of the open store; `end` leads to the NIC worker, whose instance is the node's. */
+  constructor(
     configuration: NodeConfiguration,
     procedures: Procedures,
     instance: string,
@@ -43,57 +40,53 @@ export class Host implements ProcedureHost {
     end: ChannelEnd,
   ) {
     const { id, cluster, protocol, place } = configuration;
-    const placement = new RingPlacement(cluster);
-    const places = placesOf(protocol, place);
-    this.#executor = executor;
-    this.#instance = instance;
-    this.#link = new HostLink(end, (_, incoming) => this.#serve(incoming, procedures));
-    const endpoint = new HostEndpoint(id, cluster.epoch, this.#link);
+    const current = new View({
+      self: id,
+      instance,
+      configuration: cluster,
+      protocol,
+      thread: place,
+    });
+    const view = { current };
+    const isHere = (kind: number): boolean => threadOf(current.protocol, kind) === "host";
+    this.#link = new HostLink(end, (_, incoming) => this.service.serve(incoming));
+    const endpoint = new HostEndpoint(id, cluster.configurationId, this.#link);
     this.service = new NodeService({
+      view,
       endpoint,
       executor,
-      tables: new StoreTables(executor, placement),
-      placement,
-      log: places.log === "host" ? new StoreBackupLog(executor) : undefined,
-      description: { node: id, instance, configuration: cluster, protocol },
-      place: 1,
+      tables: new StoreTables(executor, currentPlacement(view)),
+      log: isHere(LOG) ? new StoreBackupLog(executor) : undefined,
+      thread: "host",
       firstSequence: wallClockMs() * SEQUENCES_PER_MS,
-      isServedHere: (kind) => !isOfBackup(kind) || threadOf(places, kind) === "host",
+      isServedHere: (kind) => !isOfBackup(kind) || isHere(kind),
+    });
+    this.service.handle({
+      kind: CALL,
+      sender: "anyone",
+      begins: false,
+      serve: (_, incoming) => procedures.serve(this, incoming),
     });
     const { driver, coordinator } = this.service;
-    this.#session = new Session(`host ${id} ${instance}`, cluster);
+    this.#client = new ClusterClient(`host ${id} ${instance}`, view);
     this.db = new RemoteDatabase({
       endpoint,
       driver,
-      session: this.#session,
+      client: this.#client,
       timeoutMs: DEFAULT_TIMEOUT_MS,
-      readsByVerb: places.execute === "verb",
+      readsByVerb: current.protocol.execute === "verb",
       own: {
         commit: (parts, held) =>
           held === undefined ? this.service.commit(parts) : coordinator.commit(parts, held),
-        locks: places.locksOnRead ? coordinator : undefined,
+        locks: current.protocol.locksOnRead ? coordinator : undefined,
       },
     });
   }
 
-  static async open(
-    configuration: NodeConfiguration,
-    procedures: Procedures,
-    instance: string,
-    end: ChannelEnd,
-  ): Promise<Host> {
-    const settings = { ...settingsOf({ path: configuration.path }), isNode: true };
-    const executor = await attach(settings, (attached) => attached.executor);
-    try {
-      return new Host(configuration, procedures, instance, executor, end);
-    } catch (error) {
-      executor.close();
-      throw error;
-    }
-  }
-
   instanceOf(node: NodeId): string {
-    return node === this.service.self ? this.#instance : this.#session.instanceOf(node);
+    return node === this.service.self
+      ? this.service.view.current.instance
+      : this.#client.instanceOf(node);
   }
 
   /** Knows the other nodes, as soon as they are there. */
@@ -106,25 +99,20 @@ export class Host implements ProcedureHost {
   }
 
   async #meet(): Promise<void> {
-    const met = await this.service.driver.start(this.#session.meet(), DEFAULT_TIMEOUT_MS);
+    const met = await this.service.driver.start(this.#client.meet(), DEFAULT_TIMEOUT_MS);
     for (const { node, instance } of met) this.service.instances.set(node, instance);
   }
 
   async meetAgain(node: NodeId): Promise<void> {
-    await this.service.driver.start(this.#session.meetAgain(node), DEFAULT_TIMEOUT_MS);
-    this.service.instances.set(node, this.#session.instanceOf(node));
+    await this.service.driver.start(this.#client.meetAgain(node), DEFAULT_TIMEOUT_MS);
+    this.service.instances.set(node, this.#client.instanceOf(node));
   }
 
+  /** The executor stays with the open store. */
   async close(): Promise<void> {
     await this.service.drain();
     this.#link.close();
     this.service.close();
-    this.#executor.close();
-  }
-
-  #serve(incoming: Incoming, procedures: Procedures): void {
-    if (incoming.kind === CALL) procedures.serve(this, incoming);
-    else this.service.serve(incoming);
   }
 }
 

@@ -6,14 +6,15 @@
 
 import { attach } from "../attach/attach.ts";
 import type { NodeAddress } from "../cluster/configuration.ts";
-import { RingPlacement } from "../cluster/placement.ts";
 import { NodeService } from "../cluster/service.ts";
+import { currentPlacement, View } from "../cluster/view.ts";
 import { settingsOf } from "../database/options.ts";
 import type { Executor } from "../engine/executor.ts";
-import type { FabricCounters, Incoming } from "../fabric/fabric.ts";
+import type { FabricCounters } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { openTcp, type TcpEndpoint } from "../fabric/tcp/endpoint.ts";
-import { placesOf, threadOf } from "../protocols/places.ts";
+import { LOG } from "../protocols/kinds.ts";
+import { threadOf } from "../protocols/places.ts";
 import { wallClockMs } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { SWEEP_MS } from "../runtime/limits.ts";
@@ -63,9 +64,6 @@ export class Nic {
       { ...settingsOf({ path }), isNode: true },
       (attached) => attached.executor,
     );
-    const placement = new RingPlacement(cluster);
-    const places = placesOf(protocol, place);
-    const tables = new StoreTables(executor, placement);
     const own = cluster.nodes.find((node) => node.id === id)!;
     let service: NodeService | undefined;
     let endpoint: TcpEndpoint | undefined;
@@ -73,30 +71,31 @@ export class Nic {
       if (to === id) service!.serve(incoming);
       else endpoint!.send(to, new Passed(incoming.kind, incoming.body, incoming.defer()));
     });
-    const serve = (incoming: Incoming): void => {
-      if (threadOf(places, incoming.kind) === "host") link.pass(incoming);
-      else service!.serve(incoming);
-    };
     try {
       endpoint = await openTcp({
         self: id,
         nodes: new Map(cluster.nodes.map(({ id: node, host, port }) => [node, { host, port }])),
-        epoch: cluster.epoch,
+        configurationId: cluster.configurationId,
         cluster: cluster.cluster,
         memory: executor.memory,
-        service: serve,
+        service: (incoming) => service!.serve(incoming),
         ...(secret === undefined ? {} : { secret }),
         ...(tls === undefined ? {} : { tls }),
         ...(maxConnections === undefined ? {} : { maxConnections }),
       });
+      const { instance } = endpoint;
+      const view = {
+        current: new View({ self: id, instance, configuration: cluster, protocol, thread: place }),
+      };
       service = new NodeService({
+        view,
         endpoint,
         executor,
-        tables,
-        placement,
-        log: places.log === "nic" ? new StoreBackupLog(executor) : undefined,
-        description: { node: id, instance: endpoint.instance, configuration: cluster, protocol },
-        place: 0,
+        tables: new StoreTables(executor, currentPlacement(view)),
+        log:
+          threadOf(view.current.protocol, LOG) === "nic" ? new StoreBackupLog(executor) : undefined,
+        thread: "nic",
+        passOn: (incoming) => link.pass(incoming),
         firstSequence: wallClockMs() * SEQUENCES_PER_MS,
       });
       await endpoint.listen({ host: own.host, port: own.port }).catch((error: unknown) => {

@@ -53,7 +53,7 @@ export class SituNode {
       const [here, there] = makeChannel();
       const nic = await NicThread.start(configuration, there, died);
       closing.push(() => nic.close());
-      const host = await Host.open(configuration, procedures, nic.instance, here);
+      const host = new Host(configuration, procedures, nic.instance, db.executor, here);
       closing.push(() => host.close());
       return new SituNode(configuration, nic, closing);
     } catch (error) {

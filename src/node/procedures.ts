@@ -67,9 +67,9 @@ export class Procedures {
     const called = decodeCalled(incoming.body);
     const { numbered } = called;
     host.service.checkInstance(numbered);
-    const { session, number, low } = numbered;
+    const { client, number, low } = numbered;
     const { attempt, isNew } = this.#outcomes.attempt(
-      `${incoming.from.node} ${session}`,
+      `${incoming.from.node} ${client}`,
       number,
       low,
       nowMs(),
@@ -131,8 +131,8 @@ export class Procedures {
     this.#passing.add(number);
     try {
       const [low] = this.#passing;
-      const session = `calls of node ${service.self} ${host.instanceOf(service.self)}`;
-      const numbered = { instance: host.instanceOf(node), session, number, low };
+      const client = `calls of node ${service.self} ${host.instanceOf(service.self)}`;
+      const numbered = { instance: host.instanceOf(node), client, number, low };
       const message = new Call(node, { ...called, numbered, isPassedOn: true });
       await service.driver.start(once(message), called.timeoutMs);
       const { returned, error } = message;

@@ -19,20 +19,21 @@
  * they are installed, so nobody can see that it is not done yet.
  */
 
+import type { Epoch } from "../engine/epoch.ts";
 import type { NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_RECORD_BYTES } from "../runtime/limits.ts";
 import type { Placement } from "../tables/partitions.ts";
-import { Abort } from "./abort.ts";
-import { Commit } from "./commit.ts";
+import type { CurrentView } from "./cluster-view.ts";
 import type { Driver } from "./driver.ts";
-import { Lock } from "./lock.ts";
-import { Log, LogWrites } from "./log.ts";
-import type { Message, Routine } from "./message.ts";
+import { type Message, OK, type Routine } from "./message.ts";
 import { type Name, Sequences } from "./names.ts";
-import { OK } from "./read.ts";
-import { ignore, rethrow, Truncations } from "./truncate.ts";
-import { Validate } from "./validate.ts";
+import { Abort } from "./phases/abort.ts";
+import { Commit } from "./phases/commit.ts";
+import { Lock } from "./phases/lock.ts";
+import { Log, LogWrites } from "./phases/log.ts";
+import { Truncations } from "./phases/truncate.ts";
+import { Validate } from "./phases/validate.ts";
 import { nextWrite, type Part, partitionAt } from "./writes.ts";
 
 export type Outcome =
@@ -58,7 +59,7 @@ export interface Held {
   /** Nodes where rows were read under the name and are not locked. */
   readonly reads: Set<NodeId>;
   /** The largest epoch of all nodes that have locked. */
-  epoch: number;
+  epoch: Epoch;
   /** Writes to rows that are locked already: they travel with COMMIT. */
   readonly writes: Parts;
 }
@@ -72,13 +73,13 @@ export class Coordinator {
   readonly sequences: Sequences;
   readonly counters: CoordinatorCounters = { committed: 0, aborted: 0 };
   readonly #driver: Driver;
-  readonly #placement: Placement;
+  readonly #view: CurrentView;
   readonly #truncations: Truncations;
   #busy = 0;
 
-  constructor(driver: Driver, placement: Placement, coordinator: number, firstSequence: number) {
+  constructor(driver: Driver, view: CurrentView, coordinator: number, firstSequence: number) {
     this.#driver = driver;
-    this.#placement = placement;
+    this.#view = view;
     this.sequences = new Sequences(coordinator, firstSequence);
     this.#truncations = new Truncations(driver, this.sequences);
   }
@@ -126,7 +127,7 @@ export class Coordinator {
     if (locks.length > 0) yield locks;
     const refused = firstRefusal(locks);
     if (refused !== undefined) return this.#abort(name, locks, held, refused);
-    let epoch = held?.epoch ?? 0;
+    let epoch: Epoch = held?.epoch ?? 0;
     // What LOCK has validated at the only node that takes part was validated with all locks held.
     const isWhole = nodes === 1 && locks.length === 1;
     const readAt = new Set(isWhole ? undefined : held?.reads);
@@ -177,7 +178,7 @@ export class Coordinator {
     if (backups.size === 0) {
       const lost = yield* rest;
       if (lost !== undefined) return unknown(lost);
-    } else this.#driver.run(rest, 0, ignore, rethrow);
+    } else this.#driver.detach(rest);
     this.counters.committed++;
     return COMMITTED;
   }
@@ -212,7 +213,7 @@ export class Coordinator {
       // One that answered "no" holds nothing, and knows that it is over.
       if (lock.error !== undefined || lock.outcome === OK) nodes.add(lock.to);
     }
-    this.#driver.run(this.#tellAborted(name, [...nodes]), 0, ignore, rethrow);
+    this.#driver.detach(this.#tellAborted(name, [...nodes]));
     this.counters.aborted++;
     return outcome;
   }
@@ -225,21 +226,22 @@ export class Coordinator {
   /** For each backup, what it must log. */
   #backupsOf(parts: Parts, late: Parts): Map<NodeId, LogWrites> {
     const lists = new Map<NodeId, LogWrites>();
-    for (const part of parts.values()) this.#addWrites(part, lists);
-    for (const part of late.values()) this.#addWrites(part, lists);
+    const { placement } = this.#view.current;
+    for (const part of parts.values()) addWrites(part, placement, lists);
+    for (const part of late.values()) addWrites(part, placement, lists);
     return lists;
   }
+}
 
-  #addWrites({ writes }: Part, lists: Map<NodeId, LogWrites>): void {
-    for (let at = 0; at < writes.length; at = nextWrite(writes, at)) {
-      for (const backup of this.#placement.backupsOf(partitionAt(writes, at))) {
-        let list = lists.get(backup);
-        if (list === undefined) {
-          list = new LogWrites();
-          lists.set(backup, list);
-        }
-        list.add(writes, at);
+function addWrites({ writes }: Part, placement: Placement, lists: Map<NodeId, LogWrites>): void {
+  for (let at = 0; at < writes.length; at = nextWrite(writes, at)) {
+    for (const backup of placement.backupsOf(partitionAt(writes, at))) {
+      let list = lists.get(backup);
+      if (list === undefined) {
+        list = new LogWrites();
+        lists.set(backup, list);
       }
+      list.add(writes, at);
     }
   }
 }

@@ -65,6 +65,11 @@ export class Driver {
     });
   }
 
+  /** Runs one that nobody waits for and that cannot fail but by a bug; it has no time limit of its own. */
+  detach(routine: Routine<unknown>): void {
+    this.run(routine, 0, ignore, rethrow);
+  }
+
   ended(run: Run<unknown>): void {
     this.#running.delete(run);
   }
@@ -182,6 +187,12 @@ class Run<T> implements Waiting {
 
 function closed(): SituError {
   return new SituError("SITU_CLOSED", "this end of the fabric is being closed");
+}
+
+function ignore(): void {}
+
+export function rethrow(error: unknown): never {
+  throw error;
 }
 
 function everything(): boolean {

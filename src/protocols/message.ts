@@ -8,11 +8,18 @@ import type { NodeId, Request } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 
+/** The first word of replies by those who may meet locks. */
+export const OK = 0;
+/** Somebody is about to change, or changing, what was to be read or locked. */
+export const LOCKED = 1;
+/** The transaction is over: this was a late duplicate. */
+export const OVER = 2;
+
 export interface Waiting {
   ended(exchange: Exchange): void;
 }
 
-/** A request that a coroutine can wait for: a message, or a verb (lookup.ts). */
+/** A request that a coroutine can wait for: a message, or a verb (execute/lookup.ts). */
 export interface Exchange extends Request {
   readonly to: NodeId;
   error: SituError | undefined;

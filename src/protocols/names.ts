@@ -6,11 +6,12 @@
  * which sequence all of theirs are over: what lies below need not be remembered.
  */
 
-import type { Incoming } from "../fabric/fabric.ts";
+import type { Incoming, NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_NODES } from "../runtime/limits.ts";
 import { KIND_NAMES } from "./kinds.ts";
+import type { Thread } from "./places.ts";
 
 /** The threads of a node that coordinate: its NIC worker and its host. */
 export const COORDINATORS_PER_NODE = 2;
@@ -46,6 +47,11 @@ export function requireCoordinator({ from, kind, body }: Incoming): void {
   const coordinator = body.left > 0 ? body.views.i32[body.at] : -1;
   if (from.node >= 0 && Math.floor(coordinator / COORDINATORS_PER_NODE) === from.node) return;
   throw new SituError("SITU_PERMISSION", `only coordinators send ${KIND_NAMES[kind]}`);
+}
+
+/** The number of a coordinator: a thread of a node. */
+export function coordinatorNumber(node: NodeId, thread: Thread): number {
+  return node * COORDINATORS_PER_NODE + (thread === "nic" ? 0 : 1);
 }
 
 /** What one participant or backup knows of the transactions of all coordinators. */

@@ -12,20 +12,17 @@
  */
 
 import type { Executor } from "../engine/executor.ts";
-import { dependOn } from "../engine/prepared.ts";
-import { isSignal } from "../engine/signals.ts";
 import { Transaction } from "../engine/transaction.ts";
-import type { Clock, Incoming, NodeId } from "../fabric/fabric.ts";
-import { type Reader, Writer } from "../fabric/wire.ts";
+import type { Clock, Incoming } from "../fabric/fabric.ts";
+import { Writer } from "../fabric/wire.ts";
+import { passOver } from "../runtime/background-errors.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_PREPARED } from "../runtime/limits.ts";
 import type { RowPlace } from "../stores/store.ts";
-import type { Placement } from "../tables/partitions.ts";
 import type { ServedTable, ServedTables } from "../tables/served/contract.ts";
-import { everyDependency } from "./dependencies.ts";
+import type { CurrentView } from "./cluster-view.ts";
+import { LOCKED, OVER } from "./message.ts";
 import { Name, UnderWay } from "./names.ts";
-import { LOCKED, OK, OVER } from "./read.ts";
-import { PUT, writesIn } from "./writes.ts";
 
 /** A transaction that is locked here and whose outcome is not known yet. */
 export class Prepared {
@@ -44,14 +41,22 @@ export class Prepared {
   }
 }
 
+/** What has been committed stays so, whatever becomes of the work that it has left. */
+export function maintainTables(tables: Iterable<ServedTable>): void {
+  try {
+    for (const table of tables) table.maintain();
+  } catch (error) {
+    passOver(error, "maintaining a table after a commit");
+  }
+}
+
 /** Kept for the next transaction; further ones are made when needed. */
 const MAX_IDLE = 256;
 
 export class Participant {
   readonly executor: Executor;
   readonly tables: ServedTables;
-  readonly placement: Placement;
-  readonly self: NodeId;
+  readonly view: CurrentView;
   readonly clock: Clock;
   /** For reads. */
   readonly reader: Transaction;
@@ -62,18 +67,11 @@ export class Participant {
   readonly #idle: Prepared[] = [];
   #prepared = 0;
 
-  constructor(
-    executor: Executor,
-    tables: ServedTables,
-    placement: Placement,
-    self: NodeId,
-    clock: Clock,
-  ) {
+  constructor(executor: Executor, tables: ServedTables, view: CurrentView, clock: Clock) {
     this.clock = clock;
     this.executor = executor;
     this.tables = tables;
-    this.placement = placement;
-    this.self = self;
+    this.view = view;
     this.reader = new Transaction(executor);
     // The lock that a read meets may be held by a transaction of this thread.
     executor.isPatient = false;
@@ -85,7 +83,7 @@ export class Participant {
   }
 
   checkPrimary(partition: number): void {
-    const { placement, self } = this;
+    const { placement, self } = this.view.current;
     if (partition < 0 || partition >= placement.partitions) {
       throw new SituError("SITU_PROTOCOL", `there is no partition ${partition}`);
     }
@@ -94,74 +92,6 @@ export class Participant {
       "SITU_STALE_CONFIGURATION",
       `node ${self} is not the primary of partition ${partition}: the sender has another configuration`,
     );
-  }
-
-  /**
-   * LOCK: depends on what was read here, does what is to be written here, locks and validates it.
-   * Replies with what is only read, and must be validated once all nodes have locked.
-   */
-  lock(incoming: Incoming): void {
-    const { body } = incoming;
-    const name = this.name.decode(body);
-    const round = body.word();
-    const known = this.begin(incoming, name, round);
-    if (known === undefined) return;
-    const { tx } = known;
-    try {
-      const isSeen = everyDependency(this.executor.memory, body, ({ id }, word, high, low) =>
-        dependOn(tx, id, word, high, low),
-      );
-      if (!isSeen) {
-        this.conflict(incoming, name, known);
-        return;
-      }
-      this.write(known, body);
-      if (!this.executor.committer.prepare(tx)) {
-        this.conflict(incoming, name, known);
-        return;
-      }
-    } catch (error) {
-      if (isSignal(error)) {
-        const wanted = tx.exhausted ? tx.exhaustedClass : -1;
-        this.conflict(incoming, name, known);
-        if (wanted >= 0) this.#makeRoom(wanted);
-        return;
-      }
-      this.drop(name, known);
-      throw error;
-    }
-    const out = incoming.reply();
-    const start = out.at;
-    out.word(OK);
-    out.word(tx.set.count > tx.set.writes ? 1 : 0);
-    out.wide(this.executor.epochs.current());
-    this.answered(known, round, out, start);
-  }
-
-  /** Does the writes of a message. */
-  write({ tx, tables }: Prepared, body: Reader): void {
-    for (const { code, table, partition, at, words } of writesIn(body)) {
-      const served = this.tables.byId(table);
-      this.checkPrimary(partition);
-      tables.add(served);
-      if (code === PUT) {
-        served.put(tx, body.views, at, words, partition);
-      } else {
-        body.at = at;
-        served.remove(tx, body.value(), partition);
-      }
-    }
-  }
-
-  /** Overwrites rows that are locked in their place. False if one of them is not. */
-  overwrite({ tx, places }: Prepared, body: Reader): boolean {
-    for (const { code, table, partition, at, words } of writesIn(body)) {
-      const served = this.tables.byId(table);
-      if (code !== PUT || !served.overwrite(tx, places, body.views, at, words, partition)) {
-        return false;
-      }
-    }
-    return true;
   }
 
   /** Begins or goes on with a transaction; undefined if the message was answered already. */
@@ -179,7 +109,7 @@ export class Participant {
     if (this.#prepared >= MAX_PREPARED) {
       throw new SituError(
         "SITU_OVERLOADED",
-        `node ${this.self} has ${MAX_PREPARED} transactions under way, which is the most`,
+        `node ${this.view.current.self} has ${MAX_PREPARED} transactions under way, which is the most`,
       );
     }
     const prepared = this.#idle.pop() ?? new Prepared(this.executor);
@@ -206,13 +136,6 @@ export class Participant {
     this.finish(name, prepared);
   }
 
-  /** ABORT: lets go of the locks. */
-  abort(name: Name): void {
-    const prepared = this.underWay.find(name);
-    if (prepared === undefined) this.underWay.end(name);
-    else this.drop(name, prepared);
-  }
-
   /** This end closes: what it has prepared is let go, as if it had died. */
   releaseAll(): void {
     for (const { tx, entered } of this.underWay.states()) {
@@ -233,12 +156,5 @@ export class Participant {
     this.#prepared--;
     this.underWay.end(name);
     if (this.#idle.length < MAX_IDLE) this.#idle.push(prepared);
-  }
-
-  /** Memory of the class has run out: what was freed and nobody sees any more can be used again. */
-  #makeRoom(sizeClass: number): void {
-    if (!this.executor.reclaim(sizeClass)) {
-      throw new SituError("SITU_FULL", `the store of node ${this.self} is full`);
-    }
   }
 }

@@ -1,15 +1,16 @@
 /**
  * Where each phase of a transaction runs: the table that makes one protocol FaRM's or FaSST's, or a
- * mixture that neither has. A place is a thread of the node that is asked, or none of its programs: a
- * verb. Phases that share state at a node share a place: what LOCK has prepared there is validated,
- * committed and aborted by the same thread, and records are applied by the one that keeps them.
+ * mixture that neither has. Rows are found by verb, which no program of the other node serves, or by
+ * message; every kind of message has the thread that serves it. Phases that share state at a node
+ * share a thread: what LOCK has prepared there is validated, committed and aborted by the same one,
+ * and records are applied by the one that keeps them.
  *
  * FaRM (§3.1, §3.4) reads by verb and leaves the rest to messages, which the host's threads poll for.
  * FaSST (§4, §5) does everything by message, in the host. In Node a message that the host must serve
  * wakes another thread, so both have the NIC worker in the host's place, unless told otherwise.
  */
 
-import type { Place } from "../fabric/fabric.ts";
+import { DESCRIBE_KIND, type Place } from "../fabric/fabric.ts";
 import { assert } from "../runtime/assert.ts";
 import {
   ABORT,
@@ -27,91 +28,66 @@ import {
 } from "./kinds.ts";
 
 /** A thread of a node. */
-type Thread = Exclude<Place, "verb">;
+export type Thread = Exclude<Place, "verb">;
 
-export interface Places {
+/** Kinds of messages, and the thread that serves each. */
+export type Threads = Readonly<Record<number, Thread>>;
+
+export interface Protocol {
   readonly name: string;
-  /** Finding and reading rows by key. */
-  readonly execute: Place;
+  /** How rows are found by their keys. What verbs cannot find is asked for by message. */
+  readonly execute: "verb" | "message";
   /** Whether procedures lock rows in the message that reads them. */
   readonly locksOnRead: boolean;
-  /** At a primary. Who locks also coordinates what clients submit to the node. */
-  readonly lock: Thread;
-  readonly validate: Thread;
-  readonly commit: Thread;
-  readonly abort: Thread;
-  /** At a backup. */
-  readonly log: Thread;
-  readonly truncate: Thread;
+  readonly threads: Threads;
 }
 
-const BY_MESSAGE = {
-  lock: "nic",
-  validate: "nic",
-  commit: "nic",
-  abort: "nic",
-  log: "nic",
-  truncate: "nic",
-} as const;
+const AT_NIC: Threads = {
+  [READ]: "nic",
+  [SCAN]: "nic",
+  [READ_LOCK]: "nic",
+  [LOCK]: "nic",
+  [VALIDATE]: "nic",
+  [COMMIT]: "nic",
+  [ABORT]: "nic",
+  [LOG]: "nic",
+  [TRUNCATE]: "nic",
+  [SUBMIT]: "nic",
+  [OPEN_TABLE]: "nic",
+};
+
+/** Whatever the protocol: procedures are the application's own code, and may take their time. */
+const FIXED: Threads = { [CALL]: "host", [DESCRIBE_KIND]: "nic" };
+
+const AT_HOST: Threads = Object.fromEntries(Object.keys(AT_NIC).map((kind) => [kind, "host"]));
 
 export const PROTOCOLS = {
-  "one-sided": { name: "one-sided", execute: "verb", locksOnRead: false, ...BY_MESSAGE },
-  rpc: { name: "rpc", execute: "nic", locksOnRead: true, ...BY_MESSAGE },
-} as const satisfies Record<string, Places>;
+  "one-sided": { name: "one-sided", execute: "verb", locksOnRead: false, threads: AT_NIC },
+  rpc: { name: "rpc", execute: "message", locksOnRead: true, threads: AT_NIC },
+} as const satisfies Record<string, Protocol>;
 
 export type ProtocolName = keyof typeof PROTOCOLS;
 
-/** The table of a protocol, with all messages served by one thread. */
-export function placesOf(protocol: ProtocolName, thread: Thread): Places {
-  const places: Places = PROTOCOLS[protocol];
-  if (thread === "nic") return checked(places);
-  return checked({
-    ...places,
-    name: `${places.name} at the host`,
-    execute: places.execute === "verb" ? "verb" : thread,
-    lock: thread,
-    validate: thread,
-    commit: thread,
-    abort: thread,
-    log: thread,
-    truncate: thread,
-  });
+/** A protocol with all messages served by one thread. One that is not known here reads by message. */
+export function protocolOf(name: string, thread: Thread): Protocol {
+  const known = Object.hasOwn(PROTOCOLS, name) ? PROTOCOLS[name as ProtocolName] : PROTOCOLS.rpc;
+  return withThreads({ ...known, name }, thread === "nic" ? AT_NIC : AT_HOST);
+}
+
+/** A protocol with some messages served elsewhere. */
+export function withThreads(protocol: Protocol, threads: Threads): Protocol {
+  const moved = { ...protocol, threads: { ...protocol.threads, ...threads } };
+  assertShared(moved, [LOCK, READ_LOCK, SUBMIT, VALIDATE, COMMIT, ABORT], "what LOCK has prepared");
+  assertShared(moved, [LOG, TRUNCATE], "a record");
+  return moved;
 }
 
 /** Which thread serves a kind of message. */
-export function threadOf(places: Places, kind: number): Thread {
-  switch (kind) {
-    case READ:
-    case SCAN:
-      // What verbs cannot find is asked for by message.
-      return places.execute === "verb" ? places.lock : places.execute;
-    case READ_LOCK:
-    case LOCK:
-    case SUBMIT:
-    case OPEN_TABLE:
-      return places.lock;
-    case VALIDATE:
-      return places.validate;
-    case COMMIT:
-      return places.commit;
-    case ABORT:
-      return places.abort;
-    case LOG:
-      return places.log;
-    case TRUNCATE:
-      return places.truncate;
-    case CALL:
-      // The application's own code: it may take as long as it likes.
-      return "host";
-    default:
-      return "nic";
-  }
+export function threadOf({ threads }: Protocol, kind: number): Thread {
+  return FIXED[kind] ?? threads[kind] ?? "nic";
 }
 
-function checked(places: Places): Places {
-  const { lock, validate, commit, abort, log, truncate } = places;
-  const isOne = lock === validate && lock === commit && lock === abort;
-  assert(isOne, "what LOCK has prepared is ended by the thread that holds it");
-  assert(log === truncate, "records are applied by the thread that keeps them");
-  return places;
+function assertShared(protocol: Protocol, kinds: readonly number[], what: string): void {
+  const threads = new Set(kinds.map((kind) => threadOf(protocol, kind)));
+  assert(threads.size === 1, `${what} is ended by the thread that keeps it`);
 }

@@ -12,7 +12,10 @@
  * and look at nothing but the first four.
  */
 
+import type { NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
+import { HEADER_WORDS } from "../memory/object.ts";
+import type { Region, StoreMemory } from "../memory/store-memory.ts";
 import { assert } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_ACCESSES } from "../runtime/limits.ts";
@@ -91,6 +94,36 @@ export class Part {
     part.dependencyCount = dependencyCount;
     return part;
   }
+}
+
+/** A transaction's part at a node, new if it had none there. */
+export function partAt(parts: Map<NodeId, Part>, node: NodeId): Part {
+  let part = parts.get(node);
+  if (part === undefined) {
+    part = new Part();
+    parts.set(node, part);
+  }
+  return part;
+}
+
+/** Whether something holds for all dependencies of a message. Refuses places outside of the store. */
+export function everyDependency(
+  memory: StoreMemory,
+  body: Reader,
+  holds: (region: Region, word: number, versionHigh: number, versionLow: number) => boolean,
+): boolean {
+  const count = body.count(body.left / DEPENDENCY_WORDS);
+  for (let i = 0; i < count; i++) {
+    const regionId = body.word();
+    const word = body.word();
+    const high = body.word();
+    const low = body.word();
+    if (!memory.hasRegion(regionId)) throw nowhere(regionId);
+    const region = memory.region(regionId);
+    if (word < 0 || word + HEADER_WORDS > region.i32.length) throw nowhere(regionId);
+    if (!holds(region, word, high, low)) return false;
+  }
+  return true;
 }
 
 export function encodeWrites(out: Writer, writes: Int32Array, count: number): void {
@@ -182,6 +215,13 @@ export function nextWrite(writes: Int32Array, at: number): number {
   const words = writes[at];
   if (words < WRITE_WORDS || (words & 1) !== 0 || at + words > writes.length) throw nonsense();
   return at + words;
+}
+
+function nowhere(regionId: number): SituError {
+  return new SituError(
+    "SITU_PROTOCOL",
+    `a dependency lies in region ${regionId}, but not in the store`,
+  );
 }
 
 function nonsense(): SituError {

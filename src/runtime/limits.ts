@@ -260,7 +260,7 @@ export const TURN_REST = 3;
 /** One who does not come for its turn is passed over after this time. */
 export const TURN_GRACE_MS = 10;
 /** How long the holder waits for commits that were under way when it took the turn. */
-export const TURN_SETTLE_MS = 2;
+export const TURN_COMMITS_MS = 2;
 /** The background sweep that finds dead executors nobody has run into. */
 export const SWEEP_MS = 500;
 /** Executors that one sweep in the background looks at: many processes share the work. */
@@ -346,10 +346,10 @@ export const TRUNCATE_BATCH = 64;
 export const TRUNCATE_MS = 2;
 
 /** Clients whose outcomes a node remembers, and how many of each. */
-export const MAX_SESSIONS = 10_000;
+export const MAX_REMEMBERED_CLIENTS = 10_000;
 export const MAX_OUTCOMES = 4_096;
 /** A client that was silent for so long will not ask for an outcome again. */
-export const SESSION_MS = 10 * 60_000;
+export const REMEMBERED_CLIENT_MS = 10 * 60_000;
 
 /** How long a coordinator tries to lock what it does not reach, before it gives up. */
 export const LOCK_TIMEOUT_MS = 3_000;

@@ -5,11 +5,12 @@ import type { Executor } from "../../src/engine/executor.ts";
 import type { Transaction } from "../../src/engine/transaction.ts";
 import type { Incoming } from "../../src/fabric/fabric.ts";
 import { Writer } from "../../src/fabric/wire.ts";
-import { Backup } from "../../src/protocols/backup.ts";
+import { BackupRecords } from "../../src/protocols/backup-records.ts";
 import { LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
-import { Log, LogWrites } from "../../src/protocols/log.ts";
 import { Name } from "../../src/protocols/names.ts";
-import { Truncate } from "../../src/protocols/truncate.ts";
+import { Log, LogWrites, serveLog } from "../../src/protocols/phases/log.ts";
+import type { ServingThread } from "../../src/protocols/phases/table.ts";
+import { serveTruncate, Truncate } from "../../src/protocols/phases/truncate.ts";
 import { WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { BackupLog, ServedTable, ServedTables } from "../../src/tables/served/contract.ts";
@@ -95,7 +96,11 @@ beforeEach(() => {
 });
 afterEach(() => store.dispose());
 
-const start = (): Backup => new Backup(executor, tables, kept, clock);
+const start = (): BackupRecords => new BackupRecords(executor, tables, kept, clock);
+
+/** As much of a thread as records need. */
+const thread = (backup: BackupRecords): ServingThread =>
+  ({ backup, view: { current: { configurationId: 3 } } }) as unknown as ServingThread;
 
 function incoming(kind: number, write: (out: Writer) => void): Incoming {
   return {
@@ -109,7 +114,7 @@ function incoming(kind: number, write: (out: Writer) => void): Incoming {
   };
 }
 
-function log(backup: Backup, sequence: number, low = 0, coordinator = 1, table = 5): void {
+function log(backup: BackupRecords, sequence: number, low = 0, coordinator = 1, table = 5): void {
   const name = Object.assign(new Name(), { coordinator, sequence, low });
   const list = new WriteList(new Writer());
   list.put(table, 0, Int32Array.of(sequence, 0), 0, 2);
@@ -119,13 +124,13 @@ function log(backup: Backup, sequence: number, low = 0, coordinator = 1, table =
   writes.add(words, 0);
   writes.add(words, words[0]);
   const message = new Log(0, name, writes);
-  backup.log(
+  serveLog(
+    thread(backup),
     incoming(LOG, (out) => message.encode(out)),
-    3,
   );
 }
 
-function logMany(backup: Backup, sequence: number, count: number): void {
+function logMany(backup: BackupRecords, sequence: number, count: number): void {
   const list = new WriteList(new Writer());
   for (let i = 0; i < count; i++) list.put(5, 0, Int32Array.of(1_000 + i, 0), 0, 2);
   const words = list.words();
@@ -133,15 +138,18 @@ function logMany(backup: Backup, sequence: number, count: number): void {
   for (let at = 0; at < words.length; at += words[at]) writes.add(words, at);
   const name = Object.assign(new Name(), { coordinator: 1, sequence, low: 0 });
   const message = new Log(0, name, writes);
-  backup.log(
+  serveLog(
+    thread(backup),
     incoming(LOG, (out) => message.encode(out)),
-    3,
   );
 }
 
-function truncate(backup: Backup, sequences: number[], low = 0, coordinator = 1): void {
+function truncate(backup: BackupRecords, sequences: number[], low = 0, coordinator = 1): void {
   const message = new Truncate(0, coordinator, low, sequences);
-  backup.truncate(incoming(TRUNCATE, (out) => message.encode(out)));
+  serveTruncate(
+    thread(backup),
+    incoming(TRUNCATE, (out) => message.encode(out)),
+  );
 }
 
 const both = (...sequences: number[]): number[] => sequences.flatMap((each) => [each, -each]);

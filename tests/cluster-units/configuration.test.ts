@@ -31,7 +31,7 @@ describe("the configuration of a cluster", () => {
   test("has defaults, and its nodes in their order", () => {
     expect(configurationOf({ nodes: NODES }, "x")).toEqual({
       cluster: "situ",
-      epoch: 1,
+      configurationId: 1,
       nodes: [NODES[1], NODES[0]],
       backups: 1,
       rings: 100,
@@ -66,8 +66,8 @@ describe("the configuration of a cluster", () => {
     ["a name with a blank", { nodes: NODES, cluster: "a b" }],
     ["an empty name", { nodes: NODES, cluster: "" }],
     ["a name that is too long", { nodes: NODES, cluster: "x".repeat(65) }],
-    ["epoch 0", { nodes: NODES, epoch: 0 }],
-    ["an epoch that does not fit a word", { nodes: NODES, epoch: 2 ** 31 }],
+    ["configurationId 0", { nodes: NODES, configurationId: 0 }],
+    ["a configurationId that does not fit a word", { nodes: NODES, configurationId: 2 ** 31 }],
     ["more backups than other nodes", { nodes: NODES, backups: 2 }],
     ["backups below 0", { nodes: NODES, backups: -1 }],
     ["no rings", { nodes: NODES, rings: 0 }],
@@ -80,8 +80,12 @@ describe("the configuration of a cluster", () => {
   });
 
   test("is read from a file; one that is missing or no JSON is refused", () => {
-    const { current, watch } = StaticConfiguration.read(file("c.json", { nodes: NODES, epoch: 4 }));
-    expect(current.epoch).toBe(4);
+    const { current, watch } = StaticConfiguration.read(
+      file("c.json", { nodes: NODES, configurationId: 4 }),
+    );
+    expect(current.configurationId).toBe(4);
+    // Its name in older files.
+    expect(configurationOf({ nodes: NODES, epoch: 4 }, "old.json").configurationId).toBe(4);
     watch()();
     failureSync("SITU_CONFIG", () => StaticConfiguration.read(join(folder, "none.json")));
     failureSync("SITU_CONFIG", () => StaticConfiguration.read(file("d.json", "{")));

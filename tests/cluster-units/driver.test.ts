@@ -6,10 +6,10 @@ import { type Reader, Writer } from "../../src/fabric/wire.ts";
 import { Coordinator, type Held } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import { ABORT, COMMIT, LOCK, LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
-import { Message, type Routine } from "../../src/protocols/message.ts";
+import { Message, OK, type Routine } from "../../src/protocols/message.ts";
 import { Name, Sequences } from "../../src/protocols/names.ts";
-import { OK } from "../../src/protocols/read.ts";
-import { Truncations } from "../../src/protocols/truncate.ts";
+import { Truncations } from "../../src/protocols/phases/truncate.ts";
+import { protocolOf } from "../../src/protocols/places.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import {
@@ -291,8 +291,10 @@ describe("a coordinator", () => {
   } {
     const endpoint = new FakeEndpoint(0);
     const placement = { partitions: 4, primaryOf: () => 1, backupsOf: () => backups };
+    const protocol = protocolOf("rpc", "nic");
+    const view = { current: { self: 0, configurationId: 1, placement, protocol } };
     const driver = new Driver(endpoint);
-    const coordinator = new Coordinator(driver, placement, 0, 1);
+    const coordinator = new Coordinator(driver, view, 0, 1);
     const commit = (parts: Map<NodeId, Part>, held?: Held): Ended =>
       run(driver, coordinator.commit(parts, held));
     return { endpoint, coordinator, commit };

@@ -20,7 +20,7 @@ import { encoded, readerOf } from "./fake-endpoint.ts";
 
 const numbered = fc.record({
   instance: fc.string(),
-  session: fc.string({ unit: "grapheme" }),
+  client: fc.string({ unit: "grapheme" }),
   number: fc.maxSafeNat(),
   low: fc.maxSafeNat(),
 });
@@ -122,7 +122,7 @@ describe("submit", () => {
       { kind: "unknown", error },
     ];
     for (const given of outcomes) {
-      const submit = new Submit(1, { instance: "", session: "", number: 0, low: 0 }, new Map());
+      const submit = new Submit(1, { instance: "", client: "", number: 0, low: 0 }, new Map());
       const { outcome } = answered(submit, (out) => encodeOutcome(out, given));
       expect(outcome.kind).toBe(given.kind);
       if (!("error" in outcome)) continue;
@@ -181,7 +181,7 @@ describe("call", () => {
 
   test("arguments are a list", () => {
     const body = encoded((out) => {
-      encodeNumbered(out, { instance: "", session: "", number: 0, low: 0 });
+      encodeNumbered(out, { instance: "", client: "", number: 0, low: 0 });
       out.text("p");
       out.wide(1);
       out.word(0);
@@ -192,7 +192,7 @@ describe("call", () => {
 
   test("what it returned comes back, or its error", () => {
     const called = {
-      numbered: { instance: "", session: "", number: 0, low: 0 },
+      numbered: { instance: "", client: "", number: 0, low: 0 },
       procedure: "p",
       values: [],
       isPassedOn: false,

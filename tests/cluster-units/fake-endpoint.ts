@@ -72,7 +72,7 @@ export class FakeEndpoint implements Endpoint {
     refused: {},
     connections: 0,
   };
-  epoch = 1;
+  configurationId = 1;
   #sent: Sent[] = [];
 
   constructor(self: NodeId = 0) {

@@ -2,7 +2,11 @@
 
 import { describe, expect, test } from "vitest";
 import { Outcomes } from "../../src/cluster/outcomes.ts";
-import { MAX_OUTCOMES, MAX_SESSIONS, SESSION_MS } from "../../src/runtime/limits.ts";
+import {
+  MAX_OUTCOMES,
+  MAX_REMEMBERED_CLIENTS,
+  REMEMBERED_CLIENT_MS,
+} from "../../src/runtime/limits.ts";
 import { failureSync } from "../helpers/store.ts";
 
 describe("outcomes", () => {
@@ -34,7 +38,7 @@ describe("outcomes", () => {
     const outcomes = new Outcomes<string>();
     outcomes.attempt("a", 1, 0, 0).attempt.end("x");
     expect(outcomes.attempt("b", 1, 0, 0).isNew).toBe(true);
-    expect(outcomes.sessions).toBe(2);
+    expect(outcomes.clients).toBe(2);
   });
 
   test("what was heard is forgotten, and asking for it is refused, not done again", () => {
@@ -74,14 +78,15 @@ describe("outcomes", () => {
   test("clients have a limit; those that were silent for long make room, unless one waits", () => {
     const outcomes = new Outcomes<string>();
     outcomes.attempt("under way", 0, 0, 0);
-    for (let i = 1; i < MAX_SESSIONS; i++) outcomes.attempt(`s${i}`, 0, 0, i).attempt.end("x");
-    failureSync("SITU_OVERLOADED", () => outcomes.attempt("one more", 0, 0, SESSION_MS));
+    for (let i = 1; i < MAX_REMEMBERED_CLIENTS; i++)
+      outcomes.attempt(`s${i}`, 0, 0, i).attempt.end("x");
+    failureSync("SITU_OVERLOADED", () => outcomes.attempt("one more", 0, 0, REMEMBERED_CLIENT_MS));
     // One that was heard of again stays.
-    outcomes.attempt("s1", 0, 0, SESSION_MS);
-    expect(outcomes.attempt("one more", 0, 0, SESSION_MS + 10).isNew).toBe(true);
-    expect(outcomes.sessions).toBeLessThanOrEqual(MAX_SESSIONS);
-    expect(outcomes.attempt("under way", 0, 0, SESSION_MS + 10).isNew).toBe(false);
-    expect(outcomes.attempt("s1", 0, 0, SESSION_MS + 10).isNew).toBe(false);
-    expect(outcomes.attempt("s2", 0, 0, SESSION_MS + 10).isNew).toBe(true);
+    outcomes.attempt("s1", 0, 0, REMEMBERED_CLIENT_MS);
+    expect(outcomes.attempt("one more", 0, 0, REMEMBERED_CLIENT_MS + 10).isNew).toBe(true);
+    expect(outcomes.clients).toBeLessThanOrEqual(MAX_REMEMBERED_CLIENTS);
+    expect(outcomes.attempt("under way", 0, 0, REMEMBERED_CLIENT_MS + 10).isNew).toBe(false);
+    expect(outcomes.attempt("s1", 0, 0, REMEMBERED_CLIENT_MS + 10).isNew).toBe(false);
+    expect(outcomes.attempt("s2", 0, 0, REMEMBERED_CLIENT_MS + 10).isNew).toBe(true);
   });
 });

@@ -3,7 +3,14 @@
 import { describe, expect, test } from "vitest";
 import { DESCRIBE_KIND } from "../../src/fabric/fabric.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
-import { PROTOCOLS, type ProtocolName, placesOf, threadOf } from "../../src/protocols/places.ts";
+import { PHASES } from "../../src/protocols/phases/table.ts";
+import {
+  PROTOCOLS,
+  type ProtocolName,
+  protocolOf,
+  threadOf,
+  withThreads,
+} from "../../src/protocols/places.ts";
 
 const NAMES = Object.keys(PROTOCOLS) as ProtocolName[];
 const AT_PRIMARIES = [kinds.LOCK, kinds.READ_LOCK, kinds.VALIDATE, kinds.COMMIT, kinds.ABORT];
@@ -11,28 +18,47 @@ const AT_BACKUPS = [kinds.LOG, kinds.TRUNCATE];
 
 describe.each(NAMES)("%s", (name) => {
   test.each(["nic", "host"] as const)("all messages at the %s", (thread) => {
-    const places = placesOf(name, thread);
+    const protocol = protocolOf(name, thread);
     for (const kind of [...AT_PRIMARIES, ...AT_BACKUPS, kinds.READ, kinds.SCAN, kinds.SUBMIT]) {
-      expect(threadOf(places, kind), kinds.KIND_NAMES[kind]).toBe(thread);
+      expect(threadOf(protocol, kind), kinds.KIND_NAMES[kind]).toBe(thread);
     }
   });
 
   test.each(["nic", "host"] as const)(
     "procedures at the host, who-are-you at the NIC: %s",
     (thread) => {
-      expect(threadOf(placesOf(name, thread), kinds.CALL)).toBe("host");
-      expect(threadOf(placesOf(name, thread), DESCRIBE_KIND)).toBe("nic");
+      expect(threadOf(protocolOf(name, thread), kinds.CALL)).toBe("host");
+      expect(threadOf(protocolOf(name, thread), DESCRIBE_KIND)).toBe("nic");
     },
   );
 });
 
 test("FaRM finds rows by verb, FaSST by message; only FaSST locks as it reads", () => {
-  expect(placesOf("one-sided", "host")).toMatchObject({ execute: "verb", locksOnRead: false });
-  expect(placesOf("rpc", "host")).toMatchObject({ execute: "host", locksOnRead: true });
+  expect(protocolOf("one-sided", "host")).toMatchObject({ execute: "verb", locksOnRead: false });
+  expect(protocolOf("rpc", "host")).toMatchObject({ execute: "message", locksOnRead: true });
 });
 
 test("copies at one thread and locks at the other", () => {
-  const mixed = { ...placesOf("rpc", "nic"), log: "host", truncate: "host" } as const;
+  const atHost = { [kinds.LOG]: "host", [kinds.TRUNCATE]: "host" } as const;
+  const mixed = withThreads(protocolOf("rpc", "nic"), atHost);
   for (const kind of AT_BACKUPS) expect(threadOf(mixed, kind)).toBe("host");
   for (const kind of AT_PRIMARIES) expect(threadOf(mixed, kind)).toBe("nic");
+});
+
+test("what shares state cannot be torn apart", () => {
+  for (const kind of [...AT_PRIMARIES, ...AT_BACKUPS]) {
+    expect(() => withThreads(protocolOf("rpc", "nic"), { [kind]: "host" })).toThrow(/ended by/);
+  }
+});
+
+test("a protocol that is not known here reads by message", () => {
+  const unknown = protocolOf("of a later version", "nic");
+  expect(unknown).toMatchObject({ name: "of a later version", execute: "message" });
+});
+
+test("every kind of message has one row: a name, a place, a handler", () => {
+  const phases = PHASES.map(({ kind }) => kind);
+  expect(new Set(phases).size).toBe(phases.length);
+  const others = [kinds.SUBMIT, kinds.CALL, kinds.OPEN_TABLE, DESCRIBE_KIND];
+  expect([...phases, ...others].sort()).toEqual(Object.keys(kinds.KIND_NAMES).map(Number).sort());
 });

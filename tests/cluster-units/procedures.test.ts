@@ -62,7 +62,7 @@ interface Answered {
 function call(name: string, number: number, ...values: unknown[]): Answered {
   const replies: unknown[] = [];
   const message = new Call(0, {
-    numbered: { instance: "life", session: "s", number, low: 0 },
+    numbered: { instance: "life", client: "s", number, low: 0 },
     procedure: name,
     values,
     timeoutMs: 1_000,

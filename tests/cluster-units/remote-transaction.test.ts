@@ -3,8 +3,8 @@
 import { describe, expect, test } from "vitest";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
-import { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import { type Fetcher, RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
+import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { turn } from "../../src/runtime/clock.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { Table } from "../../src/tables/table.ts";

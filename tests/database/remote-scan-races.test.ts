@@ -7,7 +7,7 @@ import type { RemoteTransaction } from "../../src/database/remote/remote-transac
 import type { Request } from "../../src/fabric/fabric.ts";
 import type { Reader, Writer } from "../../src/fabric/wire.ts";
 import { SCAN } from "../../src/protocols/kinds.ts";
-import { Scan } from "../../src/protocols/scan.ts";
+import { Scan } from "../../src/protocols/phases/scan.ts";
 import { Part } from "../../src/protocols/writes.ts";
 import type { SituError } from "../../src/runtime/errors.ts";
 import { SCAN_HELD_ROWS, SCAN_STEP_ROWS } from "../../src/runtime/limits.ts";

@@ -180,9 +180,12 @@ export function testFabricContract(maker: FabricMaker): void {
         expect(request.ends).toEqual(["SITU_UNREACHABLE"]);
       });
 
-      test("another configuration epoch is refused and counted, until both agree", async () => {
+      test("another configuration number is refused and counted, until both agree", async () => {
         const service = new TestService();
-        const made = await make({ nodes: [{ service: service.serve, epoch: 5 }], clientEpoch: 4 });
+        const made = await make({
+          nodes: [{ service: service.serve, configurationId: 5 }],
+          clientConfigurationId: 4,
+        });
         const [client] = made.clients;
         const requests = [echo(1), echo(2), echo(3)];
         const ask = async (request: Asked): Promise<void> => {
@@ -190,11 +193,11 @@ export function testFabricContract(maker: FabricMaker): void {
           await made.until(() => request.isOver);
         };
         await ask(requests[0]);
-        client.epoch = 6;
+        client.configurationId = 6;
         await ask(requests[1]);
         expect(made.nodes[0].counters.stale).toBe(2);
         expect(service.served).toBe(0);
-        client.epoch = 5;
+        client.configurationId = 5;
         await ask(requests[2]);
         expect(requests.map(({ ends }) => ends.join())).toEqual([
           "SITU_STALE_CONFIGURATION",
@@ -204,9 +207,12 @@ export function testFabricContract(maker: FabricMaker): void {
       });
     });
 
-    test("whoever has another epoch may still ask which is the right one", async () => {
+    test("whoever has another configuration may still ask which is the right one", async () => {
       const service = new TestService();
-      const made = await make({ nodes: [{ service: service.serve, epoch: 5 }], clientEpoch: 4 });
+      const made = await make({
+        nodes: [{ service: service.serve, configurationId: 5 }],
+        clientConfigurationId: 4,
+      });
       const request = new Asked(DESCRIBE_KIND);
       made.clients[0].send(0, request);
       await made.until(() => request.isOver);

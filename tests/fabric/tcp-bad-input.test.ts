@@ -159,13 +159,13 @@ describe("while another client works", () => {
     const { port } = victim.address();
     const seeker = await client(victim, {
       nodes: new Map([[9, { host: "127.0.0.1", port, isAnybody: true }]]),
-      epoch: 99,
+      configurationId: 99,
     });
     const first = echo(1);
     seeker.send(9, first);
     await eventually(() => first.isOver);
     expect(first.ends).toEqual(["SITU_STALE_CONFIGURATION"]);
-    seeker.epoch = seeker.epochOf(9) ?? 0;
+    seeker.configurationId = seeker.configurationIdOf(9) ?? 0;
     const second = echo(1);
     seeker.send(9, second);
     await eventually(() => second.isOver);

@@ -5,10 +5,11 @@
 
 import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
+import { ClusterClient } from "../../src/cluster/client.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
-import { Session } from "../../src/cluster/session.ts";
+import { clientView } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import { DESCRIBE_KIND, type Incoming, type Ticket } from "../../src/fabric/fabric.ts";
 import { Reader, Writer } from "../../src/fabric/wire.ts";
@@ -71,13 +72,19 @@ export class FuzzedCluster {
 
   async client(tables: readonly Table[]): Promise<RemoteDatabase> {
     const number = ++this.#clients;
-    const endpoint = this.fabric.endpoint({ self: -number, epoch: this.#configuration.epoch });
+    const endpoint = this.fabric.endpoint({
+      self: -number,
+      configurationId: this.#configuration.configurationId,
+    });
     const driver = new Driver(endpoint);
-    const session = new Session(`client ${number}`, this.#configuration);
-    const ends = { endpoint, driver, session, timeoutMs: 60_000, readsByVerb: false };
-    const db = new RemoteDatabase(ends);
+    const client = new ClusterClient(
+      `client ${number}`,
+      clientView(`client ${number}`, this.#configuration, "rpc"),
+    );
+    const connection = { endpoint, driver, client, timeoutMs: 60_000, readsByVerb: false };
+    const db = new RemoteDatabase(connection);
     await this.run(async () => {
-      await driver.start(session.meet(), 60_000);
+      await driver.start(client.meet(), 60_000);
       await db.openTables(tables);
     });
     return db;

@@ -1,7 +1,8 @@
 /** A stretch of network between a client and a node that loses a reply and then breaks. */
 
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
-import { Session } from "../../src/cluster/session.ts";
+import { ClusterClient } from "../../src/cluster/client.ts";
+import { clientView } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import { CLIENT } from "../../src/fabric/fabric.ts";
 import { openTcp } from "../../src/fabric/tcp/endpoint.ts";
@@ -35,13 +36,13 @@ export class CuttingProxy {
   ): Promise<RemoteDatabase> {
     const { configuration } = cluster;
     const nodes = new Map(proxies.map(({ port }, id) => [id, { host: "127.0.0.1", port }]));
-    const { epoch, cluster: name } = configuration;
-    const endpoint = await openTcp({ self: CLIENT, nodes, epoch, cluster: name });
+    const { configurationId, cluster: name } = configuration;
+    const endpoint = await openTcp({ self: CLIENT, nodes, configurationId, cluster: name });
     const driver = new Driver(endpoint);
-    const session = new Session(uniqueId(), configuration);
-    const ends = { endpoint, driver, session, timeoutMs: 120_000, readsByVerb: false };
-    const db = new RemoteDatabase(ends);
-    await driver.start(session.meet(), 120_000);
+    const client = new ClusterClient(uniqueId(), clientView(uniqueId(), configuration, "rpc"));
+    const connection = { endpoint, driver, client, timeoutMs: 120_000, readsByVerb: false };
+    const db = new RemoteDatabase(connection);
+    await driver.start(client.meet(), 120_000);
     await db.openTables(tables);
     cluster.keep(db);
     return db;

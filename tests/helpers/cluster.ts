@@ -14,7 +14,6 @@ import { attach } from "../../src/attach/attach.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { settingsOf } from "../../src/database/options.ts";
-import { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import {
   type ConnectOptions,
   destroy,
@@ -22,6 +21,7 @@ import {
   type RemoteDatabase,
   type Table,
 } from "../../src/index.ts";
+import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { StoreBackupLog } from "../../src/tables/served/backup-log.ts";
 
 const CLI = fileURLToPath(new URL("../../dist/situ-cli.js", import.meta.url));

@@ -17,7 +17,7 @@ import { GroupCommit, type Round } from "../../src/log/group-commit.ts";
 import { type PartProgress, rebuild } from "../../src/log/recovery/part.ts";
 import { planRecovery, type RecoveryPlan } from "../../src/log/recovery/plan.ts";
 import { finishMemory } from "../../src/log/recovery/recover.ts";
-import { settleDisk } from "../../src/log/recovery/settle.ts";
+import { prepareDisk } from "../../src/log/recovery/prepare-disk.ts";
 import { LogWriter } from "../../src/log/segments/writer.ts";
 import {
   CATALOGUE_REGION,
@@ -449,7 +449,7 @@ export function rebuildStore(
       throw error;
     }
     if (damage === undefined) {
-      settleDisk(files, plan, known);
+      prepareDisk(files, plan, known);
       finishMemory(plan, store.memory);
       return { store, plan };
     }

@@ -8,7 +8,7 @@ export interface NodePlan {
   readonly service?: Service;
   readonly memory?: StoreMemory;
   /** 1 if not given. */
-  readonly epoch?: number;
+  readonly configurationId?: number;
 }
 
 export interface FabricPlan {
@@ -16,7 +16,7 @@ export interface FabricPlan {
   /** 1 if not given. */
   readonly clients?: number;
   /** 1 if not given. */
-  readonly clientEpoch?: number;
+  readonly clientConfigurationId?: number;
 }
 
 export interface TestFabric {

@@ -47,9 +47,14 @@ export class RawConnection {
     this.socket.on("data", (chunk) => this.#data(chunk));
   }
 
-  frame(kind: number, id: number, body: (out: Writer) => void = () => {}, epoch = 1): Buffer {
+  frame(
+    kind: number,
+    id: number,
+    body: (out: Writer) => void = () => {},
+    configurationId = 1,
+  ): Buffer {
     const frames = new FrameWriter();
-    body(frames.begin(kind, id, epoch));
+    body(frames.begin(kind, id, configurationId));
     frames.end();
     const bytes = Buffer.from(frames.out.views.bytes.subarray(0, frames.bytes));
     this.socket.write(bytes);
@@ -94,6 +99,6 @@ export class RawConnection {
         this.got.push({ kind, id: views.i32[from + FRAME_ID], bytes });
       }
     }
-    decoder.settle();
+    decoder.keepRest();
   }
 }

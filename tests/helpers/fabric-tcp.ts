@@ -14,7 +14,7 @@ export async function openNode(
   self: NodeId,
   options: Partial<TcpOptions> = {},
 ): Promise<TcpEndpoint> {
-  const fixed = { self, nodes: new Map(), epoch: 1, cluster: CLUSTER, listen: ANY_PORT };
+  const fixed = { self, nodes: new Map(), configurationId: 1, cluster: CLUSTER, listen: ANY_PORT };
   return openTcp({ ...fixed, ...options });
 }
 
@@ -23,7 +23,7 @@ export function openClient(
   nodes: readonly TcpEndpoint[],
   options: Partial<TcpOptions> = {},
 ): Promise<TcpEndpoint> {
-  const fixed = { self: CLIENT, nodes: addressesOf(nodes), epoch: 1, cluster: CLUSTER };
+  const fixed = { self: CLIENT, nodes: addressesOf(nodes), configurationId: 1, cluster: CLUSTER };
   return openTcp({ ...fixed, ...options });
 }
 
@@ -53,9 +53,9 @@ export function tcpMaker(name: string, common: Partial<TcpOptions> = {}): Fabric
       }
       for (const node of nodes) node.setNodes(addressesOf(nodes));
       const clients: TcpEndpoint[] = [];
-      const epoch = plan.clientEpoch ?? 1;
+      const configurationId = plan.clientConfigurationId ?? 1;
       for (let i = 0; i < (plan.clients ?? 1); i++) {
-        clients.push(await openClient(nodes, { ...common, epoch }));
+        clients.push(await openClient(nodes, { ...common, configurationId }));
       }
       return {
         nodes,

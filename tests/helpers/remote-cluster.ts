@@ -4,8 +4,9 @@ import { setTimeout as sleepMs } from "node:timers/promises";
 import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import type { Fault } from "../../simulation/fabric/faults.ts";
+import { ClusterClient } from "../../src/cluster/client.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { Session } from "../../src/cluster/session.ts";
+import { clientView } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import { Driver } from "../../src/protocols/driver.ts";
@@ -38,12 +39,18 @@ export class RemoteCluster {
   /** A client that has opened some tables. */
   async client(tables: readonly Table[], readsByVerb = false): Promise<RemoteDatabase> {
     const number = ++this.#clients;
-    const endpoint = this.fabric.endpoint({ self: -number, epoch: this.#configuration.epoch });
+    const endpoint = this.fabric.endpoint({
+      self: -number,
+      configurationId: this.#configuration.configurationId,
+    });
     const driver = new Driver(endpoint);
-    const session = new Session(`client ${number}`, this.#configuration);
-    const db = new RemoteDatabase({ endpoint, driver, session, timeoutMs: 60_000, readsByVerb });
+    const client = new ClusterClient(
+      `client ${number}`,
+      clientView(`client ${number}`, this.#configuration, "rpc"),
+    );
+    const db = new RemoteDatabase({ endpoint, driver, client, timeoutMs: 60_000, readsByVerb });
     await this.run(async () => {
-      await driver.start(session.meet(), 60_000);
+      await driver.start(client.meet(), 60_000);
       await db.openTables(tables);
     });
     return db;
@@ -53,11 +60,14 @@ export class RemoteCluster {
   async inside(id: NodeId, tables: readonly Table[]): Promise<RemoteDatabase> {
     const { endpoint, service } = this.nodes[id];
     const { driver, coordinator } = service;
-    const session = new Session(`node ${id}`, this.#configuration);
+    const client = new ClusterClient(
+      `node ${id}`,
+      clientView(`node ${id}`, this.#configuration, "rpc"),
+    );
     const db = new RemoteDatabase({
       endpoint,
       driver,
-      session,
+      client,
       timeoutMs: 60_000,
       readsByVerb: false,
       own: { commit: (parts, held) => coordinator.commit(parts, held), locks: coordinator },
@@ -67,7 +77,10 @@ export class RemoteCluster {
   }
 
   endpoint() {
-    return this.fabric.endpoint({ self: -++this.#clients, epoch: this.#configuration.epoch });
+    return this.fabric.endpoint({
+      self: -++this.#clients,
+      configurationId: this.#configuration.configurationId,
+    });
   }
 
   /** Runs a program of promises: virtual time goes on while it waits. */

@@ -34,7 +34,7 @@ test("what is left out is filled in; paths are relative to the file", () => {
     protocol: "rpc",
     place: "nic",
     procedures: ["/folder/p.js", "/q.js"],
-    cluster: { cluster: "situ", epoch: 1, backups: 1, rings: 100, partitions: 256 },
+    cluster: { cluster: "situ", configurationId: 1, backups: 1, rings: 100, partitions: 256 },
   });
 });
 
@@ -95,8 +95,8 @@ describe("the cluster's", () => {
     [{ nodes: [NODES[1], NODES[1]] }, "same id"],
     [{ nodes: NODES, cluster: "" }, "cluster"],
     [{ nodes: NODES, cluster: "two words" }, "cluster"],
-    [{ nodes: NODES, epoch: 0 }, "epoch"],
-    [{ nodes: NODES, epoch: 2 ** 31 }, "epoch"],
+    [{ nodes: NODES, configurationId: 0 }, "configurationId"],
+    [{ nodes: NODES, configurationId: 2 ** 31 }, "configurationId"],
     [{ nodes: NODES, backups: 2 }, "backups"],
     [{ nodes: NODES, backups: -1 }, "backups"],
     [{ nodes: NODES, rings: 0 }, "rings"],

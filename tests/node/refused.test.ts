@@ -29,7 +29,7 @@ const PROCEDURES = fileURLToPath(
 );
 const TABLES = [Account] as unknown as readonly Table[];
 const SECRET = "known to all of us";
-const EPOCH = 7;
+const CONFIGURATION = 7;
 
 let folder: string;
 let node: SituNode;
@@ -38,7 +38,11 @@ let address: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "situ-node-test-"));
   const [port] = await freePorts(1);
-  const cluster = { nodes: [{ id: 0, host: "127.0.0.1", port }], epoch: EPOCH, cluster: "ours" };
+  const cluster = {
+    nodes: [{ id: 0, host: "127.0.0.1", port }],
+    configurationId: CONFIGURATION,
+    cluster: "ours",
+  };
   const given = {
     id: 0,
     path: "store",
@@ -89,9 +93,9 @@ function send(
   });
 }
 
-function client(epoch = EPOCH): Promise<TcpEndpoint> {
+function client(configurationId = CONFIGURATION): Promise<TcpEndpoint> {
   const nodes = new Map([[0, { host: node.host, port: node.port }]]);
-  return openTcp({ self: CLIENT, nodes, epoch, ...sound });
+  return openTcp({ self: CLIENT, nodes, configurationId, ...sound });
 }
 
 describe("refused, with a code, and counted", () => {
@@ -110,10 +114,10 @@ describe("refused, with a code, and counted", () => {
     expect(await refusedAs("SITU_CONFIG")).toBeGreaterThan(before);
   });
 
-  test("another configuration epoch", async () => {
-    for (const epoch of [EPOCH - 1, EPOCH + 1]) {
+  test("another configuration number", async () => {
+    for (const configurationId of [CONFIGURATION - 1, CONFIGURATION + 1]) {
       const { stale } = (await node.stats()).counters;
-      const endpoint = await client(epoch);
+      const endpoint = await client(configurationId);
       try {
         const answer = await send(endpoint, kinds.READ, (out) => out.word(0));
         expect(answer).toBe("SITU_STALE_CONFIGURATION");
@@ -154,7 +158,7 @@ test(`calls that make no sense (seed ${SEED})`, async () => {
   try {
     await db.transact((tx) => tx.put(Account, { id: 1, balance: 5n }));
     const call = async (number: number): Promise<void> => {
-      const numbered = { instance, session: "garbage", number, low: 0 };
+      const numbered = { instance, client: "garbage", number, low: 0 };
       const name = ["deposit", "echo", "transfer", "nobody"][random.below(4)];
       const values = [[1, 0n], ["x", { a: [1n] }], [1, 2, 3n], []][random.below(4)];
       const called = { numbered, procedure: name, values, timeoutMs: 50, isPassedOn: false };

@@ -117,10 +117,10 @@ describe("§3.1, circular buffer", () => {
     while (made.send(14, 1));
     made.receive();
     expect(made.send(14, 2)).toBe(false);
-    expect(made.receiver.settle()).toBe(false);
+    expect(made.receiver.returnRoom()).toBe(false);
     made.sender.askForRoom();
-    expect(made.receiver.settle()).toBe(true);
-    expect(made.receiver.settle()).toBe(false);
+    expect(made.receiver.returnRoom()).toBe(true);
+    expect(made.receiver.returnRoom()).toBe(false);
     expect(made.send(14, 2)).toBe(true);
   });
 
@@ -142,13 +142,13 @@ describe("§3.1, circular buffer", () => {
             if (got === undefined) expect(expected).toEqual([]);
             else expect(got).toEqual(expected.shift());
           }
-          made.receiver.settle();
+          made.receiver.returnRoom();
         }
         for (const each of expected) expect(made.receive()).toEqual(each);
         expect(made.ring.every((word) => word === 0)).toBe(true);
         // Whatever lies behind, the longest message fits again.
         made.sender.askForRoom();
-        made.receiver.settle();
+        made.receiver.returnRoom();
         expect(made.send(SIZE / 2 - TRAILER_WORDS, 7)).toBe(true);
       }),
       300,
@@ -163,7 +163,7 @@ describe("§3.1, circular buffer", () => {
     made.views.i32[0] = far & ~1;
     for (let i = 0; i < 100; i++) {
       made.sender.askForRoom();
-      made.receiver.settle();
+      made.receiver.returnRoom();
       expect(made.send(30, i + 1)).toBe(true);
       expect(made.receive()).toEqual({ words: 30, value: i + 1 });
     }
@@ -173,7 +173,7 @@ describe("§3.1, circular buffer", () => {
     const made = new TestRing(MESSAGE_RING_BYTES);
     for (const words of [MAX_FRAME_WORDS, 1_000, MAX_FRAME_WORDS, MAX_FRAME_WORDS - 2]) {
       made.sender.askForRoom();
-      made.receiver.settle();
+      made.receiver.returnRoom();
       expect(made.send(words, words)).toBe(true);
       expect(made.receive()).toEqual({ words, value: words });
     }

@@ -10,8 +10,8 @@ import { DESCRIBE_KIND, type Request } from "../../src/fabric/fabric.ts";
 import { Reader, Writer } from "../../src/fabric/wire.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import type { Message } from "../../src/protocols/message.ts";
-import { Read } from "../../src/protocols/read.ts";
-import { Validate } from "../../src/protocols/validate.ts";
+import { Read } from "../../src/protocols/phases/read.ts";
+import { Validate } from "../../src/protocols/phases/validate.ts";
 import { Part } from "../../src/protocols/writes.ts";
 import type { SituError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
@@ -67,7 +67,7 @@ test(`mutated messages of clients (seed ${SEED})`, () => {
   const sound = (): Message[] => {
     const numbered = {
       instance: client.session.instanceOf(0),
-      session: `garbage ${number}`,
+      client: `garbage ${number}`,
       number: number++,
       low: 0,
     };
@@ -127,7 +127,7 @@ test("a part that says less than it holds is refused", () => {
   const scene = new Scene();
   const part = scene.put(scene.accountAt(0), 7n);
   const hidden = new Part(part.writes, 0);
-  const numbered = { instance: "", session: "", number: 0, low: 0 };
+  const numbered = { instance: "", client: "", number: 0, low: 0 };
   const words = wordsOf(new Submit(0, numbered, new Map([[0, hidden]])));
   const out = new Writer();
   out.words(words, 0, words.length);

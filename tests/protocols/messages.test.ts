@@ -5,16 +5,16 @@
  */
 
 import { describe, expect, test } from "vitest";
-import { Abort } from "../../src/protocols/abort.ts";
-import { Commit } from "../../src/protocols/commit.ts";
-import { Lock } from "../../src/protocols/lock.ts";
-import { Log, LogWrites } from "../../src/protocols/log.ts";
 import type { Exchange, Message, Routine } from "../../src/protocols/message.ts";
+import { LOCKED, OK, OVER } from "../../src/protocols/message.ts";
 import { Name } from "../../src/protocols/names.ts";
-import { LOCKED, OK, OVER } from "../../src/protocols/read.ts";
-import { ReadLock } from "../../src/protocols/read-lock.ts";
-import { Truncate } from "../../src/protocols/truncate.ts";
-import { Validate } from "../../src/protocols/validate.ts";
+import { Abort } from "../../src/protocols/phases/abort.ts";
+import { Commit } from "../../src/protocols/phases/commit.ts";
+import { Lock } from "../../src/protocols/phases/lock.ts";
+import { Log, LogWrites } from "../../src/protocols/phases/log.ts";
+import { ReadLock } from "../../src/protocols/phases/read-lock.ts";
+import { Truncate } from "../../src/protocols/phases/truncate.ts";
+import { Validate } from "../../src/protocols/phases/validate.ts";
 import type { Part } from "../../src/protocols/writes.ts";
 import { balancesOf, FIRST_BALANCE, Scene } from "../simulation/scene.ts";
 

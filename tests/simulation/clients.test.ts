@@ -1,4 +1,4 @@
-/** FAULTS.md, "Network and cluster": what concerns clients. Retries, vanishing, partitions, epochs. */
+/** FAULTS.md, "Network and cluster": what concerns clients. Retries, vanishing, partitions, configurations. */
 
 import { describe, expect, test } from "vitest";
 import { attempt } from "../../simulation/cluster/worker.ts";
@@ -123,12 +123,12 @@ describe("majority/minority and one-way partitions", () => {
   });
 });
 
-describe("another configuration epoch is refused at the receiver", () => {
-  test.each([-1, 1])("a client whose epoch differs by %d", (by) => {
+describe("another configuration number is refused at the receiver", () => {
+  test.each([-1, 1])("a client whose configuration number differs by %d", (by) => {
     const scene = new Scene();
     const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
     scene.open([a, b]);
-    const stale = scene.client(scene.configuration.epoch + by);
+    const stale = scene.client(scene.configuration.configurationId + by);
     const before = scene.nodes[0].endpoint.counters.stale;
     const seen = scene.run(stale, balancesOf(stale, [a, b]));
     expect(seen).toMatchObject({ kind: "failed", error: { code: "SITU_STALE_CONFIGURATION" } });
@@ -151,9 +151,9 @@ describe("another configuration epoch is refused at the receiver", () => {
     const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
     scene.open([a, b]);
     const client = scene.client();
-    // Node 0 alone is one epoch behind when it begins to coordinate.
+    // Node 0 alone is one configuration behind when it begins to coordinate.
     scene.when("served", SUBMIT, () => {
-      scene.nodes[0].endpoint.epoch = scene.configuration.epoch - 1;
+      scene.nodes[0].endpoint.configurationId = scene.configuration.configurationId - 1;
     });
     const moved = scene.run(client, transfer(client, a, b));
     expect(moved.kind).not.toBe("ok");

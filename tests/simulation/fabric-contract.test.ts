@@ -8,12 +8,14 @@ import type { FabricMaker } from "../helpers/fabric-maker.ts";
 function simulatedMaker(name: string, hardware?: Hardware): FabricMaker {
   return {
     name,
-    async make({ nodes, clients = 1, clientEpoch = 1 }) {
+    async make({ nodes, clients = 1, clientConfigurationId = 1 }) {
       const model = hardware === undefined ? {} : { hardware };
       const fabric = new SimulatedFabric({ seed: 1, ...model });
-      const made = nodes.map((node, self) => fabric.endpoint({ epoch: 1, ...node, self }));
+      const made = nodes.map((node, self) =>
+        fabric.endpoint({ configurationId: 1, ...node, self }),
+      );
       const others = Array.from({ length: clients }, (_, i) =>
-        fabric.endpoint({ self: -1 - i, epoch: clientEpoch }),
+        fabric.endpoint({ self: -1 - i, configurationId: clientConfigurationId }),
       );
       return {
         nodes: made,

@@ -35,8 +35,8 @@ function nodeWithWriter(seed: number, lineGapUs: number) {
   const { memory } = made;
   const { i32 } = memory.region(0);
   const fabric = new SimulatedFabric({ seed, hardware: { ...PLAIN, lineGapUs } });
-  const node = fabric.endpoint({ self: 0, epoch: 1, memory });
-  const reader = fabric.endpoint({ self: 1, epoch: 1 });
+  const node = fabric.endpoint({ self: 0, configurationId: 1, memory });
+  const reader = fabric.endpoint({ self: 1, configurationId: 1 });
   const random = fabric.random("writer");
   const write = (version: number): void => {
     i32[AT + VERSION_LOW] = version;
@@ -130,8 +130,8 @@ describe("an object that is locked", () => {
     i32[AT + LOCK] = lock;
     i32[AT + VERSION_LOW] = 5;
     const fabric = new SimulatedFabric({ seed: 1 });
-    const node = fabric.endpoint({ self: 0, epoch: 1, memory: made.memory });
-    const reader = fabric.endpoint({ self: -1, epoch: 1 });
+    const node = fabric.endpoint({ self: 0, configurationId: 1, memory: made.memory });
+    const reader = fabric.endpoint({ self: -1, configurationId: 1 });
     const verb = new ReadObject(0, AT, DATA_WORDS, () => {});
     reader.send(0, verb);
     return { fabric, node, verb, i32 };
@@ -164,8 +164,8 @@ test("a write goes line by line too, in the order of addresses", () => {
   memories.push(made);
   const { i32 } = made.memory.region(0);
   const fabric = new SimulatedFabric({ seed: 1 });
-  fabric.endpoint({ self: 0, epoch: 1, memory: made.memory });
-  const writer = fabric.endpoint({ self: 1, epoch: 1 });
+  fabric.endpoint({ self: 0, configurationId: 1, memory: made.memory });
+  const writer = fabric.endpoint({ self: 1, configurationId: 1 });
   const words = new Int32Array(64).fill(9);
   writer.send(0, new WriteWords(0, AT, words, () => {}));
   const seen = new Set<number>();
@@ -183,14 +183,14 @@ test("a write that does not fit changes nothing; clients may not write at all", 
   memories.push(made);
   const { i32 } = made.memory.region(0);
   const fabric = new SimulatedFabric({ seed: 1 });
-  fabric.endpoint({ self: 0, epoch: 1, memory: made.memory });
+  fabric.endpoint({ self: 0, configurationId: 1, memory: made.memory });
   const errors: (SituError | undefined)[] = [];
   const ended = (_: unknown, error: SituError | undefined): void => void errors.push(error);
   const words = new Int32Array(64).fill(9);
-  const node = fabric.endpoint({ self: 1, epoch: 1 });
+  const node = fabric.endpoint({ self: 1, configurationId: 1 });
   node.send(0, new WriteWords(0, i32.length - 40, words, ended));
   fabric.run();
-  const client = fabric.endpoint({ self: -1, epoch: 1 });
+  const client = fabric.endpoint({ self: -1, configurationId: 1 });
   client.send(0, new WriteWords(0, AT, words, ended));
   client.send(0, new CompareAndSwap(0, AT, 0, 1, ended));
   fabric.run();
@@ -207,8 +207,8 @@ test("every model of hardware serves verbs, in a time above its wire's", () => {
     const made = makeTestMemory();
     memories.push(made);
     const fabric = new SimulatedFabric({ seed: 1, hardware });
-    fabric.endpoint({ self: 0, epoch: 1, memory: made.memory });
-    const reader = fabric.endpoint({ self: 1, epoch: 1 });
+    fabric.endpoint({ self: 0, configurationId: 1, memory: made.memory });
+    const reader = fabric.endpoint({ self: 1, configurationId: 1 });
     let isDone = false;
     reader.send(
       0,

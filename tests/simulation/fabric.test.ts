@@ -60,14 +60,14 @@ function setting(options: Partial<SimulatedFabricOptions> = {}): Setting {
   const served: number[] = [];
   const node = fabric.endpoint({
     self: 0,
-    epoch: 1,
+    configurationId: 1,
     service: (incoming) => {
       const value = incoming.body.word();
       served.push(value);
       incoming.reply().word(value);
     },
   });
-  const client = fabric.endpoint({ self: -1, epoch: 1 });
+  const client = fabric.endpoint({ self: -1, configurationId: 1 });
   const ask = (value: number): Echo => {
     const echo = new Echo(fabric, value);
     client.send(0, echo);
@@ -122,7 +122,7 @@ describe("virtual time", () => {
 
   test("a clock that is fast sees more time pass, and its timers end earlier", () => {
     const fabric = new SimulatedFabric({ seed: 1 });
-    const fast = fabric.endpoint({ self: 0, epoch: 1, clockRate: 1.05 });
+    const fast = fabric.endpoint({ self: 0, configurationId: 1, clockRate: 1.05 });
     let atUs = 0;
     fast.clock.after(105, () => {
       atUs = fabric.nowUs;
@@ -175,15 +175,15 @@ describe("who is who", () => {
     const closed: number[] = [];
     fabric.endpoint({
       self: 0,
-      epoch: 1,
+      configurationId: 1,
       service: (incoming: Incoming) => {
         froms.push({ ...incoming.from });
         incoming.reply();
       },
       onConnectionClosed: (connection) => closed.push(connection),
     });
-    const clients = [-1, -2].map((self) => fabric.endpoint({ self, epoch: 1 }));
-    const other = fabric.endpoint({ self: 1, epoch: 1 });
+    const clients = [-1, -2].map((self) => fabric.endpoint({ self, configurationId: 1 }));
+    const other = fabric.endpoint({ self: 1, configurationId: 1 });
     for (const each of [...clients, other]) {
       expect(each.self).toBe(each === other ? 1 : CLIENT);
       each.send(0, { kind: ECHO, encode: () => {}, replied: () => {}, failed: () => {} });
@@ -199,8 +199,12 @@ describe("who is who", () => {
   test("a ticket knows when nobody waits for it", () => {
     const fabric = new SimulatedFabric({ seed: 1 });
     const tickets: Ticket[] = [];
-    fabric.endpoint({ self: 0, epoch: 1, service: (incoming) => tickets.push(incoming.defer()) });
-    const client = fabric.endpoint({ self: -1, epoch: 1 });
+    fabric.endpoint({
+      self: 0,
+      configurationId: 1,
+      service: (incoming) => tickets.push(incoming.defer()),
+    });
+    const client = fabric.endpoint({ self: -1, configurationId: 1 });
     const echo = new Echo(fabric, 1);
     client.send(0, echo);
     fabric.run(100);
@@ -223,7 +227,7 @@ describe("who is who", () => {
     const again: number[] = [];
     fabric.endpoint({
       self: 0,
-      epoch: 1,
+      configurationId: 1,
       service: (incoming) => {
         again.push(incoming.body.word());
         incoming.reply().word(-1);
@@ -245,14 +249,14 @@ describe("who is who", () => {
     let at = 0;
     fabric.endpoint({
       self: 0,
-      epoch: 1,
+      configurationId: 1,
       service: (incoming) => {
         kept = incoming.body.views.i32;
         ({ at } = incoming.body);
         incoming.reply();
       },
     });
-    const client = fabric.endpoint({ self: -1, epoch: 1 });
+    const client = fabric.endpoint({ self: -1, configurationId: 1 });
     client.send(0, {
       kind: ECHO,
       encode: (out) => out.word(1234),
@@ -413,7 +417,7 @@ function chatter(seed: number, faults: readonly Fault[], trace?: (line: TraceLin
   const nodes = [0, 1, 2].map((self) =>
     fabric.endpoint({
       self,
-      epoch: 1,
+      configurationId: 1,
       service: (incoming) => {
         const value = incoming.body.word();
         if (value % 7 !== 0) incoming.reply().word(value);
@@ -479,8 +483,12 @@ describe("a seed", () => {
           if (what === "dropped") ids.push(id);
         },
       });
-      fabric.endpoint({ self: 0, epoch: 1, service: (incoming) => void incoming.reply() });
-      const client = fabric.endpoint({ self: -1, epoch: 1 });
+      fabric.endpoint({
+        self: 0,
+        configurationId: 1,
+        service: (incoming) => void incoming.reply(),
+      });
+      const client = fabric.endpoint({ self: -1, configurationId: 1 });
       for (let i = 0; i < 200; i++) client.send(0, new Echo(fabric, i));
       fabric.run();
       return ids;

@@ -12,8 +12,8 @@ import {
 } from "../../src/protocols/coordinator.ts";
 import { LOG, VALIDATE } from "../../src/protocols/kinds.ts";
 import type { Routine } from "../../src/protocols/message.ts";
-import { COORDINATORS_PER_NODE } from "../../src/protocols/names.ts";
-import { Validate } from "../../src/protocols/validate.ts";
+import { coordinatorNumber } from "../../src/protocols/names.ts";
+import { Validate } from "../../src/protocols/phases/validate.ts";
 
 /** Whatever was read is said to be as it was. */
 class NeverValidates extends NodeService {
@@ -93,9 +93,9 @@ class HastyNode extends NodeService {
 
   constructor(options: ServiceOptions) {
     super(options);
-    const { placement, place, firstSequence } = options;
-    const number = this.self * COORDINATORS_PER_NODE + place;
-    this.coordinator = new HastyCoordinator(this.driver, placement, number, firstSequence);
+    const { view, thread, firstSequence } = options;
+    const number = coordinatorNumber(this.self, thread);
+    this.coordinator = new HastyCoordinator(this.driver, view, number, firstSequence);
   }
 }
 

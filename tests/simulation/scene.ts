@@ -12,10 +12,10 @@ import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import type { TraceLine } from "../../simulation/fabric/trace.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
-import { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import { i64, table, u32 } from "../../src/index.ts";
+import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import type { Table } from "../../src/tables/table.ts";
@@ -58,7 +58,7 @@ export class Scene {
     this.fabric = new SimulatedFabric({ seed, trace: (line) => this.#look(line) });
     const ids = Array.from({ length: nodes }, (_, id) => id);
     this.configuration = configurationOf(
-      { nodes: ids.map((id) => ({ id, host: "scene", port: id })), backups, epoch: 5 },
+      { nodes: ids.map((id) => ({ id, host: "scene", port: id })), backups, configurationId: 5 },
       "the scene",
     );
     this.placement = new RingPlacement(this.configuration);
@@ -77,13 +77,14 @@ export class Scene {
   }
 
   /** A client that has met all nodes. */
-  client(epoch = this.configuration.epoch): ClientWorker {
+  client(configurationId = this.configuration.configurationId): ClientWorker {
     const number = this.#clients.length;
     const random = this.fabric.random(`client ${number}`);
-    const configuration = { ...this.configuration, epoch };
+    const configuration = { ...this.configuration, configurationId };
     const client = new ClientWorker(this.fabric, number, random, configuration, "rpc");
     this.#clients.push(client);
-    if (epoch === this.configuration.epoch) this.run(client, client.arrive([Account]));
+    if (configurationId === this.configuration.configurationId)
+      this.run(client, client.arrive([Account]));
     return client;
   }
 

@@ -16,14 +16,14 @@ export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
     process.exit(EXIT_FAILED);
   });
   const { id, host, port } = node;
-  const { cluster, epoch, nodes } = configuration.cluster;
+  const { cluster, configurationId, nodes } = configuration.cluster;
   const where = `node ${id} of ${nodes.length} in cluster ${cluster}`;
-  say("listening", `situ: ${where} (configuration ${epoch}) listens on ${host}:${port}`, {
+  say("listening", `situ: ${where} (configuration ${configurationId}) listens on ${host}:${port}`, {
     node: id,
     host,
     port,
     cluster,
-    epoch,
+    configurationId,
   });
   await untilStopped(signal);
   await node.close();

@@ -1,13 +1,13 @@
 /** From addresses to a database: finds a node that answers, and with it the cluster. */
 
+import { ClusterClient } from "../../cluster/client.ts";
 import { Describe, type Description } from "../../cluster/describe.ts";
-import { Session } from "../../cluster/session.ts";
+import { clientView } from "../../cluster/view.ts";
 import { CLIENT, type NodeId } from "../../fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../fabric/tcp/endpoint.ts";
 import type { NodeAddress } from "../../fabric/tcp/options.ts";
 import { Driver } from "../../protocols/driver.ts";
 import type { Routine } from "../../protocols/message.ts";
-import { PROTOCOLS, type ProtocolName } from "../../protocols/places.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { uniqueId } from "../../runtime/random.ts";
 import { type ConnectOptions, type ConnectSettings, connectSettingsOf } from "./options.ts";
@@ -18,13 +18,15 @@ export async function connect(options: ConnectOptions): Promise<RemoteDatabase> 
   const { configuration, protocol } = await descriptionFrom(settings);
   const { timeoutMs, tables } = settings;
   const nodes = new Map(configuration.nodes.map(({ id, host, port }) => [id, { host, port }]));
-  const endpoint = await endpointTo(settings, nodes, configuration.epoch);
+  const endpoint = await endpointTo(settings, nodes, configuration.configurationId);
   const driver = new Driver(endpoint);
-  const session = new Session(uniqueId(), configuration);
-  const readsByVerb = readsByVerbOf(protocol);
-  const db = new RemoteDatabase({ endpoint, driver, session, timeoutMs, readsByVerb });
+  const id = uniqueId();
+  const view = clientView(id, configuration, protocol);
+  const client = new ClusterClient(id, view);
+  const readsByVerb = view.current.protocol.execute === "verb";
+  const db = new RemoteDatabase({ endpoint, driver, client, timeoutMs, readsByVerb });
   try {
-    await driver.start(session.meet(), timeoutMs);
+    await driver.start(client.meet(), timeoutMs);
     await db.openTables(tables);
     return db;
   } catch (error) {
@@ -36,12 +38,12 @@ export async function connect(options: ConnectOptions): Promise<RemoteDatabase> 
 function endpointTo(
   { cluster, secret, tls }: ConnectSettings,
   nodes: ReadonlyMap<NodeId, NodeAddress>,
-  epoch: number,
+  configurationId: number,
 ): Promise<TcpEndpoint> {
   return openTcp({
     self: CLIENT,
     nodes,
-    epoch,
+    configurationId,
     cluster,
     ...(secret === undefined ? {} : { secret }),
     ...(tls === undefined ? {} : { tls }),
@@ -69,13 +71,6 @@ async function descriptionFrom(settings: ConnectSettings): Promise<Description> 
     driver.close();
     await endpoint.close();
   }
-}
-
-/** A protocol that this version does not know reads by message, as all can. */
-function readsByVerbOf(protocol: string): boolean {
-  return (
-    Object.hasOwn(PROTOCOLS, protocol) && PROTOCOLS[protocol as ProtocolName].execute === "verb"
-  );
 }
 
 function* ask(seed: number): Routine<Description> {

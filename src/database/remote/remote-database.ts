@@ -4,20 +4,19 @@
  */
 
 import { Call } from "../../cluster/call.ts";
-import { partAt, type Session } from "../../cluster/session.ts";
+import type { ClusterClient } from "../../cluster/client.ts";
+import { currentPlacement } from "../../cluster/view.ts";
 import type { Endpoint, NodeId } from "../../fabric/fabric.ts";
 import type { Coordinator, Held, Outcome, Parts } from "../../protocols/coordinator.ts";
 import type { Driver } from "../../protocols/driver.ts";
-import { type Lookup, lookupAll } from "../../protocols/lookup.ts";
+import { fetchRows } from "../../protocols/execute/fetch.ts";
+import type { Entry, RemoteAccessSet } from "../../protocols/execute/remote-access-set.ts";
+import { RemoteTable } from "../../protocols/execute/remote-table.ts";
+import { getByVerb, SingleGet } from "../../protocols/execute/single-get.ts";
 import { once, type Routine } from "../../protocols/message.ts";
-import { type KeyToRead, OK, Read, type Take } from "../../protocols/read.ts";
-import { ReadLock } from "../../protocols/read-lock.ts";
-import { sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
-import { CALL_GRACE_MS, MAX_TIMEOUT_MS, RESEND_MAX_MS } from "../../runtime/limits.ts";
-import { readAlone } from "../../stores/remote/open.ts";
-import type { Found } from "../../stores/remote/remote.ts";
+import { CALL_GRACE_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
 import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import { schemaOf } from "../../tables/schema.ts";
@@ -26,13 +25,10 @@ import { isInsideTransaction } from "../expiry.ts";
 import { isDuration, notADuration } from "../options.ts";
 import type { AsyncScan } from "../scan.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
-import { type Entry, took } from "./entries.ts";
 import { outcomeWithin } from "./outcome-deadline.ts";
 import { RemoteRunner } from "./remote-runner.ts";
 import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
-import { RemoteTable } from "./remote-table.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
-import { locked, SingleGet } from "./single-get.ts";
 
 export interface CallOptions {
   /** How long it may take, retries included. */
@@ -42,10 +38,10 @@ export interface CallOptions {
 }
 
 /** What a database needs in order to reach its nodes. */
-export interface Ends {
+export interface ClusterConnection {
   readonly endpoint: Endpoint;
   readonly driver: Driver;
-  readonly session: Session;
+  readonly client: ClusterClient;
   readonly timeoutMs: number;
   /** Whether rows are found by verb (FaRM) or by message (FaSST). */
   readonly readsByVerb: boolean;
@@ -60,7 +56,7 @@ export interface OwnCommits {
 }
 
 export class RemoteDatabase implements Fetcher {
-  readonly #ends: Ends;
+  readonly #connection: ClusterConnection;
   readonly #runner: RemoteRunner;
   /** By a table's ordinal. */
   readonly #tables: (RemoteTable | undefined)[] = [];
@@ -69,19 +65,19 @@ export class RemoteDatabase implements Fetcher {
   #closing: Promise<void> | undefined;
 
   /** Use `open({ connect })`. */
-  constructor(ends: Ends) {
-    this.#ends = ends;
-    this.#runner = new RemoteRunner(ends, this);
+  constructor(connection: ClusterConnection) {
+    this.#connection = connection;
+    this.#runner = new RemoteRunner(connection, this);
   }
 
   /** For `open`: makes tables known to all nodes. */
   async openTables(tables: readonly Table[]): Promise<void> {
-    const { driver, session, timeoutMs } = this.#ends;
+    const { driver, client, timeoutMs } = this.#connection;
     for (const table of tables) {
-      const remote = new RemoteTable(table, session.placement);
+      const remote = new RemoteTable(table, currentPlacement(client.view));
       const schema = JSON.stringify(schemaOf(table));
-      const places = await driver.start(session.openTable(schema), timeoutMs);
-      if (this.#ends.readsByVerb) remote.openPlaces(session.nodes, places);
+      const places = await driver.start(client.openTable(schema), timeoutMs);
+      if (this.#connection.readsByVerb) remote.openPlaces(client.nodes, places);
       while (this.#tables.length <= table.ordinal) this.#tables.push(undefined);
       this.#tables[table.ordinal] = remote;
     }
@@ -91,13 +87,11 @@ export class RemoteDatabase implements Fetcher {
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined> {
     return new Promise((resolve, reject) => {
       this.#check();
-      const { endpoint, timeoutMs } = this.#ends;
+      const { endpoint, driver, timeoutMs, readsByVerb } = this.#connection;
+      const remote = this.tableOf(table as Table);
       const found = resolve as (row: Values | undefined) => void;
-      if (this.#ends.readsByVerb) {
-        void this.#getByVerb(this.tableOf(table as Table), key).then(found, reject);
-        return;
-      }
-      new SingleGet(endpoint, this.tableOf(table as Table), key, timeoutMs, found, reject).send();
+      if (readsByVerb) void getByVerb(driver, remote, key, timeoutMs).then(found, reject);
+      else new SingleGet(endpoint, remote, key, timeoutMs, found, reject).send();
     });
   }
 
@@ -143,13 +137,14 @@ export class RemoteDatabase implements Fetcher {
   }
 
   #loneScans(): LoneScans {
-    const { endpoint, driver, session, timeoutMs } = this.#ends;
+    const { endpoint, driver, client, timeoutMs } = this.#connection;
     return {
       clock: endpoint.clock,
       timeoutMs,
       begin: () => new RemoteTransaction(this),
       isValid: async (tx) =>
-        tx.reads <= 1 || (await driver.start(session.validate(tx.parts), timeoutMs)),
+        tx.accesses.reads <= 1 ||
+        (await driver.start(client.validate(tx.accesses.parts), timeoutMs)),
     };
   }
 
@@ -171,13 +166,13 @@ export class RemoteDatabase implements Fetcher {
     options: CallOptions = {},
   ): Promise<unknown> {
     this.#check();
-    const { driver, session } = this.#ends;
+    const { driver, client } = this.#connection;
     refuseUnknownOptions("call", options, ["timeoutMs", "near"]);
     const { near } = options;
     const timeoutMs = this.#timeoutOf(options);
-    const node = near === undefined ? session.nodes[0] : this.#primaryOf(near);
-    const { number, low } = session.number();
-    const numbered = { instance: session.instanceOf(node), session: session.id, number, low };
+    const node = near === undefined ? client.nodes[0] : this.#primaryOf(near);
+    const { number, low } = client.number();
+    const numbered = { instance: client.instanceOf(node), client: client.id, number, low };
     const message = new Call(node, {
       numbered,
       procedure: String(name),
@@ -191,14 +186,14 @@ export class RemoteDatabase implements Fetcher {
       const running = driver.start(once(message), timeoutMs);
       await this.#whileOpen(outcomeWithin(running, longestMs, `procedure ${String(name)}`));
     } finally {
-      session.heard(number);
+      client.heard(number);
     }
     const { returned, error, attempts } = message;
     if (returned?.isDone) return returned.value;
     if (error?.code === "SITU_UNKNOWN_OUTCOME") {
       // The node was started anew. What was sent only once, to a life that had ended, was not done.
-      await driver.start(session.meetAgain(node), timeoutMs);
-      const isMet = session.instanceOf(node) !== numbered.instance;
+      await driver.start(client.meetAgain(node), timeoutMs);
+      const isMet = client.instanceOf(node) !== numbered.instance;
       if (attempts === 1 && isMet) return this.call(name, values, options);
     }
     throw returned?.error ?? error;
@@ -214,8 +209,8 @@ export class RemoteDatabase implements Fetcher {
   async #close(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#running);
-    this.#ends.driver.close();
-    await this.#ends.endpoint.close();
+    this.#connection.driver.close();
+    await this.#connection.endpoint.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -232,111 +227,20 @@ export class RemoteDatabase implements Fetcher {
     );
   }
 
-  /** For transactions: rows by verb, or by message. */
-  async fetch(entries: readonly Entry[], tx: RemoteTransaction): Promise<boolean> {
-    if (!this.#ends.readsByVerb) return this.#fetchByMessage(entries, tx);
-    const rest: Entry[] = [];
-    const found = await this.#fetchByVerb(entries, tx, rest);
-    if (!found || rest.length === 0) return found;
-    return this.#fetchByMessage(rest, tx);
-  }
-
-  /** What cannot be found by verb is left in `rest`. False if something was locked. */
-  async #fetchByVerb(
-    entries: readonly Entry[],
-    tx: RemoteTransaction,
-    rest: Entry[],
-  ): Promise<boolean> {
-    const { driver, timeoutMs } = this.#ends;
-    const lookups: (Lookup<Found> & { readonly entry: Entry })[] = [];
-    for (const entry of entries) {
-      const store = entry.table.storeAt(entry.node);
-      if (store === undefined) rest.push(entry);
-      else lookups.push({ node: entry.node, reading: store.lookup(entry.key), entry });
-    }
-    if (lookups.length === 0) return true;
-    const results = await driver.start(lookupAll(lookups), timeoutMs);
-    // Each object was read at a moment of its own: what more than one says must be validated.
-    tx.reads += results.some(({ isProved }) => !isProved) ? 1 : 0;
-    for (const [i, found] of results.entries()) {
-      const { entry } = lookups[i];
-      if (found.outcome === "locked") return false;
-      if (found.outcome === "ask") {
-        rest.push(entry);
-        continue;
-      }
-      const part = partAt(tx.parts, entry.node);
-      for (const { regionId, word, versionHigh, versionLow } of found.dependencies) {
-        part.depend(regionId, word, versionHigh, versionLow);
-      }
-      if (entry.isKnown) continue;
-      entry.row =
-        found.outcome === "absent"
-          ? undefined
-          : entry.table.codec.decode(found.views, found.at, found.words);
-      entry.isKnown = true;
-    }
-    if (lookups.length > 1) tx.reads += lookups.length;
-    return true;
-  }
-
-  /** One row by verb: the same as SingleGet by message. */
-  async #getByVerb(table: RemoteTable, key: unknown): Promise<Values | undefined> {
-    const { driver, endpoint, timeoutMs } = this.#ends;
-    const deadlineMs = endpoint.clock.nowMs() + timeoutMs;
-    const node = table.primaryOf(table.partitionOf(key));
-    const store = table.storeAt(node);
-    for (let attempt = 0; store !== undefined; attempt++) {
-      const reading = readAlone(store, key);
-      const [found] = await driver.start(lookupAll([{ node, reading }]), timeoutMs);
-      if (found.outcome === "absent") return undefined;
-      if (found.outcome === "found") return table.codec.decode(found.views, found.at, found.words);
-      if (found.outcome === "ask") break;
-      if (endpoint.clock.nowMs() >= deadlineMs) throw locked(table, timeoutMs);
-      if (attempt > 0) await sleep(Math.min(2 ** attempt / 2, RESEND_MAX_MS));
-    }
-    return new Promise((resolve, reject) => {
-      new SingleGet(endpoint, table, key, timeoutMs, resolve, reject).send();
-    });
-  }
-
-  async #fetchByMessage(entries: readonly Entry[], tx: RemoteTransaction): Promise<boolean> {
-    const { driver, own, timeoutMs } = this.#ends;
-    const locks = own?.locks;
-    const isToLock = ({ wantsLock }: Entry): boolean => wantsLock && locks !== undefined;
-    const fetches = fetchesOf(entries.filter((entry) => !isToLock(entry)));
-    const messages = fetches.map(({ node, keys, take }) => {
-      return new Read(node, keys, partAt(tx.parts, node), take);
-    });
-    if (locks === undefined || !entries.some(isToLock)) {
-      return driver.start(readAll(messages), timeoutMs);
-    }
-    const held = tx.hold(locks);
-    const locking = fetchesOf(entries.filter(isToLock));
-    const lockers = locking.map(({ node, keys, take }) => {
-      const round = (held.rounds.get(node) ?? 0) + 1;
-      held.rounds.set(node, round);
-      return new ReadLock(node, held.name, round, keys, take);
-    });
-    const isFree = await driver.start(readAll([...messages, ...lockers]), timeoutMs);
-    for (const [i, { to, locked: isLocked, hasReads, epoch }] of lockers.entries()) {
-      if (hasReads) held.reads.add(to);
-      held.epoch = Math.max(held.epoch, epoch);
-      isLocked.forEach((each, k) => {
-        locking[i].entries[k].isLocked = each;
-      });
-    }
-    return isFree;
+  /** For transactions. */
+  fetch(entries: readonly Entry[], accesses: RemoteAccessSet): Promise<boolean> {
+    const { readsByVerb, own } = this.#connection;
+    return this.run(fetchRows(entries, accesses, { readsByVerb, locks: own?.locks }));
   }
 
   /** For transactions: coroutines of messages. */
   run<T>(routine: Routine<T>): Promise<T> {
-    const { driver, timeoutMs } = this.#ends;
+    const { driver, timeoutMs } = this.#connection;
     return driver.start(routine, timeoutMs);
   }
 
   get nodes(): readonly NodeId[] {
-    return this.#ends.session.nodes;
+    return this.#connection.client.nodes;
   }
 
   #primaryOf([table, key]: readonly [Table, unknown]): NodeId {
@@ -354,7 +258,7 @@ export class RemoteDatabase implements Fetcher {
     }
   }
 
-  #timeoutOf({ timeoutMs = this.#ends.timeoutMs }: { readonly timeoutMs?: number }): number {
+  #timeoutOf({ timeoutMs = this.#connection.timeoutMs }: { readonly timeoutMs?: number }): number {
     if (isDuration(timeoutMs)) return timeoutMs;
     throw new SituError("SITU_CONFIG", notADuration("timeoutMs", timeoutMs));
   }
@@ -363,41 +267,6 @@ export class RemoteDatabase implements Fetcher {
     if (!this.#isClosed) return;
     throw new SituError("SITU_CLOSED", "the connection to the cluster is closed: open it again");
   }
-}
-
-/** Rows to fetch from one node. */
-interface Fetch {
-  readonly node: NodeId;
-  readonly entries: Entry[];
-  readonly keys: KeyToRead[];
-  readonly take: Take;
-}
-
-function fetchesOf(entries: readonly Entry[]): Fetch[] {
-  const fetches: Fetch[] = [];
-  for (const entry of entries) {
-    const { table, partition, node, key } = entry;
-    let fetch = fetches.find((each) => each.node === node);
-    if (fetch === undefined) {
-      const own: Entry[] = [];
-      fetch = {
-        node,
-        entries: own,
-        keys: [],
-        take: (i, reply, words) => took(own[i], reply, words),
-      };
-      fetches.push(fetch);
-    }
-    fetch.entries.push(entry);
-    fetch.keys.push({ table: table.id, partition, key: table.sent(key) });
-  }
-  return fetches;
-}
-
-function* readAll(messages: readonly (Read | ReadLock)[]): Routine<boolean> {
-  yield messages;
-  for (const { error } of messages) if (error !== undefined) throw error;
-  return messages.every(({ outcome }) => outcome === OK);
 }
 
 function unsupported(what: string): SituError {

@@ -12,7 +12,7 @@ import { Random } from "../../runtime/random.ts";
 import { Expiry, runInside } from "../expiry.ts";
 import { ENDED } from "../transaction.ts";
 import { outcomeWithin } from "./outcome-deadline.ts";
-import type { Ends } from "./remote-database.ts";
+import type { ClusterConnection } from "./remote-database.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
 
 const MAX_PAUSE_MS = 20;
@@ -20,12 +20,12 @@ const MAX_PAUSE_MS = 20;
 type Attempt<T> = { readonly isDone: true; readonly result: T } | { readonly isDone: false };
 
 export class RemoteRunner {
-  readonly #ends: Ends;
+  readonly #connection: ClusterConnection;
   readonly #fetcher: Fetcher;
   readonly #random = new Random();
 
-  constructor(ends: Ends, fetcher: Fetcher) {
-    this.#ends = ends;
+  constructor(connection: ClusterConnection, fetcher: Fetcher) {
+    this.#connection = connection;
     this.#fetcher = fetcher;
   }
 
@@ -71,7 +71,7 @@ export class RemoteRunner {
       tx.end(why);
       this.#release(tx);
       if (expiry.isCause(error)) throw expiry.explained(error);
-      if (isSignal(error) || !(await this.#isCallersOwn(tx, timeoutMs))) return { isDone: false };
+      if (isSignal(error) || !(await this.#isValid(tx, timeoutMs))) return { isDone: false };
       throw error;
     } finally {
       tx.end(why);
@@ -88,21 +88,18 @@ export class RemoteRunner {
 
   /** Rows that were locked as they were read, by a body that did not get to its commit. */
   #release(tx: RemoteTransaction): void {
-    const { held } = tx;
-    tx.held = undefined;
-    if (held !== undefined) this.#ends.own?.locks?.release(held);
+    const held = tx.accesses.takeHeld();
+    if (held !== undefined) this.#connection.own?.locks?.release(held);
   }
 
   async #commit(tx: RemoteTransaction, timeoutMs: number): Promise<boolean> {
-    const { driver, session, own } = this.#ends;
-    const written = tx.written();
-    if (written === undefined && tx.held === undefined) {
-      return tx.reads <= 1 || driver.start(session.validate(tx.parts), timeoutMs);
-    }
-    const { parts, first } = written ?? { parts: tx.parts, first: session.nodes[0] };
-    const { held } = tx;
-    tx.held = undefined;
-    const routine = own === undefined ? session.submit(parts, first) : own.commit(parts, held);
+    const { driver, client, own } = this.#connection;
+    const { accesses } = tx;
+    const written = accesses.written();
+    if (written === undefined && accesses.held === undefined) return this.#isValid(tx, timeoutMs);
+    const { parts, first } = written ?? { parts: accesses.parts, first: client.nodes[0] };
+    const held = accesses.takeHeld();
+    const routine = own === undefined ? client.submit(parts, first) : own.commit(parts, held);
     const running = driver.start(routine, timeoutMs);
     const outcome = await outcomeWithin(running, timeoutMs, "the transaction");
     if (outcome.kind === "committed") return true;
@@ -110,11 +107,10 @@ export class RemoteRunner {
     throw outcome.error;
   }
 
-  /** Whether an error is to be believed, and not the dream of a body that saw two moments. */
-  async #isCallersOwn(tx: RemoteTransaction, timeoutMs: number): Promise<boolean> {
-    const { driver, session } = this.#ends;
-    if (tx.isDoomed && tx.reads <= 1) return true;
-    return tx.reads <= 1 || driver.start(session.validate(tx.parts), timeoutMs);
+  /** Whether all that the transaction has read is still so; else an error of its body means nothing. */
+  async #isValid({ accesses }: RemoteTransaction, timeoutMs: number): Promise<boolean> {
+    const { driver, client } = this.#connection;
+    return accesses.reads <= 1 || driver.start(client.validate(accesses.parts), timeoutMs);
   }
 }
 

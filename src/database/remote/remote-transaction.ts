@@ -5,13 +5,20 @@
  * carried out here, in their order, on what the transaction knows. Writes stay here until the commit.
  */
 
-import { partAt } from "../../cluster/session.ts";
 import { CONFLICT } from "../../engine/signals.ts";
 import type { NodeId } from "../../fabric/fabric.ts";
-import type { Coordinator } from "../../protocols/coordinator.ts";
+import {
+  copyOf,
+  type Entry,
+  RemoteAccessSet,
+  write,
+} from "../../protocols/execute/remote-access-set.ts";
+import { RemoteRows, type ScanSource } from "../../protocols/execute/remote-scan.ts";
+import { RemoteCount } from "../../protocols/execute/remote-scan-count.ts";
+import { planRemote, type RemotePlan } from "../../protocols/execute/remote-scan-plan.ts";
+import type { RemoteTable } from "../../protocols/execute/remote-table.ts";
 import type { Routine } from "../../protocols/message.ts";
-import { runSteps } from "../../protocols/scan.ts";
-import type { Part } from "../../protocols/writes.ts";
+import { runSteps } from "../../protocols/phases/scan.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type {
   CountOptions,
@@ -21,25 +28,19 @@ import type {
   UniqueName,
 } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import { keptKey } from "../../tables/own-key.ts";
 import type { Table } from "../../tables/table.ts";
 import type { AsyncTransaction } from "../async-transaction.ts";
 import { Operation } from "../operation.ts";
 import { AsyncScan } from "../scan.ts";
 import { soon } from "../soon.ts";
 import { exists, listOf, missing } from "../transaction.ts";
-import { copyOf, type Entry, type HeldRows, type Written, write, writtenBy } from "./entries.ts";
-import { RemoteRows, type ScanSource } from "./remote-scan.ts";
-import { RemoteCount } from "./remote-scan-count.ts";
-import { planRemote, type RemotePlan } from "./remote-scan-plan.ts";
-import { keyText, type RemoteTable } from "./remote-table.ts";
 
 /** What a transaction needs of its database. */
 export interface Fetcher {
   readonly nodes: readonly NodeId[];
   tableOf(table: Table): RemoteTable;
-  /** Fetches rows; what was read becomes part of the transaction's parts. False if one of them is locked. */
-  fetch(entries: readonly Entry[], tx: RemoteTransaction): Promise<boolean>;
+  /** Fetches rows; what was read becomes part of the access set. False if one of them is locked. */
+  fetch(entries: readonly Entry[], accesses: RemoteAccessSet): Promise<boolean>;
   /** Runs a coroutine of messages. */
   run<T>(routine: Routine<T>): Promise<T>;
 }
@@ -60,14 +61,10 @@ type Operations = Pick<
 >;
 
 export class RemoteTransaction implements Operations {
-  readonly parts = new Map<NodeId, Part>();
-  /** Messages that were sent in order to read: with one only, its rows are from one moment. */
-  reads = 0;
+  readonly accesses = new RemoteAccessSet();
   batches = 0;
   isDoomed = false;
-  held: HeldRows | undefined;
   readonly #fetcher: Fetcher;
-  readonly #entries = new Map<string, Entry>();
   #queue: Queued[] = [];
   #fetching: Promise<void> | undefined;
   #ended: SituError | undefined;
@@ -220,23 +217,6 @@ export class RemoteTransaction implements Operations {
     this.#ended = why;
   }
 
-  /** For those who lock rows as they read them: what is locked, and under which name. */
-  hold(coordinator: Coordinator): HeldRows {
-    this.held ??= {
-      name: coordinator.sequences.begin(),
-      rounds: new Map(),
-      reads: new Set(),
-      epoch: 0,
-      writes: new Map(),
-    };
-    return this.held;
-  }
-
-  /** All that it writes, by node; and the node that has the first of it. */
-  written(): Written | undefined {
-    return writtenBy(this.#entries.values(), this.parts, this.held);
-  }
-
   #enqueueOne<T>(
     table: Table,
     key: unknown,
@@ -277,28 +257,8 @@ export class RemoteTransaction implements Operations {
     return this.#enqueue(reads ? [entry] : [], () => run(entry, copy));
   }
 
-  #entryOf(table: Table, given: unknown): Entry {
-    const remote = this.#fetcher.tableOf(table);
-    const key = keptKey(given);
-    const partition = remote.partitionOf(key);
-    const name = `${remote.id} ${keyText(key)}`;
-    let entry = this.#entries.get(name);
-    if (entry === undefined) {
-      const node = remote.primaryOf(partition);
-      entry = {
-        table: remote,
-        key,
-        partition,
-        node,
-        isKnown: false,
-        isWritten: false,
-        row: undefined,
-        wantsLock: false,
-        isLocked: false,
-      };
-      this.#entries.set(name, entry);
-    }
-    return entry;
+  #entryOf(table: Table, key: unknown): Entry {
+    return this.accesses.entryOf(this.#fetcher.tableOf(table), key);
   }
 
   #enqueue<T>(
@@ -366,37 +326,25 @@ export class RemoteTransaction implements Operations {
   }
 
   #fetch(entries: readonly Entry[]): Promise<boolean> {
-    this.reads += new Set(entries.map(({ node }) => node)).size;
-    return this.#fetcher.fetch(entries, this);
+    this.accesses.reads += new Set(entries.map(({ node }) => node)).size;
+    return this.#fetcher.fetch(entries, this.accesses);
   }
 
   #scanSource(): ScanSource {
+    const { accesses } = this;
     return {
       nodes: this.#fetcher.nodes,
-      partAt: (node) => partAt(this.parts, node),
+      partAt: (node) => accesses.partAt(node),
       send: (steps) => {
-        this.reads += steps.length;
+        accesses.reads += steps.length;
         return this.#fetcher.run(runSteps(steps));
       },
-      check: (table) => this.#refuseLocked(table),
-      writtenOf: (table) => this.#writtenOf(table),
+      // What it holds itself, a step of a scan would take for another's.
+      check: (table) => {
+        if (accesses.hasLocked(table)) throw scanOfLocked(table);
+      },
+      writtenOf: (table) => accesses.writtenOf(table),
     };
-  }
-
-  #writtenOf(table: RemoteTable): Entry[] {
-    const written: Entry[] = [];
-    for (const entry of this.#entries.values()) {
-      if (entry.isWritten && entry.table === table) written.push(entry);
-    }
-    return written;
-  }
-
-  /** What it holds itself, a step of a scan would take for another's. */
-  #refuseLocked(table: RemoteTable): void {
-    if (this.held === undefined) return;
-    for (const entry of this.#entries.values()) {
-      if (entry.isLocked && entry.table === table) throw scanOfLocked(table);
-    }
   }
 
   #check(): void {

@@ -2,6 +2,7 @@ import { closeSync, fstatSync, ftruncateSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Random, uniqueId } from "../../runtime/random.ts";
+import type { SlotId } from "../slot.ts";
 import type { Leases } from "./leases.ts";
 
 const DESCRIPTOR_BITS = 24n;
@@ -33,7 +34,7 @@ export class DescriptorLeases implements Leases {
     this.#mine = (BigInt(tag) << DESCRIPTOR_BITS) | BigInt(this.#fd);
   }
 
-  tryAcquire(slot: number): boolean {
+  tryAcquire(slot: SlotId): boolean {
     const holder = Atomics.load(this.#holders, slot);
     if (holder !== 0n && isOpen(holder)) return false;
     if (Atomics.compareExchange(this.#holders, slot, holder, this.#mine) !== holder) return false;
@@ -41,7 +42,7 @@ export class DescriptorLeases implements Leases {
     return true;
   }
 
-  release(slot: number): void {
+  release(slot: SlotId): void {
     this.#held.delete(slot);
     Atomics.compareExchange(this.#holders, slot, this.#mine, 0n);
   }

@@ -2,6 +2,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { join } from "node:path";
 import { libc } from "../../memory/libc.ts";
 import { SituError } from "../../runtime/errors.ts";
+import type { SlotId } from "../slot.ts";
 import type { Leases } from "./leases.ts";
 
 const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants;
@@ -23,7 +24,7 @@ export class FileLockLeases implements Leases {
     this.#folder = folder;
   }
 
-  tryAcquire(slot: number, isNew = false): boolean {
+  tryAcquire(slot: SlotId, isNew = false): boolean {
     const fd = this.#file(slot, isNew);
     if (fd === undefined) return false;
     if (libc().tryLock(fd)) return true;
@@ -32,7 +33,7 @@ export class FileLockLeases implements Leases {
   }
 
   /** Closing the file gives the lock back. */
-  release(slot: number): void {
+  release(slot: SlotId): void {
     this.#forget(slot);
   }
 
@@ -41,7 +42,7 @@ export class FileLockLeases implements Leases {
     this.#files.clear();
   }
 
-  #forget(slot: number): void {
+  #forget(slot: SlotId): void {
     const fd = this.#files.get(slot);
     if (fd === undefined) return;
     this.#files.delete(slot);
@@ -49,7 +50,7 @@ export class FileLockLeases implements Leases {
   }
 
   /** Each instance opens the files, and therefore holds the locks, for itself. */
-  #file(slot: number, isNew: boolean): number | undefined {
+  #file(slot: SlotId, isNew: boolean): number | undefined {
     const known = this.#files.get(slot);
     if (known !== undefined) return known;
     const path = join(this.#folder, `slot-${slot}.lock`);

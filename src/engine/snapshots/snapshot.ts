@@ -137,7 +137,7 @@ export function awaitCommits(executor: Executor, epoch: number, timeoutMs: numbe
 export function committingSlot(executor: Executor, epoch: number, timeoutMs: number): number {
   const { control } = executor.memory;
   const low = epoch | 0;
-  executor.settleOwn();
+  executor.endOwnCommit();
   const slots = slotsInUse(control);
   for (let slot = 0; slot < slots; slot++) {
     const statusAt = control.slotAt(slot) + STATUS;

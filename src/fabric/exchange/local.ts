@@ -10,7 +10,7 @@ import type { NodeId, Request, Sender } from "../fabric.ts";
 import { FrameWriter, readError } from "../frames.ts";
 import {
   FLAG_ERROR,
-  FRAME_EPOCH,
+  FRAME_CONFIGURATION,
   FRAME_HEADER_WORDS,
   FRAME_ID,
   FRAME_KIND,
@@ -60,7 +60,7 @@ export class LocalPeer implements Asker {
     }
   }
 
-  settledOne(): void {}
+  answeredOne(): void {}
 
   close(why: SituError): void {
     this.isOpen = false;
@@ -78,7 +78,7 @@ export class LocalPeer implements Asker {
     const id = this.#underWay.add(request);
     const frames = this.#requests;
     try {
-      request.encode(frames.begin(request.kind, id, this.#shared.epoch));
+      request.encode(frames.begin(request.kind, id, this.#shared.configurationId));
       frames.end();
       this.#shared.counters.requestsSent++;
       this.#schedule();
@@ -96,8 +96,8 @@ export class LocalPeer implements Asker {
     const { spares } = this.#shared;
     const requests = this.#requests;
     this.#requests = spares.take();
-    this.#walk(requests, (kind, id, epoch) =>
-      this.#responder.serve(this, kind, id, epoch, this.#body),
+    this.#walk(requests, (kind, id, configurationId) =>
+      this.#responder.serve(this, kind, id, configurationId, this.#body),
     );
     spares.giveBack(requests);
     const replies = this.#replies;
@@ -108,13 +108,16 @@ export class LocalPeer implements Asker {
     while (this.#waiting.count > 0 && !this.#underWay.isFull) this.#transmit(this.#waiting.take());
   }
 
-  #walk(frames: FrameWriter, each: (kind: number, id: number, epoch: number) => void): void {
+  #walk(
+    frames: FrameWriter,
+    each: (kind: number, id: number, configurationId: number) => void,
+  ): void {
     const { views, at: end } = frames.out;
     for (let at = 0; at < end && this.isOpen; ) {
       const { i32 } = views;
       const to = at + i32[at + FRAME_LENGTH];
       this.#body.reset(views, at + FRAME_HEADER_WORDS, to);
-      each(i32[at + FRAME_KIND], i32[at + FRAME_ID], i32[at + FRAME_EPOCH]);
+      each(i32[at + FRAME_KIND], i32[at + FRAME_ID], i32[at + FRAME_CONFIGURATION]);
       at = to;
     }
   }

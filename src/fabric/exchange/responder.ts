@@ -29,7 +29,7 @@ export interface Asker {
   deferred: number;
   readonly frames: FrameWriter;
   /** A deferred reply was written. */
-  settledOne(): void;
+  answeredOne(): void;
 }
 
 export class Responder {
@@ -46,20 +46,26 @@ export class Responder {
   }
 
   /** Throws SITU_PROTOCOL for what is no request. */
-  serve(asker: Asker, kind: number, id: number, epoch: number, body: Reader): void {
+  serve(asker: Asker, kind: number, id: number, configurationId: number, body: Reader): void {
     if ((kind & ~KIND_MASK) !== 0 || kind === 0) {
       throw new SituError("SITU_PROTOCOL", `there is no kind of request ${kind}`);
     }
     const { counters } = this.#shared;
     if (kind === PING) {
       const { frames } = asker;
-      frames.begin(PING | FLAG_REPLY, id, this.#shared.epoch);
+      frames.begin(PING | FLAG_REPLY, id, this.#shared.configurationId);
       frames.end();
       return;
     }
-    if (epoch !== this.#shared.epoch && kind !== DESCRIBE_KIND) {
+    if (configurationId !== this.#shared.configurationId && kind !== DESCRIBE_KIND) {
       counters.stale++;
-      refuseRequest(this.#shared, asker, kind, id, stale(epoch, this.#shared.epoch));
+      refuseRequest(
+        this.#shared,
+        asker,
+        kind,
+        id,
+        stale(configurationId, this.#shared.configurationId),
+      );
       return;
     }
     counters.requestsServed++;
@@ -69,7 +75,7 @@ export class Responder {
 
   #serveVerb(asker: Asker, kind: number, id: number, body: Reader): void {
     const { frames } = asker;
-    const out = frames.begin(kind | FLAG_REPLY, id, this.#shared.epoch);
+    const out = frames.begin(kind | FLAG_REPLY, id, this.#shared.configurationId);
     try {
       if (this.#memory === undefined) throw unsupported("this end has no memory for verbs");
       if (isWriting(kind) && asker.from.node === CLIENT) {
@@ -129,7 +135,7 @@ class Arrived implements Incoming {
   reply(): Writer {
     assert(this.#frames === undefined && this.#ticket === undefined, "a request gets one reply");
     this.#frames = this.#asker.frames;
-    return this.#frames.begin(this.kind | FLAG_REPLY, this.#id, this.#shared.epoch);
+    return this.#frames.begin(this.kind | FLAG_REPLY, this.#id, this.#shared.configurationId);
   }
 
   defer(): Ticket {
@@ -172,7 +178,7 @@ class DeferredReply implements Ticket {
   reply(write: (out: Writer) => void): void {
     if (!this.takeBack()) return;
     const { frames } = this.#asker;
-    const out = frames.begin(this.#kind | FLAG_REPLY, this.#id, this.#shared.epoch);
+    const out = frames.begin(this.#kind | FLAG_REPLY, this.#id, this.#shared.configurationId);
     try {
       write(out);
       frames.end();
@@ -181,13 +187,13 @@ class DeferredReply implements Ticket {
       if (!(error instanceof SituError)) throw error;
       refuseRequest(this.#shared, this.#asker, this.#kind, this.#id, error);
     }
-    this.#asker.settledOne();
+    this.#asker.answeredOne();
   }
 
   fail(error: SituError): void {
     if (!this.takeBack()) return;
     refuseRequest(this.#shared, this.#asker, this.#kind, this.#id, error);
-    this.#asker.settledOne();
+    this.#asker.answeredOne();
   }
 
   /** False if nobody waits for the reply any more. */
@@ -206,7 +212,7 @@ function refuseRequest(
   id: number,
   error: SituError,
 ): void {
-  writeError(frames.begin(kind | FLAG_REPLY | FLAG_ERROR, id, shared.epoch), error);
+  writeError(frames.begin(kind | FLAG_REPLY | FLAG_ERROR, id, shared.configurationId), error);
   frames.end();
 }
 

@@ -1,6 +1,6 @@
 /** What all connections of an endpoint share, over whichever fabric. */
 
-import type { FabricCounters, NodeId } from "../fabric.ts";
+import type { ConfigurationId, FabricCounters, NodeId } from "../fabric.ts";
 import type { Scratch } from "../frames.ts";
 import type { SpareFrames } from "./spare-frames.ts";
 
@@ -11,5 +11,5 @@ export interface Shared {
   readonly counters: FabricCounters;
   readonly scratch: Scratch;
   readonly spares: SpareFrames;
-  epoch: number;
+  configurationId: ConfigurationId;
 }

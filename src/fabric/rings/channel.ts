@@ -138,7 +138,7 @@ export class RingChannel {
       this.#onFrame(i32[from + FRAME_KIND], i32[from + FRAME_ID], this.#body);
       receiver.done();
     }
-    if (receiver.settle()) this.#ring();
+    if (receiver.returnRoom()) this.#ring();
     const outbox = this.#outbox;
     if (outbox.unsentBytes > 0 && !outbox.isScheduled && outbox.flush()) found = true;
     return found;

@@ -97,7 +97,7 @@ export class RingSender extends RingEnd {
     return true;
   }
 
-  /** Has the receiver say how far it is, soon, and call the sender; see RingReceiver.settle. */
+  /** Has the receiver say how far it is, soon, and call the sender; see RingReceiver.returnRoom. */
   askForRoom(): void {
     if (this.i32.length > 0) Atomics.store(this.i32, this.control + WAITS, 1);
   }
@@ -156,7 +156,7 @@ export class RingReceiver extends RingEnd {
   }
 
   /** All that was there is processed. True if the sender waits for the room, and must be called. */
-  settle(): boolean {
+  returnRoom(): boolean {
     const { i32, control } = this;
     if (i32.length === 0 || Atomics.load(i32, control + WAITS) === 0) return false;
     Atomics.store(i32, control + WAITS, 0);

@@ -22,6 +22,7 @@ import { SpareFrames } from "../exchange/spare-frames.ts";
 import {
   CLIENT,
   type Clock,
+  type ConfigurationId,
   type Endpoint,
   type FabricCounters,
   type NodeId,
@@ -74,7 +75,7 @@ export class TcpEndpoint implements Endpoint {
       spares,
       turn: new Turn(counters, spares),
       scratch: new Scratch(),
-      epoch: options.epoch,
+      configurationId: options.configurationId,
       visitors: 0,
       lingering: 0,
     };
@@ -93,12 +94,12 @@ export class TcpEndpoint implements Endpoint {
     this.#ticking = every(timeoutMs / TIMEOUT_TICKS, () => this.#tick());
   }
 
-  get epoch(): number {
-    return this.#shared.epoch;
+  get configurationId(): ConfigurationId {
+    return this.#shared.configurationId;
   }
 
-  set epoch(epoch: number) {
-    this.#shared.epoch = epoch;
+  set configurationId(configurationId: ConfigurationId) {
+    this.#shared.configurationId = configurationId;
   }
 
   /** Random, and another one after a restart. */
@@ -111,9 +112,9 @@ export class TcpEndpoint implements Endpoint {
     return node === this.self ? this.instance : this.#peers[node]?.instance;
   }
 
-  /** The configuration epoch of a node, as it said last. */
-  epochOf(node: NodeId): number | undefined {
-    return node === this.self ? this.epoch : this.#peers[node]?.epoch;
+  /** The configuration number of a node, as it said last. */
+  configurationIdOf(node: NodeId): ConfigurationId | undefined {
+    return node === this.self ? this.configurationId : this.#peers[node]?.configurationId;
   }
 
   /** Whether there is a connection to the node now. */

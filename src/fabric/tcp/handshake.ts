@@ -17,7 +17,7 @@
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_NAME_BYTES } from "../../runtime/limits.ts";
 import { isProof, NONCE_BYTES, PROOF_BYTES, prove } from "../../runtime/secret.ts";
-import { CLIENT, type NodeId } from "../fabric.ts";
+import { CLIENT, type NodeId, nodeIdOf } from "../fabric.ts";
 import type { Reader, Writer } from "../wire.ts";
 
 export const HELLO = 8;
@@ -77,7 +77,7 @@ export function writeChallenge(out: Writer, challenge: Challenge): void {
 
 export function readChallenge(body: Reader): Challenge {
   readVersion(body);
-  const node = body.word();
+  const node = nodeIdOf(body.word());
   const instance = shortText(body, MAX_INSTANCE_BYTES);
   return { node, instance, nonce: bytesOf(body, NONCE_BYTES) };
 }

@@ -15,7 +15,7 @@ import type { Timer } from "../fabric.ts";
 import { FrameDecoder, writeError } from "../frames.ts";
 import {
   FLAG_ERROR,
-  FRAME_EPOCH,
+  FRAME_CONFIGURATION,
   FRAME_HEADER_WORDS,
   FRAME_ID,
   FRAME_KIND,
@@ -34,9 +34,9 @@ const MAX_LINGERING = 64;
 
 export interface LinkOwner {
   /** A frame; `kind` with its flags. Throws a SituError to end the link. */
-  frame(kind: number, id: number, epoch: number, body: Reader): void;
+  frame(kind: number, id: number, configurationId: number, body: Reader): void;
   /** All that has arrived by now was handed out. */
-  settled(): void;
+  chunkRead(): void;
   /** All that was written is on its way. */
   drained(): void;
   closed(why: SituError): void;
@@ -122,7 +122,7 @@ export class Link {
       return;
     }
     const { frames } = this.outbox;
-    writeError(frames.begin(REFUSED | FLAG_ERROR, 0, shared.epoch), why);
+    writeError(frames.begin(REFUSED | FLAG_ERROR, 0, shared.configurationId), why);
     frames.end();
     this.outbox.flush();
     // What still arrives is thrown away: to close a socket that has unread bytes would reset the
@@ -199,17 +199,17 @@ export class Link {
         this.#owner.frame(
           i32[from + FRAME_KIND],
           i32[from + FRAME_ID],
-          i32[from + FRAME_EPOCH],
+          i32[from + FRAME_CONFIGURATION],
           body,
         );
       }
-      if (!this.isOver) decoder.settle();
+      if (!this.isOver) decoder.keepRest();
     } catch (error) {
       if (!(error instanceof SituError)) throw error;
       this.refuse(error);
       return;
     }
-    if (!this.isOver) this.#owner.settled();
+    if (!this.isOver) this.#owner.chunkRead();
   }
 }
 

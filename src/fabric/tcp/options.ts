@@ -3,7 +3,7 @@
 import type { ConnectionOptions, SecureContextOptions } from "node:tls";
 import type { StoreMemory } from "../../memory/store-memory.ts";
 import type { Shared } from "../exchange/shared.ts";
-import type { NodeId, Service } from "../fabric.ts";
+import type { ConfigurationId, NodeId, Service } from "../fabric.ts";
 import type { Turn } from "./outbox.ts";
 
 export interface NodeAddress {
@@ -25,7 +25,7 @@ export interface TcpOptions {
   /** CLIENT, or the number of this node. */
   readonly self: NodeId;
   readonly nodes: ReadonlyMap<NodeId, NodeAddress>;
-  readonly epoch: number;
+  readonly configurationId: ConfigurationId;
   /** The name of the cluster: one does not get to the nodes of another by mistake. */
   readonly cluster: string;
   readonly listen?: NodeAddress;

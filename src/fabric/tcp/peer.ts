@@ -23,7 +23,7 @@ import { Random } from "../../runtime/random.ts";
 import { makeNonce } from "../../runtime/secret.ts";
 import type { Endings } from "../exchange/endings.ts";
 import { RequestsUnderWay, WaitingRequests } from "../exchange/requests.ts";
-import type { NodeId, Request, Timer } from "../fabric.ts";
+import type { ConfigurationId, NodeId, Request, Timer } from "../fabric.ts";
 import { PING, readError } from "../frames.ts";
 import { FLAG_ERROR, FLAG_REPLY, KIND_MASK, type Reader } from "../wire.ts";
 import {
@@ -49,8 +49,8 @@ export class Peer implements LinkOwner {
   address: NodeAddress;
   /** The instance that was reached last: another one has begun anew. */
   instance: string | undefined;
-  /** The configuration epoch of its last frame. */
-  epoch: number | undefined;
+  /** The configuration number of its last frame. */
+  configurationId: ConfigurationId | undefined;
   isReady = false;
   readonly #shared: TcpShared;
   readonly #endings: Endings;
@@ -124,8 +124,8 @@ export class Peer implements LinkOwner {
     for (const request of this.#waiting.takeAll()) request.failed(why);
   }
 
-  frame(kind: number, id: number, epoch: number, body: Reader): void {
-    this.epoch = epoch;
+  frame(kind: number, id: number, configurationId: number, body: Reader): void {
+    this.configurationId = configurationId;
     if (!this.isReady) {
       this.#handshake(kind, body);
       return;
@@ -154,7 +154,7 @@ export class Peer implements LinkOwner {
     }
   }
 
-  settled(): void {
+  chunkRead(): void {
     this.#pump();
   }
 
@@ -199,7 +199,7 @@ export class Peer implements LinkOwner {
     const id = this.#underWay.add(request);
     const { frames } = link.outbox;
     try {
-      request.encode(frames.begin(request.kind, id, this.#shared.epoch));
+      request.encode(frames.begin(request.kind, id, this.#shared.configurationId));
       frames.end();
       this.#shared.counters.requestsSent++;
     } catch (error) {
@@ -212,7 +212,7 @@ export class Peer implements LinkOwner {
 
   #ping(link: Link): void {
     const { frames } = link.outbox;
-    frames.begin(PING, 0, this.#shared.epoch);
+    frames.begin(PING, 0, this.#shared.configurationId);
     frames.end();
   }
 
@@ -221,9 +221,9 @@ export class Peer implements LinkOwner {
     this.#expected = CHALLENGE;
     const link = new Link(this.#shared, connectTo(this.address, this.#shared.tls), this);
     this.#link = link;
-    const { self, cluster, epoch } = this.#shared;
+    const { self, cluster, configurationId } = this.#shared;
     const { frames } = link.outbox;
-    writeHello(frames.begin(HELLO, 0, epoch), {
+    writeHello(frames.begin(HELLO, 0, configurationId), {
       cluster,
       role: self,
       to: this.address.isAnybody ? ANYBODY : this.node,
@@ -240,7 +240,7 @@ export class Peer implements LinkOwner {
     if (kind !== this.#expected) {
       throw new SituError("SITU_PROTOCOL", `a handshake with a frame of kind ${kind}`);
     }
-    const { secret, epoch, counters } = this.#shared;
+    const { secret, configurationId, counters } = this.#shared;
     if (kind === CHALLENGE) {
       const { node, instance } = readChallenge(body);
       if (node !== this.node && !this.address.isAnybody) {
@@ -249,7 +249,7 @@ export class Peer implements LinkOwner {
       this.#challenged = instance;
       this.#conversation.add(link.frameBytes());
       const { frames } = link.outbox;
-      this.#conversation.writeProof(frames.begin(PROOF, 0, epoch), secret, "client");
+      this.#conversation.writeProof(frames.begin(PROOF, 0, configurationId), secret, "client");
       frames.end();
       this.#expected = READY;
       return;

@@ -74,22 +74,22 @@ export class Visitor implements LinkOwner, Asker {
     return this.link.outbox.frames;
   }
 
-  frame(kind: number, id: number, epoch: number, body: Reader): void {
+  frame(kind: number, id: number, configurationId: number, body: Reader): void {
     if (!this.isReady) {
       this.#handshake(kind, body);
       return;
     }
-    this.#responder.serve(this, kind, id, epoch, body);
+    this.#responder.serve(this, kind, id, configurationId, body);
     if (this.#isFull()) this.link.pause();
   }
 
-  settled(): void {}
+  chunkRead(): void {}
 
   drained(): void {
-    this.settledOne();
+    this.answeredOne();
   }
 
-  settledOne(): void {
+  answeredOne(): void {
     if (this.link.isPaused && !this.#isFull()) this.link.resume();
     else if (this.link.outbox.unsentBytes > MAX_DEFERRED_BYTES) {
       this.link.cutOff(new SituError("SITU_OVERLOADED", "its replies are not read"));
@@ -114,7 +114,7 @@ export class Visitor implements LinkOwner, Asker {
     if (kind !== this.#expected) {
       throw new SituError("SITU_PROTOCOL", `a handshake with a frame of kind ${kind}`);
     }
-    const { self, cluster, secret, instance, epoch } = this.#shared;
+    const { self, cluster, secret, instance, configurationId } = this.#shared;
     const conversation = this.#conversation ?? new Conversation();
     const { frames } = this;
     if (kind === HELLO) {
@@ -131,14 +131,14 @@ export class Visitor implements LinkOwner, Asker {
       conversation.add(this.link.frameBytes());
       const from = frames.bytes;
       const challenge = { node: self, instance, nonce: makeNonce() };
-      writeChallenge(frames.begin(CHALLENGE, 0, epoch), challenge);
+      writeChallenge(frames.begin(CHALLENGE, 0, configurationId), challenge);
       frames.end();
       conversation.add(frames.out.views.u8.slice(from, frames.bytes));
       this.#expected = PROOF;
       return;
     }
     conversation.checkProof(body, secret, "client");
-    conversation.writeProof(frames.begin(READY, 0, epoch), secret, "server");
+    conversation.writeProof(frames.begin(READY, 0, configurationId), secret, "server");
     frames.end();
     this.#conversation = undefined;
     this.from = { node: this.#role, connection: this.from.connection };

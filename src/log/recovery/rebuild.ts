@@ -1,6 +1,6 @@
 /**
  * Recovery, from the folder to memory that others may join: plan it from the files on disk (plan.ts), make
- * memory, rebuild it on several threads (recover.ts), settle the disk (settle.ts), publish. A checkpoint that
+ * memory, rebuild it on several threads (recover.ts), prepare the disk (prepare-disk.ts), publish. A checkpoint that
  * proves damaged on the way is left out of the next plan.
  */
 
@@ -51,7 +51,7 @@ export async function rebuildMemory(
   const startMs = nowMs();
   const { path } = settings;
   const { planRecovery } = await import("./plan.ts");
-  const { settleDisk } = await import("./settle.ts");
+  const { prepareDisk } = await import("./prepare-disk.ts");
   return whileRecovering(path, async () => {
     const damage: Damage[] = [];
     for (;;) {
@@ -64,7 +64,7 @@ export async function rebuildMemory(
       try {
         const recovered = await rebuild(settings, plan, memory, memory.segments.place);
         if (!isDamage(recovered)) {
-          explainedOnDisk(path, () => settleDisk(new NodeFiles(path), plan, damage));
+          explainedOnDisk(path, () => prepareDisk(new NodeFiles(path), plan, damage));
           memory.control.publish();
           warnOf(path, recovered.damage);
           return { ...made, recovered: { ...recovered, ms: nowMs() - startMs } };

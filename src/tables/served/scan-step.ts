@@ -1,4 +1,4 @@
-/** What one step of a scan at a node is asked for, and where it says the next one begins (protocols/scan.ts). */
+/** What one step of a scan at a node is asked for, and where it says the next one begins (protocols/phases/scan.ts). */
 
 import type { Writer } from "../../fabric/wire.ts";
 import type { KeyRange } from "../../stores/store.ts";

@@ -1,5 +1,5 @@
 /**
- * A step of a scan at a node (protocols/scan.ts). The node has one table for all rows that it keeps,
+ * A step of a scan at a node (protocols/phases/scan.ts). The node has one table for all rows that it keeps,
  * as a primary or as a backup: a step walks over them and gives those that it is the primary of. It
  * ends when there are enough rows, or when it has looked at so many, or sent so many bytes, that
  * others must have their turn; its place says where the next one goes on:

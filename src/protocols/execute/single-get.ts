@@ -1,19 +1,22 @@
 /**
  * One row by its key, outside of transactions: one message to its primary and one back, and nothing
- * to validate (FaSST §5: single-key reads). The same bytes as `Read` (protocols/read.ts), without a
- * coroutine: this is what clients do most.
+ * to validate (FaSST §5: single-key reads). The same bytes as `Read` (phases/read.ts), without a
+ * coroutine: this is what clients do most. By verb (FaRM §3.6) it is a lookup, and a message only if
+ * the row cannot be found that way.
  */
 
-import type { Endpoint, NodeId, Request } from "../../fabric/fabric.ts";
+import type { Clock, Endpoint, NodeId, Request } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
-import { READ } from "../../protocols/kinds.ts";
-import { isLost } from "../../protocols/message.ts";
-import { OK } from "../../protocols/read.ts";
-import { DEPENDENCY_WORDS } from "../../protocols/writes.ts";
 import { type SituError, TimeoutError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES, RESEND_MAX_MS } from "../../runtime/limits.ts";
+import { readAlone } from "../../stores/remote/open.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import { keptKey } from "../../tables/own-key.ts";
+import type { Driver } from "../driver.ts";
+import { READ } from "../kinds.ts";
+import { isLost, OK } from "../message.ts";
+import { DEPENDENCY_WORDS } from "../writes.ts";
+import { lookupAll } from "./lookup.ts";
 import type { RemoteTable } from "./remote-table.ts";
 
 export class SingleGet implements Request {
@@ -97,7 +100,36 @@ export class SingleGet implements Request {
   }
 }
 
-export function locked({ table }: RemoteTable, timeoutMs: number): TimeoutError {
+export async function getByVerb(
+  driver: Driver,
+  table: RemoteTable,
+  key: unknown,
+  timeoutMs: number,
+): Promise<Values | undefined> {
+  const { endpoint } = driver;
+  const { clock } = endpoint;
+  const deadlineMs = clock.nowMs() + timeoutMs;
+  const node = table.primaryOf(table.partitionOf(key));
+  const store = table.storeAt(node);
+  for (let attempt = 0; store !== undefined; attempt++) {
+    const reading = readAlone(store, key);
+    const [found] = await driver.start(lookupAll([{ node, reading }]), timeoutMs);
+    if (found.outcome === "absent") return undefined;
+    if (found.outcome === "found") return table.codec.decode(found.views, found.at, found.words);
+    if (found.outcome === "ask") break;
+    if (clock.nowMs() >= deadlineMs) throw locked(table, timeoutMs);
+    if (attempt > 0) await pause(clock, Math.min(2 ** attempt / 2, RESEND_MAX_MS));
+  }
+  return new Promise((resolve, reject) => {
+    new SingleGet(endpoint, table, key, timeoutMs, resolve, reject).send();
+  });
+}
+
+function pause(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => void clock.after(ms, resolve));
+}
+
+function locked({ table }: RemoteTable, timeoutMs: number): TimeoutError {
   return new TimeoutError(
     `gave up after ${timeoutMs} ms: a row of table ${table.name} is locked by a transaction that ` +
       `does not end; is a node stopped?`,

@@ -7,16 +7,18 @@
  *   reply    nothing
  */
 
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import { Reader, Writer } from "../fabric/wire.ts";
-import { assert } from "../runtime/assert.ts";
-import { SituError } from "../runtime/errors.ts";
-import { COMMIT_RETRY_MS, MAX_EPOCH } from "../runtime/limits.ts";
-import { COMMIT } from "./kinds.ts";
-import { Message } from "./message.ts";
-import { Name } from "./names.ts";
-import type { Participant, Prepared } from "./participant.ts";
-import { encodeWrites } from "./writes.ts";
+import { type Epoch, epochFrom } from "../../engine/epoch.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import { Reader, Writer } from "../../fabric/wire.ts";
+import { assert } from "../../runtime/assert.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { COMMIT_RETRY_MS } from "../../runtime/limits.ts";
+import { COMMIT } from "../kinds.ts";
+import { Message } from "../message.ts";
+import { Name } from "../names.ts";
+import { maintainTables, type Participant, type Prepared } from "../participant.ts";
+import { encodeWrites, PUT, writesIn } from "../writes.ts";
+import type { ServingThread } from "./table.ts";
 
 const NOTHING = new Int32Array(0);
 
@@ -24,11 +26,11 @@ export class Commit extends Message {
   readonly kind = COMMIT;
   override readonly isInsistent = true;
   readonly #name: Name;
-  readonly #epoch: number;
+  readonly #epoch: Epoch;
   readonly #writes: Int32Array;
   readonly #writeCount: number;
 
-  constructor(to: NodeId, name: Name, epoch: number, writes: Int32Array = NOTHING, writeCount = 0) {
+  constructor(to: NodeId, name: Name, epoch: Epoch, writes: Int32Array = NOTHING, writeCount = 0) {
     super(to);
     this.#name = name;
     this.#epoch = epoch;
@@ -46,15 +48,12 @@ export class Commit extends Message {
 }
 
 /** At the primary. */
-export function serveCommit(participant: Participant, incoming: Incoming): void {
+export function serveCommit({ participant, view }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
   const { executor } = participant;
   const name = participant.name.decode(body);
-  const epoch = body.wide();
-  // It becomes this node's: one that is none, or that ends all epochs, would ruin its store.
-  if (!Number.isInteger(epoch) || epoch < 0 || epoch >= MAX_EPOCH) {
-    throw new SituError("SITU_PROTOCOL", `${epoch} is no epoch`);
-  }
+  // It becomes this node's.
+  const epoch = epochFrom(body.wide());
   const prepared = participant.underWay.find(name);
   if (prepared === undefined) {
     if (participant.underWay.isOver(name)) {
@@ -63,7 +62,7 @@ export function serveCommit(participant: Participant, incoming: Incoming): void 
     }
     throw new SituError(
       "SITU_UNKNOWN_OUTCOME",
-      `node ${participant.self} is to commit a transaction that it has not locked: was it restarted?`,
+      `node ${view.current.self} is to commit a transaction that it has not locked: was it restarted?`,
     );
   }
   executor.epochs.raiseTo(epoch);
@@ -78,14 +77,25 @@ export function serveCommit(participant: Participant, incoming: Incoming): void 
 /** False if the journal is full: the log must catch up first. */
 function tryCommit(participant: Participant, prepared: Prepared, body: Reader): boolean {
   const from = body.at;
-  const isDone = participant.overwrite(prepared, body);
+  const isDone = overwrite(participant, prepared, body);
   body.at = from;
   assert(isDone, "what travels with COMMIT is locked in its place");
   return participant.executor.committer.commitPrepared(prepared.tx);
 }
 
+/** Overwrites rows that are locked in their place. False if one of them is not. */
+function overwrite({ tables }: Participant, { tx, places }: Prepared, body: Reader): boolean {
+  for (const { code, table, partition, at, words } of writesIn(body)) {
+    const served = tables.byId(table);
+    if (code !== PUT || !served.overwrite(tx, places, body.views, at, words, partition)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 function finish(participant: Participant, name: Name, prepared: Prepared): void {
-  for (const table of prepared.tables) table.maintain();
+  maintainTables(prepared.tables);
   participant.finish(name, prepared);
 }
 

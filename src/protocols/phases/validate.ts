@@ -9,16 +9,16 @@
  *   reply    1 if all is as it was, else 0
  */
 
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { LOCK as LOCK_WORD, VERSION_HIGH, VERSION_LOW } from "../memory/object.ts";
-import { loadAcquire } from "../memory/ordering.ts";
-import { everyDependency } from "./dependencies.ts";
-import { VALIDATE } from "./kinds.ts";
-import { Message } from "./message.ts";
-import { type Name, requireCoordinator } from "./names.ts";
-import type { Participant } from "./participant.ts";
-import type { Part } from "./writes.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { LOCK as LOCK_WORD, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
+import { loadAcquire } from "../../memory/ordering.ts";
+import { VALIDATE } from "../kinds.ts";
+import { Message } from "../message.ts";
+import { type Name, requireCoordinator } from "../names.ts";
+import type { Participant } from "../participant.ts";
+import { everyDependency, type Part } from "../writes.ts";
+import type { ServingThread } from "./table.ts";
 
 const BY_NAME = 1;
 
@@ -48,7 +48,7 @@ export class Validate extends Message {
 }
 
 /** At the primary. */
-export function serveValidate(participant: Participant, incoming: Incoming): void {
+export function serveValidate({ participant }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
   const isByName = body.word() === BY_NAME;
   if (isByName) requireCoordinator(incoming);

@@ -4,11 +4,11 @@
  * become batches: lookups go on side by side, one round trip for each step of all.
  */
 
-import type { NodeId } from "../fabric/fabric.ts";
-import { ReadObject } from "../fabric/verbs.ts";
-import type { SituError } from "../runtime/errors.ts";
-import type { Answer, Reading, Wanted } from "../stores/remote/remote.ts";
-import type { Exchange, Routine, Waiting } from "./message.ts";
+import type { NodeId } from "../../fabric/fabric.ts";
+import { ReadObject } from "../../fabric/verbs.ts";
+import type { SituError } from "../../runtime/errors.ts";
+import type { Answer, Reading, Wanted } from "../../stores/remote/remote.ts";
+import type { Exchange, Routine, Waiting } from "../message.ts";
 
 class VerbRead extends ReadObject implements Exchange {
   readonly to: NodeId;

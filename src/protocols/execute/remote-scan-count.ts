@@ -4,10 +4,10 @@
  * now.
  */
 
-import { Scan } from "../../protocols/scan.ts";
 import { SCAN_STEP_ROWS } from "../../runtime/limits.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import type { Entry } from "./entries.ts";
+import { Scan } from "../phases/scan.ts";
+import type { Entry } from "./remote-access-set.ts";
 import type { ScanSource } from "./remote-scan.ts";
 import type { RemotePlan } from "./remote-scan-plan.ts";
 

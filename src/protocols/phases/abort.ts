@@ -6,12 +6,12 @@
  *   reply    nothing
  */
 
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { ABORT } from "./kinds.ts";
-import { Message } from "./message.ts";
-import type { Name } from "./names.ts";
-import type { Participant } from "./participant.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { ABORT } from "../kinds.ts";
+import { Message } from "../message.ts";
+import type { Name } from "../names.ts";
+import type { ServingThread } from "./table.ts";
 
 export class Abort extends Message {
   readonly kind = ABORT;
@@ -31,7 +31,10 @@ export class Abort extends Message {
 }
 
 /** At the primary. */
-export function serveAbort(participant: Participant, incoming: Incoming): void {
-  participant.abort(participant.name.decode(incoming.body));
+export function serveAbort({ participant }: ServingThread, incoming: Incoming): void {
+  const name = participant.name.decode(incoming.body);
+  const prepared = participant.underWay.find(name);
+  if (prepared === undefined) participant.underWay.end(name);
+  else participant.drop(name, prepared);
   incoming.reply();
 }

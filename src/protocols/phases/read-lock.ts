@@ -10,20 +10,22 @@
  *            key: whether it is locked, the words of its row, and the row from an even word on
  */
 
-import { isSignal } from "../engine/signals.ts";
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { MAX_ACCESSES } from "../runtime/limits.ts";
-import { READ_LOCK } from "./kinds.ts";
-import { Message } from "./message.ts";
-import type { Name } from "./names.ts";
-import type { Participant, Prepared } from "./participant.ts";
-import { appendRows, encodeKeys, type KeyToRead, OK, type Take, takeRow } from "./read.ts";
+import type { Epoch } from "../../engine/epoch.ts";
+import { isSignal } from "../../engine/signals.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { MAX_ACCESSES } from "../../runtime/limits.ts";
+import { READ_LOCK } from "../kinds.ts";
+import { Message, OK } from "../message.ts";
+import type { Name } from "../names.ts";
+import type { Participant, Prepared } from "../participant.ts";
+import { appendRows, encodeKeys, type KeyToRead, type Take, takeRow } from "./read.ts";
+import type { ServingThread } from "./table.ts";
 
 export class ReadLock extends Message {
   readonly kind = READ_LOCK;
   outcome = OK;
-  epoch = 0;
+  epoch: Epoch = 0;
   /** Something there was read and is not locked: it must be validated. */
   hasReads = false;
   /** For each key, whether its row is locked. */
@@ -58,7 +60,7 @@ export class ReadLock extends Message {
 }
 
 /** At the primary. */
-export function serveReadLock(participant: Participant, incoming: Incoming): void {
+export function serveReadLock({ participant }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
   const name = participant.name.decode(body);
   const round = body.word();

@@ -6,15 +6,14 @@
 
 import type { NodeId } from "../fabric/fabric.ts";
 import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coordinator.ts";
-import { isLost, type Routine } from "../protocols/message.ts";
-import { type KeyToRead, OK, Read, type Take } from "../protocols/read.ts";
-import { Validate } from "../protocols/validate.ts";
-import { Part } from "../protocols/writes.ts";
+import { isLost, OK, type Routine } from "../protocols/message.ts";
+import { type KeyToRead, Read, type Take } from "../protocols/phases/read.ts";
+import { Validate } from "../protocols/phases/validate.ts";
+import { type Part, partAt } from "../protocols/writes.ts";
 import { SituError } from "../runtime/errors.ts";
-import type { Configuration } from "./configuration.ts";
 import { Describe, type Description, OpenTable } from "./describe.ts";
-import { RingPlacement } from "./placement.ts";
 import { Submit } from "./submit.ts";
+import type { ViewHolder } from "./view.ts";
 
 /** Keys to read at each node, with whom to tell of their rows. */
 export interface Wanted {
@@ -22,22 +21,21 @@ export interface Wanted {
   readonly take: Take;
 }
 
-export class Session {
-  readonly configuration: Configuration;
-  readonly placement: RingPlacement;
+export class ClusterClient {
+  readonly view: ViewHolder;
+  /** Names this client in all that it submits. */
   readonly id: string;
   readonly #instances = new Map<NodeId, string>();
   #next = 0;
   readonly #open = new Set<number>();
 
-  constructor(id: string, configuration: Configuration) {
+  constructor(id: string, view: ViewHolder) {
     this.id = id;
-    this.configuration = configuration;
-    this.placement = new RingPlacement(configuration);
+    this.view = view;
   }
 
   get nodes(): readonly NodeId[] {
-    return this.configuration.nodes.map(({ id }) => id);
+    return this.view.current.nodes;
   }
 
   /** Meets all nodes. */
@@ -53,10 +51,11 @@ export class Session {
   }
 
   #met(to: NodeId, { node, instance, configuration }: Description): void {
-    if (node !== to || configuration.epoch !== this.configuration.epoch) {
+    const [theirs, own] = [configuration.configurationId, this.view.current.configurationId];
+    if (node !== to || theirs !== own) {
       throw new SituError(
         "SITU_STALE_CONFIGURATION",
-        `node ${to} has configuration ${configuration.epoch}, this end has ${this.configuration.epoch}`,
+        `node ${to} has configuration ${theirs}, this end has ${own}`,
       );
     }
     this.#instances.set(node, instance);
@@ -103,7 +102,7 @@ export class Session {
     this.#open.add(number);
     try {
       const instance = this.#instances.get(coordinator) ?? "";
-      const numbered = { instance, session: this.id, number, low: this.#low };
+      const numbered = { instance, client: this.id, number, low: this.#low };
       const message = new Submit(coordinator, numbered, parts);
       yield [message];
       return message.error === undefined
@@ -157,15 +156,6 @@ export class Session {
     for (const number of this.#open) return number;
     return this.#next;
   }
-}
-
-export function partAt(parts: Map<NodeId, Part>, node: NodeId): Part {
-  let part = parts.get(node);
-  if (part === undefined) {
-    part = new Part();
-    parts.set(node, part);
-  }
-  return part;
 }
 
 function nobody(node: NodeId): SituError {

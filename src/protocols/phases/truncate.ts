@@ -7,13 +7,16 @@
  *   reply    nothing
  */
 
-import type { Clock, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { TRUNCATE_BATCH, TRUNCATE_MS } from "../runtime/limits.ts";
-import type { Driver } from "./driver.ts";
-import { TRUNCATE } from "./kinds.ts";
-import { Message, type Routine } from "./message.ts";
-import type { Name, Sequences } from "./names.ts";
+import type { Clock, Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { assert } from "../../runtime/assert.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { MAX_NODES, TRUNCATE_BATCH, TRUNCATE_MS } from "../../runtime/limits.ts";
+import type { Driver } from "../driver.ts";
+import { TRUNCATE } from "../kinds.ts";
+import { Message, type Routine } from "../message.ts";
+import { COORDINATORS_PER_NODE, type Name, type Sequences } from "../names.ts";
+import type { ServingThread } from "./table.ts";
 
 export class Truncate extends Message {
   readonly kind = TRUNCATE;
@@ -91,7 +94,7 @@ export class Truncations {
     this.#waiting = new Map();
     this.#collected = 0;
     for (const [backup, sequences] of waiting) {
-      this.#driver.run(this.#tell(backup, sequences), 0, ignore, rethrow);
+      this.#driver.detach(this.#tell(backup, sequences));
     }
   }
 
@@ -111,8 +114,21 @@ export class Truncations {
   }
 }
 
-export function ignore(): void {}
-
-export function rethrow(error: unknown): void {
-  throw error;
+/** At a backup. */
+export function serveTruncate({ backup }: ServingThread, incoming: Incoming): void {
+  assert(backup !== undefined, "records are applied by the thread that keeps them");
+  const { body } = incoming;
+  const { name } = backup;
+  name.coordinator = body.count(MAX_NODES * COORDINATORS_PER_NODE);
+  const low = body.wide();
+  if (!Number.isSafeInteger(low)) throw new SituError("SITU_PROTOCOL", "a low is a number");
+  name.low = 0;
+  for (let left = body.count(body.left); left > 0; left--) {
+    name.sequence = body.wide();
+    backup.markCommitted(name);
+  }
+  name.low = low;
+  backup.noteLow(name);
+  incoming.reply();
+  backup.apply();
 }

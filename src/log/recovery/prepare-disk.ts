@@ -5,10 +5,10 @@ import { CHECKPOINTS_FOLDER } from "../checkpoint/format.ts";
 import type { RecoveryPlan } from "./plan.ts";
 
 /**
- * Settles what the next recovery will find: `damaged` are checkpoints that this one came upon and
+ * Prepares what the next recovery will find: `damaged` are checkpoints that this one came upon and
  * could not use.
  */
-export function settleDisk(
+export function prepareDisk(
   files: StoreFiles,
   plan: RecoveryPlan,
   damaged: readonly Damage[],

@@ -18,22 +18,22 @@
  *            1 if there are no more rows; place
  */
 
-import { isSignal } from "../engine/signals.ts";
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { SituError } from "../runtime/errors.ts";
+import { isSignal } from "../../engine/signals.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { SituError } from "../../runtime/errors.ts";
 import {
   MAX_ACCESSES,
   MAX_ORDERED_KEY_BYTES,
   SCAN_STEP_ATTEMPTS,
   SCAN_STEP_ROWS,
-} from "../runtime/limits.ts";
-import { encodeWords, type ScanStep, type ScanWay } from "../tables/served/scan-step.ts";
-import { SCAN } from "./kinds.ts";
-import { Message, type Routine } from "./message.ts";
-import type { Participant } from "./participant.ts";
-import { appendDependencies, LOCKED, OK } from "./read.ts";
-import { DEPENDENCY_WORDS, type Part } from "./writes.ts";
+} from "../../runtime/limits.ts";
+import { encodeWords, type ScanStep, type ScanWay } from "../../tables/served/scan-step.ts";
+import { SCAN } from "../kinds.ts";
+import { LOCKED, Message, OK, type Routine } from "../message.ts";
+import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
+import { appendDependencies } from "./read.ts";
+import type { ServingThread } from "./table.ts";
 
 const REVERSE = 1;
 const COUNTS = 2;
@@ -145,11 +145,12 @@ export function* runSteps(steps: readonly Scan[]): Routine<boolean> {
 }
 
 /** At the primary. */
-export function serveScan(participant: Participant, incoming: Incoming): void {
+export function serveScan({ participant, view }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
   const table = participant.tables.byId(body.word());
   const step = decodeStep(body);
-  const { executor, reader: tx, rows, placement, self } = participant;
+  const { executor, reader: tx, rows } = participant;
+  const { placement, self } = view.current;
   const out = incoming.reply();
   const start = out.at;
   const entered = executor.enter();

@@ -1,5 +1,5 @@
 /**
- * The side of a transaction that keeps copies. A record is kept in the node's own store when it
+ * The records of a backup: the side of a transaction that keeps copies. A record is kept in the node's own store when it
  * arrives, so that it survives what the store survives, and applied when the coordinator says that
  * the transaction is committed.
  *
@@ -11,16 +11,17 @@
 import type { Executor } from "../engine/executor.ts";
 import { isSignal } from "../engine/signals.ts";
 import { Transaction } from "../engine/transaction.ts";
-import type { Clock, Incoming } from "../fabric/fabric.ts";
+import type { Clock } from "../fabric/fabric.ts";
 import { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
-import { APPLY_BATCH, APPLY_RETRY_MS, MAX_LOGGED, MAX_NODES } from "../runtime/limits.ts";
+import { APPLY_BATCH, APPLY_RETRY_MS, MAX_LOGGED } from "../runtime/limits.ts";
 import type { BackupLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
-import { COORDINATORS_PER_NODE, Name, UnderWay } from "./names.ts";
+import { Name, UnderWay } from "./names.ts";
+import { maintainTables } from "./participant.ts";
 import { PUT, writesIn } from "./writes.ts";
 
-/** Words of a record before its writes: the configuration epoch, and one unused. */
-const EPOCH_WORDS = 2;
+/** Words of a record before its writes: the number of the configuration, and one unused. */
+export const RECORD_HEADER_WORDS = 2;
 
 /** Writes of a record that are applied at once if all of them are too many, at first. */
 const FIRST_PIECE = 1024;
@@ -32,13 +33,14 @@ interface Logged {
   isCommitted: boolean;
 }
 
-export class Backup {
+export class BackupRecords {
   readonly #executor: Executor;
-  readonly #tables: ServedTables;
+  readonly tables: ServedTables;
   readonly #log: BackupLog;
   readonly #clock: Clock;
   readonly #tx: Transaction;
-  readonly #name = new Name();
+  /** The name in the message that is being served. */
+  readonly name = new Name();
   /** The record that is being read. */
   readonly #copy = new Writer();
   readonly #body = new Reader(this.#copy.views);
@@ -57,12 +59,12 @@ export class Backup {
 
   constructor(executor: Executor, tables: ServedTables, log: BackupLog, clock: Clock) {
     this.#executor = executor;
-    this.#tables = tables;
+    this.tables = tables;
     this.#log = log;
     this.#clock = clock;
     this.#tx = new Transaction(executor);
     for (const { arrival, record } of log.all()) {
-      this.#remember(arrival, record, this.#name.decode(this.#open(record)));
+      this.#remember(arrival, record, this.name.decode(this.#open(record)));
     }
   }
 
@@ -76,37 +78,16 @@ export class Backup {
     this.#isClosed = true;
   }
 
-  /** LOG. */
-  log(incoming: Incoming, epoch: number): void {
-    const { body } = incoming;
-    const start = body.at;
-    const name = this.#name.decode(body);
-    if (this.#underWay.find(name) === undefined && !this.#underWay.isOver(name)) {
-      this.#check(body);
-      const record = new Int32Array(EPOCH_WORDS + ((body.end - start + 1) & ~1));
-      record[0] = epoch;
-      record.set(body.views.i32.subarray(start, body.end), EPOCH_WORDS);
-      const arrival = this.#arrivals;
-      this.#append(arrival, record);
-      this.#remember(arrival, record, name);
-    }
-    incoming.reply();
-    // Only what another life has left is ready without having been truncated.
-    const first = this.#queue[this.#first];
-    if (first !== undefined && this.#underWay.isThrough(first.name)) this.#apply();
+  /** Whether the record of a transaction is kept, or was applied: then this is a duplicate. */
+  isKnown(name: Name): boolean {
+    return this.#underWay.find(name) !== undefined || this.#underWay.isOver(name);
   }
 
-  /** A record that could not be applied later would keep all that come after it waiting. */
-  #check(body: Reader): void {
-    for (const { code, table, partition, at, words } of writesIn(body)) {
-      const served = this.#tables.byId(table);
-      if (code === PUT) {
-        served.checkPut(body.views, at, words, partition);
-      } else {
-        body.at = at;
-        served.checkRemove(body.value(), partition);
-      }
-    }
+  /** Keeps a record in the store, behind all that have arrived before it. */
+  keep(name: Name, record: Int32Array): void {
+    const arrival = this.#arrivals;
+    this.#append(arrival, record);
+    this.#remember(arrival, record, name);
   }
 
   /** Whoever asked will ask again: a coordinator that has come so far cannot go back. */
@@ -138,23 +119,21 @@ export class Backup {
     this.#queue.push(logged);
   }
 
-  /** TRUNCATE. */
-  truncate(incoming: Incoming): void {
-    const { body } = incoming;
-    const name = this.#name;
-    name.coordinator = body.count(MAX_NODES * COORDINATORS_PER_NODE);
-    const low = body.wide();
-    if (!Number.isSafeInteger(low)) throw new SituError("SITU_PROTOCOL", "a low is a number");
-    name.low = 0;
-    for (let left = body.count(body.left); left > 0; left--) {
-      name.sequence = body.wide();
-      const logged = this.#underWay.find(name);
-      if (logged !== undefined) logged.isCommitted = true;
-    }
-    name.low = low;
+  /** The transaction is committed at its primaries: its record can be applied. */
+  markCommitted(name: Name): void {
+    const logged = this.#underWay.find(name);
+    if (logged !== undefined) logged.isCommitted = true;
+  }
+
+  /** Takes note of the name's `low`. */
+  noteLow(name: Name): void {
     this.#underWay.find(name);
-    incoming.reply();
-    this.#apply();
+  }
+
+  /** Only what another life has left is ready without having been truncated. */
+  applyLeftOvers(): void {
+    const first = this.#queue[this.#first];
+    if (first !== undefined && this.#underWay.isThrough(first.name)) this.apply();
   }
 
   /**
@@ -167,7 +146,7 @@ export class Backup {
   }
 
   /** Applies what it can, from the first record on. */
-  #apply(): void {
+  apply(): void {
     if (this.#isWaiting || this.#isClosed) return;
     while (this.#first < this.#queue.length && this.#isReady(this.#queue[this.#first])) {
       let end = this.#first + 1;
@@ -177,7 +156,7 @@ export class Backup {
         this.#isWaiting = true;
         this.#clock.after(APPLY_RETRY_MS, () => {
           this.#isWaiting = false;
-          this.#apply();
+          this.apply();
         });
         return;
       }
@@ -221,7 +200,7 @@ export class Backup {
       executor.leave(entered);
       if (exhausted >= 0) executor.reclaim(exhausted);
     }
-    for (const table of touched) table.maintain();
+    maintainTables(touched);
     return true;
   }
 
@@ -231,13 +210,13 @@ export class Backup {
    */
   #applyRecord(tx: Transaction, { arrival, record }: Logged, touched: Set<ServedTable>): number {
     const body = this.#open(record);
-    this.#name.decode(body);
+    this.name.decode(body);
     const last = this.#applied + this.#piece;
     let index = 0;
     for (const { code, table, partition, at, words } of writesIn(body)) {
       if (index++ < this.#applied) continue;
       if (index > last) return last;
-      const served = this.#tables.byId(table);
+      const served = this.tables.byId(table);
       touched.add(served);
       if (code === PUT) {
         served.put(tx, body.views, at, words, partition);
@@ -254,7 +233,7 @@ export class Backup {
   #open(record: Int32Array): Reader {
     this.#copy.clear();
     this.#copy.words(record, 0, record.length);
-    return this.#body.reset(this.#copy.views, EPOCH_WORDS, record.length);
+    return this.#body.reset(this.#copy.views, RECORD_HEADER_WORDS, record.length);
   }
 }
 

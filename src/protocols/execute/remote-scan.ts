@@ -15,13 +15,13 @@
 
 import type { NodeId } from "../../fabric/fabric.ts";
 import type { Reader } from "../../fabric/wire.ts";
-import { Scan } from "../../protocols/scan.ts";
-import type { Part } from "../../protocols/writes.ts";
 import { SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
 import { compareKeys } from "../../stores/btree/keys.ts";
 import type { OrderedCodec } from "../../stores/store.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import type { Entry } from "./entries.ts";
+import { Scan } from "../phases/scan.ts";
+import type { Part } from "../writes.ts";
+import type { Entry } from "./remote-access-set.ts";
 import type { RemotePlan } from "./remote-scan-plan.ts";
 import { keyText, type RemoteTable } from "./remote-table.ts";
 

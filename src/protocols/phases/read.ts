@@ -8,7 +8,7 @@
  *            the row from an even word on; 0 words: absent
  */
 
-import type { AccessSet } from "../engine/access-set.ts";
+import type { AccessSet } from "../../engine/access-set.ts";
 import {
   ENTRY_WORDS,
   KIND,
@@ -18,22 +18,17 @@ import {
   VERSION_LOW,
   WORD,
   WRITE,
-} from "../engine/access-set.ts";
-import { isSignal } from "../engine/signals.ts";
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
-import type { Reader, Writer } from "../fabric/wire.ts";
-import { SituError } from "../runtime/errors.ts";
-import { MAX_ACCESSES } from "../runtime/limits.ts";
-import { READ } from "./kinds.ts";
-import { Message } from "./message.ts";
-import type { Participant } from "./participant.ts";
-import { DEPENDENCY_WORDS, type Part } from "./writes.ts";
-
-export const OK = 0;
-/** Somebody is about to change, or changing, what was to be read. */
-export const LOCKED = 1;
-/** The transaction is over: this was a late duplicate. */
-export const OVER = 2;
+} from "../../engine/access-set.ts";
+import type { Epoch } from "../../engine/epoch.ts";
+import { isSignal } from "../../engine/signals.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { MAX_ACCESSES } from "../../runtime/limits.ts";
+import { READ } from "../kinds.ts";
+import { LOCKED, Message, OK } from "../message.ts";
+import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
+import type { ServingThread } from "./table.ts";
 
 export interface KeyToRead {
   readonly table: number;
@@ -47,7 +42,7 @@ export type Take = (index: number, reply: Reader, words: number) => void;
 export class Read extends Message {
   readonly kind = READ;
   outcome = OK;
-  epoch = 0;
+  epoch: Epoch = 0;
   readonly #keys: readonly KeyToRead[];
   readonly #take: Take;
   readonly #part: Part;
@@ -97,7 +92,7 @@ export function takeRow(reply: Reader, index: number, take: Take): void {
 }
 
 /** At the primary. */
-export function serveRead(participant: Participant, incoming: Incoming): void {
+export function serveRead({ participant }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
   const { executor, reader: tx, rows } = participant;
   const out = incoming.reply();

@@ -1,0 +1,68 @@
+/**
+ * The view that a node or a client has of its cluster: who it is, the configuration, where data lies
+ * under it, and where each phase of the protocol runs. It is made once and never changes; a later
+ * configuration will come as another view that replaces it whole. So whoever decides something by a
+ * view decides all of it by one configuration.
+ */
+
+import { CLIENT, type ConfigurationId, type NodeId } from "../fabric/fabric.ts";
+import type { ClusterView, CurrentView } from "../protocols/cluster-view.ts";
+import { type Protocol, protocolOf, type Thread } from "../protocols/places.ts";
+import type { Placement } from "../tables/partitions.ts";
+import type { Configuration } from "./configuration.ts";
+import { RingPlacement } from "./placement.ts";
+
+export interface ViewOptions {
+  /** CLIENT for one who is no node. */
+  readonly self: NodeId;
+  /** Names this life of the node, or of the client: another one after each start. */
+  readonly instance: string;
+  readonly configuration: Configuration;
+  readonly protocol: string;
+  /** Which thread of the nodes serves their messages. */
+  readonly thread?: Thread;
+}
+
+export class View implements ClusterView {
+  readonly self: NodeId;
+  readonly instance: string;
+  readonly configuration: Configuration;
+  readonly placement: Placement;
+  readonly protocol: Protocol;
+  /** All nodes of the configuration. */
+  readonly nodes: readonly NodeId[];
+
+  constructor({ self, instance, configuration, protocol, thread = "nic" }: ViewOptions) {
+    this.self = self;
+    this.instance = instance;
+    this.configuration = configuration;
+    this.placement = new RingPlacement(configuration);
+    this.protocol = protocolOf(protocol, thread);
+    this.nodes = configuration.nodes.map(({ id }) => id);
+  }
+
+  get configurationId(): ConfigurationId {
+    return this.configuration.configurationId;
+  }
+}
+
+/** What holds the view that counts now. */
+export interface ViewHolder extends CurrentView {
+  readonly current: View;
+}
+
+/** The view of a client, which is no node. */
+export function clientView(id: string, configuration: Configuration, protocol: string): ViewHolder {
+  return { current: new View({ self: CLIENT, instance: id, configuration, protocol }) };
+}
+
+/** Where data lies under whatever view is the current one. */
+export function currentPlacement(view: CurrentView): Placement {
+  return {
+    get partitions() {
+      return view.current.placement.partitions;
+    },
+    primaryOf: (partition) => view.current.placement.primaryOf(partition),
+    backupsOf: (partition) => view.current.placement.backupsOf(partition),
+  };
+}

@@ -1,0 +1,115 @@
+/**
+ * Lock: the first message to each primary of what a transaction writes (FaRM §3.4, prepare). It
+ * carries what the transaction has read there, and what it writes. The node depends on the one and does
+ * the other in an engine transaction of its own, and locks and validates that.
+ *
+ *   message  name, round, dependencies, writes (writes.ts)
+ *   reply    OK, LOCKED or OVER; with OK: whether anything there was read and is not locked, and the
+ *            epoch of the node
+ */
+
+import type { Epoch } from "../../engine/epoch.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { dependOn } from "../../engine/prepared.ts";
+import { isSignal } from "../../engine/signals.ts";
+import type { Incoming, NodeId } from "../../fabric/fabric.ts";
+import type { Reader, Writer } from "../../fabric/wire.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { LOCK } from "../kinds.ts";
+import { Message, OK } from "../message.ts";
+import type { Name } from "../names.ts";
+import type { Participant, Prepared } from "../participant.ts";
+import { everyDependency, type Part, PUT, writesIn } from "../writes.ts";
+import type { ServingThread } from "./table.ts";
+
+export class Lock extends Message {
+  readonly kind = LOCK;
+  outcome = OK;
+  /** Something was read there that must be validated once all locks are held. */
+  hasReads = false;
+  epoch: Epoch = 0;
+  readonly #name: Name;
+  readonly #part: Part;
+  readonly #round: number;
+
+  constructor(to: NodeId, name: Name, part: Part, round: number) {
+    super(to);
+    this.#name = name;
+    this.#part = part;
+    this.#round = round;
+  }
+
+  encode(out: Writer): void {
+    this.#name.encode(out);
+    out.word(this.#round);
+    this.#part.encode(out);
+  }
+
+  protected decode(reply: Reader): void {
+    this.outcome = reply.word();
+    if (this.outcome !== OK) return;
+    this.hasReads = reply.word() !== 0;
+    this.epoch = reply.wide();
+  }
+}
+
+/** At the primary. */
+export function serveLock({ participant, backup }: ServingThread, incoming: Incoming): void {
+  backup?.refuseIfBehind();
+  const { body } = incoming;
+  const name = participant.name.decode(body);
+  const round = body.word();
+  const prepared = participant.begin(incoming, name, round);
+  if (prepared === undefined) return;
+  const { executor } = participant;
+  const { tx } = prepared;
+  try {
+    const isSeen = everyDependency(executor.memory, body, ({ id }, word, high, low) =>
+      dependOn(tx, id, word, high, low),
+    );
+    if (!isSeen) {
+      participant.conflict(incoming, name, prepared);
+      return;
+    }
+    write(participant, prepared, body);
+    if (!executor.committer.prepare(tx)) {
+      participant.conflict(incoming, name, prepared);
+      return;
+    }
+  } catch (error) {
+    if (isSignal(error)) {
+      const wanted = tx.exhausted ? tx.exhaustedClass : -1;
+      participant.conflict(incoming, name, prepared);
+      if (wanted >= 0) makeRoom(executor, wanted, participant.view.current.self);
+      return;
+    }
+    participant.drop(name, prepared);
+    throw error;
+  }
+  const out = incoming.reply();
+  const start = out.at;
+  out.word(OK);
+  out.word(tx.set.count > tx.set.writes ? 1 : 0);
+  out.wide(executor.epochs.current());
+  participant.answered(prepared, round, out, start);
+}
+
+function write(participant: Participant, { tx, tables }: Prepared, body: Reader): void {
+  for (const { code, table, partition, at, words } of writesIn(body)) {
+    const served = participant.tables.byId(table);
+    participant.checkPrimary(partition);
+    tables.add(served);
+    if (code === PUT) {
+      served.put(tx, body.views, at, words, partition);
+    } else {
+      body.at = at;
+      served.remove(tx, body.value(), partition);
+    }
+  }
+}
+
+/** Memory of the class has run out: what was freed and nobody sees any more can be used again. */
+function makeRoom(executor: Executor, sizeClass: number, self: NodeId): void {
+  if (executor.reclaim(sizeClass)) return;
+  throw new SituError("SITU_FULL", `the store of node ${self} is full`);
+}
