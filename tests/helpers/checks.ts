@@ -15,7 +15,7 @@ import { createCatalogue, openTable } from "../../src/tables/catalogue.ts";
 import type { Values } from "../../src/tables/indexes/structure.ts";
 import type { TableStore } from "../../src/tables/indexes/table-store.ts";
 import type { Table } from "../../src/tables/table.ts";
-import { Problems } from "../../src/tools/structures/problems.ts";
+import { Problems } from "../../src/tools/structures/check.ts";
 import { SeenCells } from "../../src/tools/structures/seen-cells.ts";
 import { readTables } from "../../src/tools/tables/read-tables.ts";
 import { Session } from "../../src/tools/tables/session.ts";

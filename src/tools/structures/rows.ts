@@ -17,7 +17,7 @@ import {
   ROW_DATA,
   ROW_WORDS,
 } from "../../stores/row-object.ts";
-import type { Place } from "./problems.ts";
+import type { Place } from "./check.ts";
 import type { ObjectReader } from "./reader.ts";
 
 /** One for the thread: what is read last is there until the next one is read. */

@@ -16,7 +16,7 @@ import { SituError } from "../../runtime/errors.ts";
 import type { Store } from "../../stores/store.ts";
 import { keyIn, project, sameValues, shownValue } from "../../tables/indexes/entries.ts";
 import { positionName, type Values } from "../../tables/indexes/structure.ts";
-import { Problems } from "../structures/problems.ts";
+import { Problems } from "../structures/check.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
 import type { Session } from "./session.ts";
 import { checkOf, type IndexParts, type Part, type TableParts } from "./structures.ts";

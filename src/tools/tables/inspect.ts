@@ -8,11 +8,12 @@ import type { Executor } from "../../engine/executor.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { IndexDefinition, IndexState } from "../../tables/indexes/definition.ts";
 import type { Schema } from "../../tables/schema.ts";
-import { Problems } from "../structures/problems.ts";
+import { Problems } from "../structures/check.ts";
+import type { Figures } from "../structures/kinds.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
 import { readTables } from "./read-tables.ts";
 import { Session, type ToolOptions } from "./session.ts";
-import { checkOf, type Figures, type IndexParts, type Part } from "./structures.ts";
+import { checkOf, type IndexParts, type Part } from "./structures.ts";
 
 const MOST_PROBLEMS = 100;
 

@@ -24,8 +24,8 @@ import {
 import { loadAcquire } from "../../memory/ordering.ts";
 import { CELL_BYTES } from "../../memory/size-classes.ts";
 import { sleep } from "../../runtime/clock.ts";
+import type { Problems } from "../structures/check.ts";
 import { lockFault } from "../structures/locks.ts";
-import type { Problems } from "../structures/problems.ts";
 import type { Session, Work } from "./session.ts";
 
 /** A block is made, or given back, within a millisecond or so. */

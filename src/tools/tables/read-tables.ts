@@ -10,7 +10,7 @@ import { Views } from "../../memory/views.ts";
 import { MAX_CELL_BYTES, MAX_SCHEMA_BYTES, MAX_TABLES } from "../../runtime/limits.ts";
 import { ENTRY_SCHEMA, ROOT_TABLES, ROOT_WORDS } from "../../tables/catalogue.ts";
 import type { StoredSchema } from "../../tables/schema.ts";
-import type { Problems } from "../structures/problems.ts";
+import type { Problems } from "../structures/check.ts";
 import { ObjectReader } from "../structures/reader.ts";
 import type { SeenCells } from "../structures/seen-cells.ts";
 import type { Session } from "./session.ts";

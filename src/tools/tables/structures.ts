@@ -7,17 +7,12 @@ import { Structure, structuresOf, type Values } from "../../tables/indexes/struc
 import type { StoredSchema } from "../../tables/schema.ts";
 import { tableFromSchema } from "../../tables/stored-table.ts";
 import type { Table } from "../../tables/table.ts";
-import { TreeCheck, type TreeFigures } from "../structures/btree.ts";
-import { BucketsCheck, type BucketsFigures } from "../structures/buckets.ts";
-import type { Check } from "../structures/check.ts";
-import { HopscotchCheck, type HopscotchFigures } from "../structures/hopscotch.ts";
-import type { Problems } from "../structures/problems.ts";
+import type { Check, Problems } from "../structures/check.ts";
+import { type Figures, STRUCTURE_CHECKS } from "../structures/kinds.ts";
 import { ObjectReader } from "../structures/reader.ts";
 import type { SeenCells } from "../structures/seen-cells.ts";
 import { rowFaultOf } from "./row-faults.ts";
 import type { Session } from "./session.ts";
-
-export type Figures = HopscotchFigures | BucketsFigures | TreeFigures;
 
 /** A hidden or declared table as a structure in memory. */
 export interface Part {
@@ -74,18 +69,17 @@ export function checkOf(
   problems: Problems,
   each: (row: Values) => void,
 ): Check<Figures> {
-  const { table, codec, ordered } = part.structure;
+  const { table, codec } = part.structure;
   const owner = seen.addOwner(part.subject);
   const reader = new ObjectReader(session.executor, session.run, seen, owner, problems);
-  const rows = {
-    fault: rowFaultOf(table),
-    showKey: (row: Values) => shownValue(keyIn(row, table.key, table.singleKey)),
-    each,
-  };
-  if (ordered !== undefined) {
-    return new TreeCheck(reader, { ...rows, codec: ordered }, part.root).run();
-  }
-  return part.structure.isBuckets
-    ? new BucketsCheck(reader, { ...rows, codec }, part.root).run()
-    : new HopscotchCheck(reader, { ...rows, codec }, part.root).run();
+  return STRUCTURE_CHECKS[table.layout](
+    reader,
+    {
+      codec,
+      fault: rowFaultOf(table),
+      showKey: (row: Values) => shownValue(keyIn(row, table.key, table.singleKey)),
+      each,
+    },
+    part.root,
+  );
 }

@@ -10,19 +10,14 @@
 
 import type { Executor } from "../../engine/executor.ts";
 import type { IndexState } from "../../tables/indexes/definition.ts";
-import { Problems } from "../structures/problems.ts";
+import { Problems } from "../structures/check.ts";
+import type { Figures } from "../structures/kinds.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
 import { compareRows } from "./compare-indexes.ts";
 import { checkMemory, type MemoryFigures } from "./memory.ts";
 import { readTables } from "./read-tables.ts";
 import { Session, type ToolOptions } from "./session.ts";
-import {
-  checkOf,
-  type Figures,
-  type IndexParts,
-  type Part,
-  type TableParts,
-} from "./structures.ts";
+import { checkOf, type IndexParts, type Part, type TableParts } from "./structures.ts";
 
 /** Problems that are kept of each table, and of the whole store; all are counted. */
 const MOST_PROBLEMS = 100;
