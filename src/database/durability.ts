@@ -15,8 +15,7 @@ import { nowMs, sleep } from "../runtime/clock.ts";
 import { type Holder, SituError } from "../runtime/errors.ts";
 import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
-import { backupFiles } from "../tools/files/backup.ts";
-import type { Copied } from "../tools/files/copy.ts";
+import { backupFiles, type Copied } from "../tools/files/copy.ts";
 import type { FileToolOptions } from "../tools/files/pauses.ts";
 import type { Settings } from "./options.ts";
 
