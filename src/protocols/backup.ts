@@ -17,7 +17,7 @@ import { SituError } from "../runtime/errors.ts";
 import { APPLY_BATCH, APPLY_RETRY_MS, MAX_LOGGED, MAX_NODES } from "../runtime/limits.ts";
 import type { BackupLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
 import { COORDINATORS_PER_NODE, Name, UnderWay } from "./names.ts";
-import { PUT, writesIn } from "./writes.ts";
+import { writesIn } from "./writes.ts";
 
 /** Words of a record before its writes: the configuration epoch, and one unused. */
 const EPOCH_WORDS = 2;
@@ -98,15 +98,7 @@ export class Backup {
 
   /** A record that could not be applied later would keep all that come after it waiting. */
   #check(body: Reader): void {
-    for (const { code, table, partition, at, words } of writesIn(body)) {
-      const served = this.#tables.byId(table);
-      if (code === PUT) {
-        served.checkPut(body.views, at, words, partition);
-      } else {
-        body.at = at;
-        served.checkRemove(body.value(), partition);
-      }
-    }
+    for (const request of writesIn(body)) this.#tables.byId(request.table).check(request);
   }
 
   /** Whoever asked will ask again: a coordinator that has come so far cannot go back. */
@@ -234,17 +226,12 @@ export class Backup {
     this.#name.decode(body);
     const last = this.#applied + this.#piece;
     let index = 0;
-    for (const { code, table, partition, at, words } of writesIn(body)) {
+    for (const request of writesIn(body)) {
       if (index++ < this.#applied) continue;
       if (index > last) return last;
-      const served = this.#tables.byId(table);
+      const served = this.#tables.byId(request.table);
       touched.add(served);
-      if (code === PUT) {
-        served.put(tx, body.views, at, words, partition);
-      } else {
-        body.at = at;
-        served.remove(tx, body.value(), partition);
-      }
+      served.write(tx, request);
     }
     this.#log.remove(tx, arrival >>> 0, record);
     return 0;

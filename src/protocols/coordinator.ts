@@ -23,6 +23,7 @@ import type { NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_RECORD_BYTES } from "../runtime/limits.ts";
 import type { Placement } from "../tables/partitions.ts";
+import { nextWrite, partitionAt } from "../tables/served/requests.ts";
 import { Abort } from "./abort.ts";
 import { Commit } from "./commit.ts";
 import type { Driver } from "./driver.ts";
@@ -33,7 +34,7 @@ import { type Name, Sequences } from "./names.ts";
 import { OK } from "./read.ts";
 import { ignore, rethrow, Truncations } from "./truncate.ts";
 import { Validate } from "./validate.ts";
-import { nextWrite, type Part, partitionAt } from "./writes.ts";
+import type { Part } from "./writes.ts";
 
 export type Outcome =
   | { readonly kind: "committed" }

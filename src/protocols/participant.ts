@@ -22,10 +22,11 @@ import { MAX_PREPARED } from "../runtime/limits.ts";
 import type { RowPlace } from "../stores/store.ts";
 import type { Placement } from "../tables/partitions.ts";
 import type { ServedTable, ServedTables } from "../tables/served/contract.ts";
+import { PUT } from "../tables/served/requests.ts";
 import { everyDependency } from "./dependencies.ts";
 import { Name, UnderWay } from "./names.ts";
 import { LOCKED, OK, OVER } from "./read.ts";
-import { PUT, writesIn } from "./writes.ts";
+import { writesIn } from "./writes.ts";
 
 /** A transaction that is locked here and whose outcome is not known yet. */
 export class Prepared {
@@ -140,26 +141,19 @@ export class Participant {
 
   /** Does the writes of a message. */
   write({ tx, tables }: Prepared, body: Reader): void {
-    for (const { code, table, partition, at, words } of writesIn(body)) {
-      const served = this.tables.byId(table);
-      this.checkPrimary(partition);
+    for (const request of writesIn(body)) {
+      const served = this.tables.byId(request.table);
+      this.checkPrimary(request.partition);
       tables.add(served);
-      if (code === PUT) {
-        served.put(tx, body.views, at, words, partition);
-      } else {
-        body.at = at;
-        served.remove(tx, body.value(), partition);
-      }
+      served.write(tx, request);
     }
   }
 
   /** Overwrites rows that are locked in their place. False if one of them is not. */
   overwrite({ tx, places }: Prepared, body: Reader): boolean {
-    for (const { code, table, partition, at, words } of writesIn(body)) {
-      const served = this.tables.byId(table);
-      if (code !== PUT || !served.overwrite(tx, places, body.views, at, words, partition)) {
-        return false;
-      }
+    for (const request of writesIn(body)) {
+      const served = this.tables.byId(request.table);
+      if (request.code !== PUT || !served.overwrite(tx, places, request)) return false;
     }
     return true;
   }

@@ -24,6 +24,7 @@ import type { Incoming, NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_ACCESSES } from "../runtime/limits.ts";
+import { decodeRead, encodeRead, type ReadRequest } from "../tables/served/requests.ts";
 import { READ } from "./kinds.ts";
 import { Message } from "./message.ts";
 import type { Participant } from "./participant.ts";
@@ -35,11 +36,7 @@ export const LOCKED = 1;
 /** The transaction is over: this was a late duplicate. */
 export const OVER = 2;
 
-export interface KeyToRead {
-  readonly table: number;
-  readonly partition: number;
-  readonly key: unknown;
-}
+export type KeyToRead = ReadRequest;
 
 /** What is told of a row that was read; absent if there are no words. */
 export type Take = (index: number, reply: Reader, words: number) => void;
@@ -80,11 +77,7 @@ export class Read extends Message {
 
 export function encodeKeys(out: Writer, keys: readonly KeyToRead[]): void {
   out.word(keys.length);
-  for (const { table, partition, key } of keys) {
-    out.word(table);
-    out.word(partition);
-    out.value(key);
-  }
+  for (const key of keys) encodeRead(out, key);
 }
 
 export function takeRow(reply: Reader, index: number, take: Take): void {
@@ -106,9 +99,10 @@ export function serveRead(participant: Participant, incoming: Incoming): void {
   try {
     rows.clear();
     for (let left = body.count(MAX_ACCESSES); left > 0; left--) {
-      const table = participant.tables.byId(body.word());
-      participant.checkPrimary(body.word());
-      table.read(tx, body.value(), rows);
+      const { table, partition, key } = decodeRead(body);
+      const served = participant.tables.byId(table);
+      participant.checkPrimary(partition);
+      served.read(tx, key, rows);
     }
     if (executor.commit(tx)) {
       out.word(OK);

@@ -29,8 +29,8 @@ import { positionName, type Structure, structuresOf, type Values } from "../inde
 import type { TableStore } from "../indexes/table-store.ts";
 import { partitionOf } from "../partitions.ts";
 import type { ServedTable } from "./contract.ts";
+import { encodeWords, type ScanStep } from "./requests.ts";
 import { type MetRow, metRowCodec, NOT_COPIED, RowCopies } from "./scan-rows.ts";
-import { appendPlace, type ScanStep } from "./scan-step.ts";
 
 const EVERYTHING: KeyRange = { from: undefined, to: undefined };
 const NOWHERE = new Int32Array(0);
@@ -258,7 +258,8 @@ class Found {
 
   end(): void {
     this.out.views.i32[this.#start] = this.rows;
-    appendPlace(this.out, this.isDone, this.isDone ? NOWHERE : this.place);
+    this.out.word(this.isDone ? 1 : 0);
+    encodeWords(this.out, this.isDone ? NOWHERE : this.place);
   }
 }
 
