@@ -91,32 +91,11 @@ export function buildGraph(list: EdgeList, highestKind: EdgeKind): Graph {
 
 /**
  * The graph whose cycles are exactly what snapshot isolation forbids: those without two adjacent rw
- * edges. Every node exists twice, reached by an rw edge or by another one, and the first of the two
- * has no rw edge going out. (Cerone and Gotsman, PODC 2016: a history is allowed under snapshot
- * isolation if and only if (wr ∪ ww) ; rw? is acyclic.)
+ * edges. (Cerone and Gotsman, PODC 2016: a history is allowed under snapshot isolation if and only if
+ * (wr ∪ ww) ; rw? is acyclic.)
  */
 export function buildSnapshotGraph(list: EdgeList): Graph {
-  const afterRw = list.nodeCount;
-  const transaction = new Int32Array(list.nodeCount * 2).fill(-1);
-  for (let node = 0; node < list.transactionCount; node++) {
-    transaction[node] = node;
-    transaction[afterRw + node] = node;
-  }
-  return compress(list.nodeCount * 2, transaction, (emit) => {
-    for (let edge = 0; edge < list.count; edge++) {
-      const kind = list.kind[edge];
-      const from = list.from[edge];
-      const to = list.to[edge];
-      if (kind === RW && list.isHelper(from)) {
-        emit(afterRw + from, afterRw + to, edge);
-      } else if (kind === RW) {
-        emit(from, afterRw + to, edge);
-      } else if (kind < RW) {
-        emit(from, to, edge);
-        emit(afterRw + from, to, edge);
-      }
-    }
-  });
+  return buildMomentsGraph(list, RW, () => false);
 }
 
 /**
@@ -131,10 +110,21 @@ export function buildSnapshotGraph(list: EdgeList): Graph {
  *
  * (the first for U under snapshot isolation because the first committer wins, and because snapshots
  * are fresh). A history is allowed exactly if such moments exist: if the graph over all s and c has no
- * cycle. In the form of `buildSnapshotGraph` a node that was reached by an rw edge is c(T), any other
- * one is s(T); and where both are the same moment, rw edges leave the former, too.
+ * cycle.
  */
 export function buildMixedGraph(list: EdgeList, isStrict: (transaction: number) => boolean): Graph {
+  return buildMomentsGraph(list, REALTIME, isStrict);
+}
+
+/**
+ * Every node exists twice: reached by an rw edge it is c(T), else s(T). The first of the two has no rw
+ * edge going out, unless both are the same moment.
+ */
+function buildMomentsGraph(
+  list: EdgeList,
+  highestKind: EdgeKind,
+  isStrict: (transaction: number) => boolean,
+): Graph {
   const afterRw = list.nodeCount;
   const transaction = new Int32Array(list.nodeCount * 2).fill(-1);
   for (let node = 0; node < list.transactionCount; node++) {
@@ -151,7 +141,7 @@ export function buildMixedGraph(list: EdgeList, isStrict: (transaction: number) 
       } else if (kind === RW) {
         emit(from, afterRw + to, edge);
         if (isStrict(from)) emit(afterRw + from, afterRw + to, edge);
-      } else {
+      } else if (kind <= highestKind) {
         emit(from, to, edge);
         emit(afterRw + from, to, edge);
       }

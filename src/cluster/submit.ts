@@ -16,9 +16,10 @@ import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coord
 import { rethrow } from "../protocols/driver.ts";
 import { SUBMIT } from "../protocols/kinds.ts";
 import { Message } from "../protocols/message.ts";
-import { nextWrite, Part, partitionAt } from "../protocols/writes.ts";
+import { Part } from "../protocols/writes.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
 import { LOCK_TIMEOUT_MS, MAX_NODES } from "../runtime/limits.ts";
+import { nextWrite, partitionAt } from "../tables/served/requests.ts";
 import type { NodeService } from "./service.ts";
 import type { View } from "./view.ts";
 

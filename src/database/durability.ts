@@ -98,7 +98,7 @@ export class DatabaseDurability {
     await this.#executor.durability.await(this.#executor.epochs.current(), MAX_TIMEOUT_MS);
     makeFolder(folder);
     refuseUnlessEmpty(folder);
-    const { backupFiles } = await import("../tools/files/backup.ts");
+    const { backupFiles } = await import("../tools/files/copy.ts");
     return await backupFiles(new NodeFiles(path), new NodeFiles(resolve(folder)), options);
   }
 

@@ -22,7 +22,7 @@ import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import { coded } from "../runtime/system-errors.ts";
-import type { Copied } from "../tools/files/copy.ts";
+import { type Copied, restoreFiles } from "../tools/files/copy.ts";
 import {
   type InspectedCheckpoint,
   type InspectedSegment,
@@ -30,10 +30,9 @@ import {
   inspectSegment,
 } from "../tools/files/inspect.ts";
 import type { FileProgress } from "../tools/files/pauses.ts";
-import { restoreFiles } from "../tools/files/restore.ts";
 import { type VerifiedFiles, verifyFiles } from "../tools/files/verify.ts";
 import type { InspectedTable } from "../tools/tables/inspect.ts";
-import type { Progress } from "../tools/tables/session.ts";
+import type { Progress } from "../tools/tables/tool-run.ts";
 import type { Verification } from "../tools/tables/verify.ts";
 import { open } from "./open.ts";
 import { folderOf, settingsOf } from "./options.ts";

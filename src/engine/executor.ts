@@ -6,7 +6,8 @@
 import { threadId } from "node:worker_threads";
 import { INSTALLING, LOCK, lockMode, lockOwner, lockWord, PREPARED } from "../memory/object.ts";
 import { storeRelease } from "../memory/ordering.ts";
-import { type SlabHost, Slabs } from "../memory/slabs.ts";
+import type { SlabHost } from "../memory/slab.ts";
+import { Slabs } from "../memory/slabs.ts";
 import type { Region, StoreMemory } from "../memory/store-memory.ts";
 import { assert } from "../runtime/assert.ts";
 import { nowMs, sleepSync, wallClockMs } from "../runtime/clock.ts";

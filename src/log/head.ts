@@ -15,7 +15,7 @@ const TEXT_AT = 16;
  * the control segment is not on disk, and has a version of its own (memory/control.ts).
  */
 const DISK_LAYOUT_VERSION = 4;
-/** 3: tables have no seed for their hash, which is then 0 (stores/hopscotch/seed.ts). */
+/** 3: tables have no seed for their hash, which is then 0 (stores/shards/seed.ts). */
 const OLDEST_READABLE_VERSION = 3;
 
 /** `magic` is eight characters of ASCII. */

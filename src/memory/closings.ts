@@ -15,7 +15,7 @@
  */
 
 import { BlockTable, classOfState, type EmptyBlock } from "./blocks.ts";
-import type { SlabHost } from "./slabs.ts";
+import type { SlabHost } from "./slab.ts";
 
 interface Closing extends EmptyBlock {
   readonly block: number;

@@ -18,7 +18,7 @@ import { APPLY_BATCH, APPLY_RETRY_MS, MAX_LOGGED } from "../runtime/limits.ts";
 import type { BackupLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
 import { Name, UnderWay } from "./names.ts";
 import { maintainTables } from "./participant.ts";
-import { PUT, writesIn } from "./writes.ts";
+import { writesIn } from "./writes.ts";
 
 /** Words of a record before its writes: the number of the configuration, and one unused. */
 export const RECORD_HEADER_WORDS = 2;
@@ -213,17 +213,12 @@ export class BackupRecords {
     this.name.decode(body);
     const last = this.#applied + this.#piece;
     let index = 0;
-    for (const { code, table, partition, at, words } of writesIn(body)) {
+    for (const request of writesIn(body)) {
       if (index++ < this.#applied) continue;
       if (index > last) return last;
-      const served = this.tables.byId(table);
+      const served = this.tables.byId(request.table);
       touched.add(served);
-      if (code === PUT) {
-        served.put(tx, body.views, at, words, partition);
-      } else {
-        body.at = at;
-        served.remove(tx, body.value(), partition);
-      }
+      served.write(tx, request);
     }
     this.#log.remove(tx, arrival >>> 0, record);
     return 0;

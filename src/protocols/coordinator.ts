@@ -24,6 +24,7 @@ import type { NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_RECORD_BYTES } from "../runtime/limits.ts";
 import type { Placement } from "../tables/partitions.ts";
+import { nextWrite, partitionAt } from "../tables/served/requests.ts";
 import type { CurrentView } from "./cluster-view.ts";
 import type { Driver } from "./driver.ts";
 import { type Message, OK, type Routine } from "./message.ts";
@@ -34,7 +35,7 @@ import { Lock } from "./phases/lock.ts";
 import { Log, LogWrites } from "./phases/log.ts";
 import { Truncations } from "./phases/truncate.ts";
 import { Validate } from "./phases/validate.ts";
-import { nextWrite, type Part, partitionAt } from "./writes.ts";
+import type { Part } from "./writes.ts";
 
 export type Outcome =
   | { readonly kind: "committed" }

@@ -2,28 +2,25 @@
  * Writes and dependencies, as they travel. A transaction's part at one node is
  *
  *   word 0   dependencies, then four words each: region, word, version (high, low)
- *   then     writes, and their words in all; then at an even word, for each write:
- *     word 0   words of the write, an even number, these included
- *     word 1   PUT or REMOVE          word 2  the table's id      word 3  the partition
- *     PUT:     word 4 words of the row, word 5 unused, then the row as it lies in a store
- *     REMOVE:  the key, as a value
- *
- * so that those who pass writes on to others (coordinator to participants and backups) copy words
- * and look at nothing but the first four.
+ *   then     writes, and their words in all; then at an even word the writes, which are requests
+ *            to tables (tables/served/requests.ts)
  */
 
 import type { NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { HEADER_WORDS } from "../memory/object.ts";
 import type { Region, StoreMemory } from "../memory/store-memory.ts";
-import { assert } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_ACCESSES } from "../runtime/limits.ts";
+import {
+  decodeWrite,
+  encodePut,
+  encodeRemove,
+  nextWrite,
+  nonsense,
+  type WriteRequest,
+} from "../tables/served/requests.ts";
 
-export const PUT = 1;
-export const REMOVE = 2;
-const WRITE_WORDS = 4;
-const PUT_WORDS = 6;
 export const DEPENDENCY_WORDS = 4;
 
 /** The part of a transaction that concerns one node. */
@@ -143,28 +140,12 @@ export class WriteList {
   }
 
   put(table: number, partition: number, row: Int32Array, at: number, words: number): void {
-    assert((words & 1) === 0, "a row has an even number of words");
-    const { out } = this;
-    out.word(PUT_WORDS + words);
-    out.word(PUT);
-    out.word(table);
-    out.word(partition);
-    out.word(words);
-    out.word(0);
-    out.words(row, at, words);
+    encodePut(this.out, table, partition, row, at, words);
     this.count++;
   }
 
   remove(table: number, partition: number, key: unknown): void {
-    const { out } = this;
-    const start = out.at;
-    out.word(0);
-    out.word(REMOVE);
-    out.word(table);
-    out.word(partition);
-    out.value(key);
-    out.align();
-    out.views.i32[start] = out.at - start;
+    encodeRemove(this.out, table, partition, key);
     this.count++;
   }
 
@@ -174,47 +155,14 @@ export class WriteList {
 }
 
 /** Walks over writes, which may be garbage. The reader is left behind the last one. */
-export function* writesIn(body: Reader): Generator<{
-  code: number;
-  table: number;
-  partition: number;
-  /** Of a row; else where the key is, as a value. */
-  at: number;
-  words: number;
-}> {
+export function* writesIn(body: Reader): Generator<WriteRequest> {
   const count = body.count(MAX_ACCESSES);
   const all = body.count(body.left);
   body.align();
   const end = body.at + all;
   if (end > body.end) throw nonsense();
-  for (let i = 0; i < count; i++) {
-    const start = body.at;
-    const length = body.count(end - start);
-    if (length < WRITE_WORDS || (length & 1) !== 0) throw nonsense();
-    const code = body.word();
-    const table = body.word();
-    const partition = body.word();
-    if (code === PUT) {
-      const words = body.count(length - PUT_WORDS);
-      yield { code, table, partition, at: start + PUT_WORDS, words };
-    } else if (code === REMOVE) {
-      yield { code, table, partition, at: start + WRITE_WORDS, words: length - WRITE_WORDS };
-    } else throw nonsense();
-    body.at = start + length;
-  }
+  for (let i = 0; i < count; i++) yield decodeWrite(body, end);
   body.at = end;
-}
-
-/** The partition of the write that begins at `at`. */
-export function partitionAt(writes: Int32Array, at: number): number {
-  return writes[at + 3];
-}
-
-/** Where the next one begins. */
-export function nextWrite(writes: Int32Array, at: number): number {
-  const words = writes[at];
-  if (words < WRITE_WORDS || (words & 1) !== 0 || at + words > writes.length) throw nonsense();
-  return at + words;
 }
 
 function nowhere(regionId: number): SituError {
@@ -222,8 +170,4 @@ function nowhere(regionId: number): SituError {
     "SITU_PROTOCOL",
     `a dependency lies in region ${regionId}, but not in the store`,
   );
-}
-
-function nonsense(): SituError {
-  return new SituError("SITU_PROTOCOL", "the writes of a message make no sense");
 }

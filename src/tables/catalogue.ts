@@ -16,11 +16,12 @@ import { type Address, addressOf, regionIdOf, wordOf } from "../memory/address.t
 import { CATALOGUE_REGION, CATALOGUE_WORD } from "../memory/control.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS, MAX_SCHEMA_BYTES, MAX_TABLES } from "../runtime/limits.ts";
-import { Structure, structuresOf, type Values } from "./indexes/structure.ts";
+import { structuresOf } from "./indexes/forms.ts";
+import { Structure, type Values } from "./indexes/structure.ts";
 import { TableStore } from "./indexes/table-store.ts";
 import {
   differences,
-  isWhole,
+  isStoredSchema,
   type Schema,
   type StoredSchema,
   schemaOf,
@@ -187,7 +188,7 @@ function parsed(text: string, regionId: number, word: number): StoredSchema {
   let cause: unknown;
   try {
     const schema = JSON.parse(text) as StoredSchema;
-    if (isWhole(schema)) return schema;
+    if (isStoredSchema(schema)) return schema;
   } catch (error) {
     cause = error;
   }

@@ -9,18 +9,16 @@ import { isBytes } from "../runtime/bytes.ts";
 import { SituError } from "../runtime/errors.ts";
 import type { KeyRange } from "../stores/store.ts";
 import { EXPECTED } from "./codec/field-code.ts";
+import { maxOf } from "./codec/key-code.ts";
 import {
   keyTooLong,
   MAX_ORDERED_KEY_WORDS,
-  maxOf,
   orderBytes,
   orderedWordsOf,
-  orderFixedBytes,
-  orderFixedText,
   orderLong,
   orderText,
 } from "./codec/ordered.ts";
-import { textBytes, tooLong, wrongType } from "./codec/values.ts";
+import { bytesIn, checkLength, textBytes, wrongType } from "./codec/values.ts";
 import type { Field } from "./fields.ts";
 
 export interface Bounds {
@@ -127,17 +125,17 @@ function orderedBound(
 }
 
 function isOfType({ kind }: Field<unknown>, value: unknown): boolean {
-  const isWhole = (least: number, most: number): boolean =>
+  const isIntegerIn = (least: number, most: number): boolean =>
     Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
   switch (kind) {
     case "u8":
-      return isWhole(0, 0xff);
+      return isIntegerIn(0, 0xff);
     case "u16":
-      return isWhole(0, 0xffff);
+      return isIntegerIn(0, 0xffff);
     case "u32":
-      return isWhole(0, 0xffffffff);
+      return isIntegerIn(0, 0xffffffff);
     case "i32":
-      return isWhole(-0x80000000, 0x7fffffff);
+      return isIntegerIn(-0x80000000, 0x7fffffff);
     case "bool":
       return typeof value === "boolean";
     case "u64":
@@ -161,13 +159,12 @@ function order(top: number, field: Field<unknown>, value: unknown, where: string
     case "i32":
       ordered[top] = (value as number) ^ 0x80000000;
       return top + 1;
-    case "str": {
-      const write = isFixed ? orderFixedText : orderText;
-      return write(ordered, top, value as string, maxOf(field), where);
-    }
+    case "str":
+      return orderText(ordered, top, value as string, maxOf(field), where, isFixed);
     case "bytes": {
-      const write = isFixed ? orderFixedBytes : orderBytes;
-      return write(ordered, top, value as Uint8Array, maxOf(field), where);
+      const bytes = value as Uint8Array;
+      const length = bytesIn(bytes, where);
+      return orderBytes(ordered, top, bytes, 0, length, maxOf(field), where, isFixed);
     }
     default:
       ordered[top] = Number(value);
@@ -208,7 +205,7 @@ function afterPrefix(
   const where = `${what}.${name}`;
   const bytes = typeof prefix === "string" ? Buffer.from(prefix) : (prefix as Uint8Array);
   if (typeof prefix === "string") textBytes(prefix, where);
-  if (bytes.length > maxOf(field)) tooLong(where, bytes.length, maxOf(field));
+  checkLength(bytes.length, maxOf(field), where);
   let end = bytes.length;
   while (end > 0 && bytes[end - 1] === 0xff) end--;
   if (end === 0) return undefined;

@@ -1,5 +1,6 @@
 /** A schema as it is kept in the store, and the difference between two. */
 
+import { defaultKind, type TableKind } from "../stores/kinds.ts";
 import type { FieldKind } from "./fields.ts";
 import {
   describeIndex,
@@ -8,7 +9,7 @@ import {
   type StoredIndex,
   sameDefinition,
 } from "./indexes/definition.ts";
-import type { HashLayout, Table } from "./table.ts";
+import type { Table } from "./table.ts";
 
 /** Field order does not matter, neither to the layout of rows nor here; the key's order does. */
 export interface Schema {
@@ -17,8 +18,8 @@ export interface Schema {
   readonly key: readonly string[];
   /** Whether rows lie in the order of their keys. */
   readonly ordered: boolean;
-  /** Where there is none, it is "hopscotch", as in stores that know no other. */
-  readonly layout?: Exclude<HashLayout, "hopscotch">;
+  /** Where there is none, it is the default: stores from before there were several have none. */
+  readonly layout?: TableKind;
   readonly indexes: readonly IndexDefinition[];
 }
 
@@ -35,7 +36,7 @@ export interface StoredSchema extends Schema {
 }
 
 /** Whether a text from the catalogue was the schema of a table: a damaged one may still be JSON. */
-export function isWhole(schema: Partial<StoredSchema> | null): schema is StoredSchema {
+export function isStoredSchema(schema: Partial<StoredSchema> | null): schema is StoredSchema {
   if (typeof schema?.name !== "string" || typeof schema.ordered !== "boolean") return false;
   const { fields, key, indexes, leftovers } = schema;
   if (typeof fields !== "object" || fields === null || !areTexts(Object.values(fields)))
@@ -65,7 +66,7 @@ export function schemaOf(table: Table): Schema {
     fields[name] = describe(table.fields[name].kind, table.fields[name].max);
   }
   const { name, key, ordered, layout, indexes } = table;
-  return layout === "hopscotch"
+  return layout === defaultKind(ordered)
     ? { name, fields, key, ordered, indexes }
     : { name, fields, key, ordered, layout, indexes };
 }
@@ -87,8 +88,12 @@ export function differences(stored: Schema, wanted: Schema): string[] {
   if (stored.ordered !== wanted.ordered) {
     lines.push(`~ ordered: ${stored.ordered} in the store, ${wanted.ordered} here`);
   }
-  const [layout, other] = [stored.layout ?? "hopscotch", wanted.layout ?? "hopscotch"];
-  if (layout !== other) lines.push(`~ layout: ${layout} in the store, ${other} here`);
+  if (stored.ordered === wanted.ordered && stored.layout !== wanted.layout) {
+    const layout = defaultKind(stored.ordered);
+    lines.push(
+      `~ layout: ${stored.layout ?? layout} in the store, ${wanted.layout ?? layout} here`,
+    );
+  }
   for (const index of wanted.indexes) {
     const other = stored.indexes.find(({ name }) => name === index.name);
     if (other === undefined || sameDefinition(other, index)) continue;

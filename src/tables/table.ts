@@ -3,6 +3,7 @@
 import { SituError } from "../runtime/errors.ts";
 import { MAX_FIELDS, MAX_NAME_BYTES } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
+import { defaultKind, kindsThatAre, type TableKind } from "../stores/kinds.ts";
 import type { Field, FieldKind } from "./fields.ts";
 import { definitionsOf, type IndexDefinition, type IndexOptions } from "./indexes/definition.ts";
 
@@ -51,9 +52,6 @@ export type WaysOf<F extends Fields, K, Ordered, I> = {
 /** The rows of a table, for functions of your own: `InferRow<typeof Account>`. */
 export type InferRow<T> = T extends Table<infer Row, infer _Key, infer _Changes> ? Row : never;
 
-/** How a table that is not ordered keeps its rows. */
-export type HashLayout = "hopscotch" | "buckets";
-
 declare const rowType: unique symbol;
 
 export interface Table<Row = unknown, Key = unknown, Changes = unknown, Ways = unknown> {
@@ -65,8 +63,8 @@ export interface Table<Row = unknown, Key = unknown, Changes = unknown, Ways = u
   readonly singleKey: boolean;
   /** Whether rows lie in the order of their keys. */
   readonly ordered: boolean;
-  /** How rows are hashed, if they have no order. */
-  readonly layout: HashLayout;
+  /** The structure that keeps the rows. */
+  readonly layout: TableKind;
   readonly indexes: readonly IndexDefinition[];
   /** Numbers the tables of this thread: databases find their part of a table by it. */
   readonly ordinal: number;
@@ -81,9 +79,10 @@ export interface TableOptions<F extends Fields, K, Ordered, I> {
   readonly ordered?: Ordered;
   /**
    * How rows are hashed: "hopscotch" (FaRM), the default, or "buckets" (FaSST): one version for all
-   * keys of a bucket, so fewer objects are read and validated, and more keys conflict.
+   * keys of a bucket, so fewer objects are read and validated, and more keys conflict. Ordered
+   * tables have one layout only, "btree".
    */
-  readonly layout?: HashLayout;
+  readonly layout?: TableKind;
   /** Other fields to find rows by. */
   readonly indexes?: I & IndexesOf<F>;
 }
@@ -99,8 +98,6 @@ const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
   "str",
   "bytes",
 ]);
-
-const LAYOUTS: readonly unknown[] = ["hopscotch", "buckets"] satisfies HashLayout[];
 
 const KNOWN = ["key", "ordered", "layout", "indexes"];
 
@@ -141,12 +138,12 @@ export function table<
   }
   const { ordered = false } = options;
   if (typeof ordered !== "boolean") refuse(`ordered is true or false, not ${show(ordered)}`);
-  const { layout = "hopscotch" } = options;
-  if (!LAYOUTS.includes(layout)) {
-    refuse(`layout is ${LAYOUTS.map(show).join(" or ")}, not ${show(layout)}`);
+  const { layout = defaultKind(ordered) } = options;
+  const layouts = kindsThatAre(ordered);
+  if (!layouts.includes(layout)) {
+    const whose = ordered ? "an ordered table's layout" : "layout";
+    refuse(`${whose} is ${layouts.map(show).join(" or ")}, not ${show(layout)}`);
   }
-  if (ordered && options.layout !== undefined)
-    refuse("rows that are ordered have no layout of hashes");
   return Object.freeze({
     name,
     fields: Object.freeze({ ...fields }),

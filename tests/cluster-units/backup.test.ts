@@ -14,6 +14,7 @@ import { serveTruncate, Truncate } from "../../src/protocols/phases/truncate.ts"
 import { WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { BackupLog, ServedTable, ServedTables } from "../../src/tables/served/contract.ts";
+import { PUT } from "../../src/tables/served/requests.ts";
 import { EngineStore } from "../helpers/engine-store.ts";
 import { failureSync } from "../helpers/store.ts";
 import { encoded, ManualClock } from "./fake-endpoint.ts";
@@ -66,10 +67,12 @@ class Tables implements ServedTables {
       read: () => false,
       placeToWrite: () => undefined,
       overwrite: () => false,
-      put: (tx, views, at) => this.#write(tx, views.i32[at]),
-      remove: (tx, key) => this.#write(tx, -(key as number)),
-      checkPut: () => {},
-      checkRemove: () => {},
+      write: (tx, request) =>
+        this.#write(
+          tx,
+          request.code === PUT ? request.views.i32[request.at] : -(request.key as number),
+        ),
+      check: () => {},
       scan: () => {},
       maintain: () => void this.maintained++,
     };

@@ -13,8 +13,9 @@ import {
 import { Writer } from "../../src/fabric/wire.ts";
 import type { Outcome, Parts } from "../../src/protocols/coordinator.ts";
 import type { Message } from "../../src/protocols/message.ts";
-import { Part, PUT, WriteList, writesIn } from "../../src/protocols/writes.ts";
+import { Part, WriteList, writesIn } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
+import { PUT } from "../../src/tables/served/requests.ts";
 import { check, failureSync } from "../helpers/store.ts";
 import { encoded, readerOf } from "./fake-endpoint.ts";
 
@@ -70,14 +71,12 @@ function writesOf(from: Part): Write[] {
     out.words(from.writes, 0, from.writes.length);
   });
   const found: Write[] = [];
-  for (const { code, table, partition, at, words } of writesIn(body)) {
-    if (code === PUT) {
-      const row = [...body.views.i32.subarray(at, at + words)];
-      found.push({ kind: "put", table, partition, row });
-    } else {
-      body.at = at;
-      found.push({ kind: "remove", table, partition, key: body.value() as string });
-    }
+  for (const request of writesIn(body)) {
+    const { table, partition } = request;
+    if (request.code === PUT) {
+      const { views, at, words } = request;
+      found.push({ kind: "put", table, partition, row: [...views.i32.subarray(at, at + words)] });
+    } else found.push({ kind: "remove", table, partition, key: request.key as string });
   }
   expect(body.left).toBe(0);
   return found;

@@ -18,7 +18,7 @@ import {
   lockWord,
 } from "../../src/memory/object.ts";
 import { sizeClassOf } from "../../src/memory/size-classes.ts";
-import { HEAD_WORDS } from "../../src/stores/hopscotch/layout.ts";
+import { HEAD_WORDS } from "../../src/stores/shards/layout.ts";
 import { StoreFolder } from "../helpers/engine-processes.ts";
 
 const Item = table("item", { id: u32(), value: u32() }, { key: "id" });

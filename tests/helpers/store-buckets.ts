@@ -6,13 +6,15 @@ import { type Address, regionIdOf, wordOf } from "../../src/memory/address.ts";
 import { HEADER_WORDS, INCARNATION } from "../../src/memory/object.ts";
 import { SHARD_BUCKETS } from "../../src/runtime/limits.ts";
 import { Buckets } from "../../src/stores/buckets/buckets.ts";
-import { CHAIN_BLOCKS, DEPTH, Geometry, NEXT, TAGS } from "../../src/stores/buckets/layout.ts";
+import { CHAIN_BLOCKS, Geometry, NEXT } from "../../src/stores/buckets/layout.ts";
 import {
+  DEPTH,
   HEAD_BUCKETS,
   HEAD_DEPTH,
   HEAD_SIBLINGS,
   homeOf,
-} from "../../src/stores/hopscotch/layout.ts";
+  TAGS,
+} from "../../src/stores/shards/layout.ts";
 import type { RowCodec } from "../../src/stores/store.ts";
 import { run } from "./store-engine.ts";
 import type { ModelKind } from "./store-model.ts";

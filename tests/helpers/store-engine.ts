@@ -9,18 +9,16 @@ import { type Address, regionIdOf, wordOf } from "../../src/memory/address.ts";
 import { HEADER_WORDS, INCARNATION } from "../../src/memory/object.ts";
 import { BUCKET_SLOTS, OVERFLOW_SLOTS, SHARD_BUCKETS } from "../../src/runtime/limits.ts";
 import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
+import { Geometry, NEXT } from "../../src/stores/hopscotch/layout.ts";
 import {
-  BLOCK_TAGS,
-  BUCKET_TAGS,
   DEPTH,
-  Geometry,
   HEAD_BUCKETS,
   HEAD_DEPTH,
   HEAD_SIBLINGS,
   homeOf,
-  NEXT,
   OVERFLOW,
-} from "../../src/stores/hopscotch/layout.ts";
+  TAGS,
+} from "../../src/stores/shards/layout.ts";
 import type { RowCodec } from "../../src/stores/store.ts";
 import { createCatalogue } from "../../src/tables/catalogue.ts";
 import { codecOf } from "../../src/tables/codec/codec.ts";
@@ -121,7 +119,7 @@ export function shapeOf({ executor, root, codec }: EngineTable<never, never>): S
       const data = base + bucket * geometry.stride + HEADER_WORDS;
       buckets.push({
         depth: region[data + DEPTH],
-        tags: [...region.subarray(data + BUCKET_TAGS, data + BUCKET_TAGS + BUCKET_SLOTS)],
+        tags: [...region.subarray(data + TAGS, data + TAGS + BUCKET_SLOTS)],
         chain: chainFrom(executor, region, data + OVERFLOW),
       });
     }
@@ -140,7 +138,7 @@ function chainFrom(executor: Executor, from: Int32Array, pointerAt: number): num
     if (block[word + INCARNATION] !== i32[at + 2])
       throw new Error("a chain leads to a freed block");
     const data = word + HEADER_WORDS;
-    chain.push([...block.subarray(data + BLOCK_TAGS, data + BLOCK_TAGS + OVERFLOW_SLOTS)]);
+    chain.push([...block.subarray(data + TAGS, data + TAGS + OVERFLOW_SLOTS)]);
     i32 = block;
     at = data + NEXT;
   }

@@ -173,7 +173,7 @@ async function readsPerLookup(of: Table<Row, bigint>, occupancy: number): Promis
       reads += found.reads;
       lookups++;
     }
-    reads -= remote.directory.heads;
+    reads -= remote.heads;
   }
   return reads / lookups;
 }

@@ -8,6 +8,7 @@ import { filesIn, project } from "./files.ts";
 import {
   importsPointDownward,
   importsThePublicFace,
+  kindsKnowNoSiblings,
   noAny,
   noBarrels,
   noClocksOrDice,
@@ -63,6 +64,28 @@ describe("imports point downward", () => {
     expect(complaints(importsThePublicFace, examples)).toEqual([]);
     const text = 'import { open } from "../../src/index.ts";';
     expect(importsThePublicFace("examples/a/main.ts", text)).toHaveLength(1);
+  });
+});
+
+describe("kinds of tables do not know each other", () => {
+  test("in src/stores/", () => {
+    expect(sources).toContain("src/stores/shards/layout.ts");
+    expect(complaints(kindsKnowNoSiblings, sources)).toEqual([]);
+  });
+
+  test.each([
+    ["buckets", 'import { Hopscotch } from "../hopscotch/hopscotch.ts";'],
+    ["shards", 'import type { Geometry } from "../buckets/layout.ts";'],
+    ["remote", 'import { BTree } from "../btree/btree.ts";'],
+  ])("not in %s: %s", (folder, text) => {
+    expect(kindsKnowNoSiblings(`src/stores/${folder}/planted.ts`, text)).toHaveLength(1);
+  });
+
+  test("what they share is allowed", () => {
+    const text = 'import { a } from "../shards/a.ts"; import { b } from "../store.ts";';
+    expect(kindsKnowNoSiblings("src/stores/buckets/planted.ts", text)).toEqual([]);
+    const registry = 'import { btreeKind } from "./btree/kind.ts";';
+    expect(kindsKnowNoSiblings("src/stores/kinds.ts", registry)).toEqual([]);
   });
 });
 

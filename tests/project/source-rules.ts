@@ -91,6 +91,21 @@ export const importsPointDownward: Rule = (path, text) => {
   });
 };
 
+/** Folders of stores/ that kinds of tables share; every other one is a kind, and knows no sibling. */
+const SHARED_STORES = ["shards", "remote"];
+
+export const kindsKnowNoSiblings: Rule = (path, text) => {
+  const kindOf = (file: string): string | undefined => /^src\/stores\/([^/]+)\//.exec(file)?.[1];
+  const from = kindOf(path);
+  if (from === undefined) return [];
+  const source = parse(path, text);
+  return imports(source).flatMap(({ node, name }) => {
+    const to = name.startsWith(".") ? kindOf(normalize(join(dirname(path), name))) : undefined;
+    if (to === undefined || to === from || SHARED_STORES.includes(to)) return [];
+    return [at(source, node, `stores/${from} imports stores/${to}: share it in stores/shards`)];
+  });
+};
+
 /** Examples show what a user would write, and a user has only the package. */
 export const importsThePublicFace: Rule = (path, text) => {
   const source = parse(path, text);

@@ -11,7 +11,7 @@ import { readAtSnapshot } from "../../src/engine/run.ts";
 import { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { Directory } from "../../src/stores/hopscotch/directory.ts";
+import { Directory } from "../../src/stores/shards/directory.ts";
 import { codecOf } from "../../src/tables/codec/codec.ts";
 import { check, temporaryStores } from "../helpers/store.ts";
 import { BUCKETS_KIND } from "../helpers/store-buckets.ts";

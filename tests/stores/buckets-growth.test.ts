@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
 import { Random } from "../../src/runtime/random.ts";
-import { Directory } from "../../src/stores/hopscotch/directory.ts";
+import { Directory } from "../../src/stores/shards/directory.ts";
 import { bytes, f64, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { MIB, memoryOf, seed, temporaryStores } from "../helpers/store.ts";

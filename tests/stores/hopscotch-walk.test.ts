@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { open } from "../../src/index.ts";
-import { Directory } from "../../src/stores/hopscotch/directory.ts";
+import { Directory } from "../../src/stores/shards/directory.ts";
 import { u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { temporaryStores } from "../helpers/store.ts";

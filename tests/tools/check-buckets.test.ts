@@ -2,20 +2,16 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { SHARD_BUCKETS } from "../../src/runtime/limits.ts";
+import { CHAIN_BLOCKS, Geometry, NEXT } from "../../src/stores/buckets/layout.ts";
 import {
-  CHAIN_BLOCKS,
   DEPTH,
-  Geometry,
-  NEXT,
-  POINTER_ROW_WORDS,
-  TAGS,
-} from "../../src/stores/buckets/layout.ts";
-import {
   HEAD_BUCKETS,
   HEAD_DEPTH,
   HEAD_SIBLINGS,
   homeOf,
-} from "../../src/stores/hopscotch/layout.ts";
+  POINTER_ROW_WORDS,
+  TAGS,
+} from "../../src/stores/shards/layout.ts";
 import { codecOf } from "../../src/tables/codec/codec.ts";
 import { str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
@@ -169,7 +165,7 @@ describe("pairs", () => {
   test("in the wrong bucket", async () => {
     const { bucket, tagAt } = slotOf(await inlineShard(), true);
     const planted = bucket.place(tagAt).set(bucket.get(tagAt) ^ (1 << 31));
-    await expectFound(store, /it holds a row whose bucket is/, [planted]);
+    await expectFound(store, /it holds a row whose home is bucket/, [planted]);
   });
 
   test("in the wrong shard", async () => {

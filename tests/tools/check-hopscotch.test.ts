@@ -6,20 +6,17 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ALLOCATED, INSTALLING, lockWord, PREPARED } from "../../src/memory/object.ts";
 import { BUCKET_SLOTS, SHARD_BUCKETS } from "../../src/runtime/limits.ts";
+import { BUCKET_ROWS, Geometry, NEXT } from "../../src/stores/hopscotch/layout.ts";
+import { CHUNK_WORDS } from "../../src/stores/row-object.ts";
 import {
-  BLOCK_TAGS,
-  BUCKET_ROWS,
-  BUCKET_TAGS,
   DEPTH,
-  Geometry,
   HEAD_BUCKETS,
   HEAD_DEPTH,
   HEAD_SIBLINGS,
   homeOf,
-  NEXT,
   OVERFLOW,
-} from "../../src/stores/hopscotch/layout.ts";
-import { CHUNK_WORDS } from "../../src/stores/row-object.ts";
+  TAGS,
+} from "../../src/stores/shards/layout.ts";
 import { codecOf } from "../../src/tables/codec/codec.ts";
 import { json, str, u32 } from "../../src/tables/fields.ts";
 import type { Values } from "../../src/tables/indexes/structure.ts";
@@ -76,9 +73,9 @@ class Shard {
     for (let index = 1; index < SHARD_BUCKETS; index++) {
       const bucket = this.bucket(index);
       for (let slot = 0; slot < BUCKET_SLOTS; slot++) {
-        if ((bucket.get(BUCKET_TAGS + slot) !== 0) !== isUsed || !isFit(bucket, index)) continue;
+        if ((bucket.get(TAGS + slot) !== 0) !== isUsed || !isFit(bucket, index)) continue;
         const rowAt = BUCKET_ROWS + slot * this.geometry.slotWords;
-        return { bucket, index, tagAt: BUCKET_TAGS + slot, rowAt };
+        return { bucket, index, tagAt: TAGS + slot, rowAt };
       }
     }
     throw new Error("no such slot");
@@ -275,7 +272,7 @@ describe("pairs", () => {
   test("a row that is there twice", async () => {
     const shard = await inlineShard(60);
     const hasRoom = (bucket: Words): boolean => {
-      const tags = Array.from({ length: BUCKET_SLOTS }, (_, i) => bucket.get(BUCKET_TAGS + i));
+      const tags = Array.from({ length: BUCKET_SLOTS }, (_, i) => bucket.get(TAGS + i));
       return tags.includes(0) && tags.some((tag) => tag !== 0);
     };
     const { bucket, tagAt, rowAt } = shard.slot(true, hasRoom);
@@ -338,24 +335,24 @@ describe("chains", () => {
     const { blocks } = await chained();
     const at = blocks[0];
     await expectFound(store, /overflow block 0: it is empty/, [
-      at.place(BLOCK_TAGS).set(0),
-      at.place(BLOCK_TAGS + 1).set(0),
+      at.place(TAGS).set(0),
+      at.place(TAGS + 1).set(0),
     ]);
   });
 
   test("room behind the first block", async () => {
     const { blocks } = await chained();
     await expectFound(store, /overflow block 1: it has room behind a first block/, [
-      blocks[1].place(BLOCK_TAGS + 1).set(0),
+      blocks[1].place(TAGS + 1).set(0),
     ]);
   });
 
   test("a row of another home", async () => {
     const { blocks } = await chained();
-    const tag = blocks[0].get(BLOCK_TAGS);
+    const tag = blocks[0].get(TAGS);
     await expectFound(store, /overflow block 0, slot 0: it holds a row whose home is bucket 6/, [
       // Next to the chain's bucket is not good enough.
-      blocks[0].place(BLOCK_TAGS).set((tag & 0x03ffffff) | (6 << 26)),
+      blocks[0].place(TAGS).set((tag & 0x03ffffff) | (6 << 26)),
     ]);
   });
 

@@ -17,8 +17,7 @@ import { listSegments, type SegmentHead } from "../../src/log/segments/segments.
 import type { SituError } from "../../src/runtime/errors.ts";
 import { HEAD_BYTES } from "../../src/runtime/limits.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { backupFiles } from "../../src/tools/files/backup.ts";
-import { restoreFiles } from "../../src/tools/files/restore.ts";
+import { backupFiles, restoreFiles } from "../../src/tools/files/copy.ts";
 import { verifyFiles } from "../../src/tools/files/verify.ts";
 import {
   contentOf,

@@ -7,11 +7,12 @@ import { compareKeys } from "../../stores/btree/keys.ts";
 import type { KeyRange, OrderedCodec } from "../../stores/store.ts";
 import type { IndexDefinition } from "../../tables/indexes/definition.ts";
 import { sameValue } from "../../tables/indexes/entries.ts";
+import { structuresOf } from "../../tables/indexes/forms.ts";
 import { type CheckedScan, checkedScan } from "../../tables/indexes/options.ts";
 import { indexRange } from "../../tables/indexes/ranges.ts";
 import { checkIndexScan, rowRange, unknownIndex } from "../../tables/indexes/scan-rules.ts";
-import { type Structure, structuresOf, type Values } from "../../tables/indexes/structure.ts";
-import type { ScanWay } from "../../tables/served/scan-step.ts";
+import type { Structure, Values } from "../../tables/indexes/structure.ts";
+import type { ScanWay } from "../../tables/served/requests.ts";
 import type { Table } from "../../tables/table.ts";
 import type { RemoteTable } from "./remote-table.ts";
 

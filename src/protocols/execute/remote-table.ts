@@ -1,8 +1,8 @@
 /** A table of a cluster, as one client has it open: how rows travel, and where they lie. */
 
 import type { NodeId } from "../../fabric/fabric.ts";
-import { openRemote, type RemoteStore } from "../../stores/remote/open.ts";
-import type { RemoteTable as RemoteStorePlace } from "../../stores/remote/remote.ts";
+import { openRemote } from "../../stores/remote/open.ts";
+import type { RemoteStore, RemoteTable as RemoteStorePlace } from "../../stores/remote/remote.ts";
 import type { RowCodec } from "../../stores/store.ts";
 import { Structure, type Values } from "../../tables/indexes/structure.ts";
 import type { Placement } from "../../tables/partitions.ts";

@@ -13,11 +13,12 @@ import { Reader, Writer } from "../../fabric/wire.ts";
 import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { COMMIT_RETRY_MS } from "../../runtime/limits.ts";
+import { PUT } from "../../tables/served/requests.ts";
 import { COMMIT } from "../kinds.ts";
 import { Message } from "../message.ts";
 import { Name } from "../names.ts";
 import { maintainTables, type Participant, type Prepared } from "../participant.ts";
-import { encodeWrites, PUT, writesIn } from "../writes.ts";
+import { encodeWrites, writesIn } from "../writes.ts";
 import type { ServingThread } from "./table.ts";
 
 const NOTHING = new Int32Array(0);
@@ -85,11 +86,9 @@ function tryCommit(participant: Participant, prepared: Prepared, body: Reader): 
 
 /** Overwrites rows that are locked in their place. False if one of them is not. */
 function overwrite({ tables }: Participant, { tx, places }: Prepared, body: Reader): boolean {
-  for (const { code, table, partition, at, words } of writesIn(body)) {
-    const served = tables.byId(table);
-    if (code !== PUT || !served.overwrite(tx, places, body.views, at, words, partition)) {
-      return false;
-    }
+  for (const request of writesIn(body)) {
+    const served = tables.byId(request.table);
+    if (request.code !== PUT || !served.overwrite(tx, places, request)) return false;
   }
   return true;
 }

@@ -19,7 +19,7 @@ import { LOCK } from "../kinds.ts";
 import { Message, OK } from "../message.ts";
 import type { Name } from "../names.ts";
 import type { Participant, Prepared } from "../participant.ts";
-import { everyDependency, type Part, PUT, writesIn } from "../writes.ts";
+import { everyDependency, type Part, writesIn } from "../writes.ts";
 import type { ServingThread } from "./table.ts";
 
 export class Lock extends Message {
@@ -95,16 +95,11 @@ export function serveLock({ participant, backup }: ServingThread, incoming: Inco
 }
 
 function write(participant: Participant, { tx, tables }: Prepared, body: Reader): void {
-  for (const { code, table, partition, at, words } of writesIn(body)) {
-    const served = participant.tables.byId(table);
-    participant.checkPrimary(partition);
+  for (const request of writesIn(body)) {
+    const served = participant.tables.byId(request.table);
+    participant.checkPrimary(request.partition);
     tables.add(served);
-    if (code === PUT) {
-      served.put(tx, body.views, at, words, partition);
-    } else {
-      body.at = at;
-      served.remove(tx, body.value(), partition);
-    }
+    served.write(tx, request);
   }
 }
 

@@ -15,7 +15,7 @@ import { RECORD_HEADER_WORDS } from "../backup-records.ts";
 import { LOG } from "../kinds.ts";
 import { Message } from "../message.ts";
 import type { Name } from "../names.ts";
-import { PUT, writesIn } from "../writes.ts";
+import { writesIn } from "../writes.ts";
 import type { ServingThread } from "./table.ts";
 
 /** Beside the writes: headers of frames, epochs, a name, and how much there is; rather too many. */
@@ -87,15 +87,7 @@ export function serveLog({ backup, view }: ServingThread, incoming: Incoming): v
 
 /** A record that could not be applied later would keep all that come after it waiting. */
 function checkWrites(tables: ServedTables, body: Reader): void {
-  for (const { code, table, partition, at, words } of writesIn(body)) {
-    const served = tables.byId(table);
-    if (code === PUT) {
-      served.checkPut(body.views, at, words, partition);
-    } else {
-      body.at = at;
-      served.checkRemove(body.value(), partition);
-    }
-  }
+  for (const request of writesIn(body)) tables.byId(request.table).check(request);
 }
 
 /** The message from its name on, behind the number of the configuration. */

@@ -15,6 +15,7 @@ import { isSignal } from "../../engine/signals.ts";
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { MAX_ACCESSES } from "../../runtime/limits.ts";
+import { decodeRead } from "../../tables/served/requests.ts";
 import { READ_LOCK } from "../kinds.ts";
 import { Message, OK } from "../message.ts";
 import type { Name } from "../names.ts";
@@ -102,9 +103,9 @@ function readKeys(
   locked: boolean[],
 ): void {
   for (let left = body.count(MAX_ACCESSES); left > 0; left--) {
-    const table = participant.tables.byId(body.word());
-    participant.checkPrimary(body.word());
-    const key = body.value();
+    const { table: id, partition, key } = decodeRead(body);
+    const table = participant.tables.byId(id);
+    participant.checkPrimary(partition);
     const place = table.placeToWrite(tx, key);
     if (place !== undefined) places.push({ table, place });
     locked.push(place !== undefined);

@@ -25,16 +25,13 @@ import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES } from "../../runtime/limits.ts";
+import { decodeRead, encodeRead, type ReadRequest } from "../../tables/served/requests.ts";
 import { READ } from "../kinds.ts";
 import { LOCKED, Message, OK } from "../message.ts";
 import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
 import type { ServingThread } from "./table.ts";
 
-export interface KeyToRead {
-  readonly table: number;
-  readonly partition: number;
-  readonly key: unknown;
-}
+export type KeyToRead = ReadRequest;
 
 /** What is told of a row that was read; absent if there are no words. */
 export type Take = (index: number, reply: Reader, words: number) => void;
@@ -75,11 +72,7 @@ export class Read extends Message {
 
 export function encodeKeys(out: Writer, keys: readonly KeyToRead[]): void {
   out.word(keys.length);
-  for (const { table, partition, key } of keys) {
-    out.word(table);
-    out.word(partition);
-    out.value(key);
-  }
+  for (const key of keys) encodeRead(out, key);
 }
 
 export function takeRow(reply: Reader, index: number, take: Take): void {
@@ -101,9 +94,10 @@ export function serveRead({ participant }: ServingThread, incoming: Incoming): v
   try {
     rows.clear();
     for (let left = body.count(MAX_ACCESSES); left > 0; left--) {
-      const table = participant.tables.byId(body.word());
-      participant.checkPrimary(body.word());
-      table.read(tx, body.value(), rows);
+      const { table, partition, key } = decodeRead(body);
+      const served = participant.tables.byId(table);
+      participant.checkPrimary(partition);
+      served.read(tx, key, rows);
     }
     if (executor.commit(tx)) {
       out.word(OK);

@@ -10,9 +10,7 @@
  * place may have changed between two steps. Then they have seen two versions of an object, or one
  * that is no longer current, and the transaction cannot commit.
  *
- *   message  table, flags, the most rows wanted; as the flags say: the name of an index, the range
- *            (each bound: words, and the key in its ordered form), the values of a hash index;
- *            place: words, and the words; none for the first step
+ *   message  table, and a step (tables/served/requests.ts)
  *   reply    OK or LOCKED; with OK: dependencies; then at an even word: rows, an unused word, and
  *            unless they are only counted, for each: its words, an unused word, and the row;
  *            1 if there are no more rows; place
@@ -22,28 +20,14 @@ import { isSignal } from "../../engine/signals.ts";
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { SituError } from "../../runtime/errors.ts";
-import {
-  MAX_ACCESSES,
-  MAX_ORDERED_KEY_BYTES,
-  SCAN_STEP_ATTEMPTS,
-  SCAN_STEP_ROWS,
-} from "../../runtime/limits.ts";
-import { encodeWords, type ScanStep, type ScanWay } from "../../tables/served/scan-step.ts";
+import { MAX_ACCESSES, SCAN_STEP_ATTEMPTS, SCAN_STEP_ROWS } from "../../runtime/limits.ts";
+import { decodeStep, decodeWords, encodeStep, type ScanWay } from "../../tables/served/requests.ts";
 import { SCAN } from "../kinds.ts";
 import { LOCKED, Message, OK, type Routine } from "../message.ts";
 import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
 import { appendDependencies } from "./read.ts";
 import type { ServingThread } from "./table.ts";
 
-const REVERSE = 1;
-const COUNTS = 2;
-const INDEX = 4;
-const FROM = 8;
-const TO = 16;
-const EQUAL = 32;
-
-/** A bound may be a word longer than a key: what comes right behind it. */
-const MAX_BOUND_WORDS = MAX_ORDERED_KEY_BYTES / 4 + 2;
 const BEGINNING = new Int32Array(0);
 
 /** A row that has arrived, at the reader's place. */
@@ -83,22 +67,9 @@ export class Scan extends Message {
   }
 
   encode(out: Writer): void {
-    const { index, range, reverse, equal } = this.#way;
+    const counts = this.#take === undefined;
     out.word(this.#table);
-    out.word(
-      (reverse ? REVERSE : 0) |
-        (this.#take === undefined ? COUNTS : 0) |
-        (index === undefined ? 0 : INDEX) |
-        (range.from === undefined ? 0 : FROM) |
-        (range.to === undefined ? 0 : TO) |
-        (equal === undefined ? 0 : EQUAL),
-    );
-    out.word(this.#most);
-    if (index !== undefined) out.text(index);
-    if (range.from !== undefined) encodeWords(out, range.from);
-    if (range.to !== undefined) encodeWords(out, range.to);
-    if (equal !== undefined) out.value(equal);
-    encodeWords(out, this.place);
+    encodeStep(out, { ...this.#way, counts, most: this.#most, place: this.place });
   }
 
   protected decode(reply: Reader): void {
@@ -172,31 +143,6 @@ export function serveScan({ participant, view }: ServingThread, incoming: Incomi
   }
   out.at = start;
   out.word(LOCKED);
-}
-
-function decodeStep(body: Reader): ScanStep {
-  const flags = body.word();
-  const most = body.count(SCAN_STEP_ROWS);
-  const index = (flags & INDEX) === 0 ? undefined : body.text();
-  const from = (flags & FROM) === 0 ? undefined : decodeWords(body);
-  const to = (flags & TO) === 0 ? undefined : decodeWords(body);
-  const equal = (flags & EQUAL) === 0 ? undefined : body.value();
-  const place = decodeWords(body);
-  return {
-    index,
-    range: { from, to },
-    reverse: (flags & REVERSE) !== 0,
-    equal,
-    counts: (flags & COUNTS) !== 0,
-    most,
-    place,
-  };
-}
-
-function decodeWords(body: Reader): Int32Array {
-  const length = body.count(MAX_BOUND_WORDS);
-  const from = body.skip(length);
-  return body.views.i32.slice(from, from + length);
 }
 
 function tooMuch(): SituError {

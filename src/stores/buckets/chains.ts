@@ -10,25 +10,17 @@ import { WRITE } from "../../engine/access-set.ts";
 import { copyWords } from "../../engine/journal.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { addressOf } from "../../memory/address.ts";
-import { damagedAt } from "../../memory/damage.ts";
 import type { Region } from "../../memory/store-memory.ts";
-import type { SituError } from "../../runtime/errors.ts";
-import { homeOf } from "../hopscotch/layout.ts";
-import { CHAIN_BLOCKS, DEPTH, type Geometry, NEXT, TAGS } from "./layout.ts";
+import { DEPTH, homeOf, TAGS } from "../shards/layout.ts";
+import type { ShardSearch, ShardSlots } from "../shards/sharded-store.ts";
+import { CHAIN_BLOCKS, type Geometry, NEXT } from "./layout.ts";
 
 const NEXT_WORDS = 3;
 
-/** A chain that is longer than any can be; its main bucket is part of the read set. */
-export function endlessChain({ set }: Transaction, main: number): SituError {
-  return damagedAt(set.regionOf(main), set.wordOf(main), "a chain of blocks has no end");
-}
-
-export class Chains {
+export class Chains implements ShardSlots {
   readonly #geometry: Geometry;
-  /** The place that was taken: bucket or block, already writable, tag set; and the slot's data. */
   holder = -1;
   slotAt = 0;
-  /** How many blocks the chain has, if it got a new one for the pair; else 0. */
   chainBlocks = 0;
 
   constructor(geometry: Geometry) {
@@ -36,21 +28,20 @@ export class Chains {
   }
 
   /** The main bucket, as part of the read set. */
-  main(tx: Transaction, region: Region, base: number, bucket: number): number {
+  #main(tx: Transaction, region: Region, base: number, bucket: number): number {
     const entry = tx.open(region, base + bucket * this.#geometry.stride);
     if (!tx.settle(entry)) tx.conflict(entry);
     tx.depend(entry);
     return entry;
   }
 
-  /** Takes a slot for a pair with this hash in the shard whose first bucket is at `base`. */
   take(tx: Transaction, region: Region, base: number, hash: number): void {
     this.chainBlocks = 0;
-    const main = this.main(tx, region, base, homeOf(hash));
+    const main = this.#main(tx, region, base, homeOf(hash));
     let holder = main;
     let slot = this.#emptySlot(tx, main);
     if (slot < 0) {
-      holder = this.nextOf(tx, main, main);
+      holder = this.#nextOf(tx, main, main);
       slot = holder < 0 ? -1 : this.#emptySlot(tx, holder);
     }
     if (slot < 0) {
@@ -65,14 +56,6 @@ export class Chains {
     this.bump(tx, main);
   }
 
-  /** Copies a pair into the slot that was taken last. */
-  write(tx: Transaction, from: Int32Array, at: number): void {
-    const { slotWords } = this.#geometry;
-    const { set } = tx;
-    copyWords(from, at, set.arena.i32, set.bufferOf(this.holder) + this.slotAt, slotWords);
-    set.markDirty(this.holder, this.slotAt, this.slotAt + slotWords);
-  }
-
   /** Gives the main bucket a new version, for something below it that changes. */
   bump(tx: Transaction, main: number): void {
     if ((tx.set.kindOf(main) & WRITE) !== 0) return;
@@ -83,14 +66,14 @@ export class Chains {
    * Empties a slot: the last pair of the chain's first block moves into it, and a block that becomes
    * empty is freed. So a chain has room in its first block only, and its main bucket has none.
    */
-  giveBack(tx: Transaction, main: number, holder: number, tagAt: number, slotAt: number): void {
+  giveBack(tx: Transaction, { bucket: main, holder, tagAt, slotAt }: ShardSearch): void {
     const { set } = tx;
     const { bucketWords, slots, slotWords } = this.#geometry;
     const at = tx.writable(holder, bucketWords);
     set.arena.i32[at + tagAt] = 0;
     set.markDirty(holder, tagAt, tagAt + 1);
     this.bump(tx, main);
-    const first = this.nextOf(tx, main, main);
+    const first = this.#nextOf(tx, main, main);
     if (first < 0) return;
     const from = tx.writable(first, bucketWords);
     const { i32 } = set.arena;
@@ -111,7 +94,7 @@ export class Chains {
   }
 
   /** The block after a bucket or block of a main bucket that is depended on; -1 if there is none. */
-  nextOf(tx: Transaction, main: number, entry: number): number {
+  #nextOf(tx: Transaction, main: number, entry: number): number {
     tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
     const { i32 } = tx.views;
     const regionId = i32[tx.at + NEXT] - 1;

@@ -20,11 +20,11 @@ import {
 } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
 import type { StoreMemory } from "../../memory/store-memory.ts";
-import { type Directory, depthIn, regionIdIn } from "../hopscotch/directory.ts";
-import { homeOf, touchBucket } from "../hopscotch/layout.ts";
 import { ROW_DATA, wordsOfSingleRow } from "../row-object.ts";
+import { type Directory, depthIn, regionIdIn } from "../shards/directory.ts";
+import { DEPTH, homeOf, TAGS, touchBucket } from "../shards/layout.ts";
 import type { RowCodec } from "../store.ts";
-import { DEPTH, type Geometry, NEXT, TAGS } from "./layout.ts";
+import { type Geometry, NEXT } from "./layout.ts";
 
 /** Reads the staged key inside a transaction. */
 export type Read<Row> = (tx: Transaction, hash: number) => Row | undefined;

@@ -5,63 +5,43 @@
  */
 
 import type { Views } from "../../memory/views.ts";
-import { MAX_CHAIN_READS, REMOTE_LOOKUP_ATTEMPTS } from "../../runtime/limits.ts";
-import { homeOf } from "../hopscotch/layout.ts";
-import { RemoteDirectory, type RemoteShard } from "../remote/directory.ts";
-import {
-  type Found,
-  type Reading,
-  type RemoteTable,
-  Trail,
-  type Wanted,
-} from "../remote/remote.ts";
+import { MAX_CHAIN_READS } from "../../runtime/limits.ts";
+import type { Found, Reading, RemoteTable, Trail, Wanted } from "../remote/remote.ts";
 import { RemoteRows } from "../remote/rows.ts";
 import { ROW_DATA } from "../row-object.ts";
+import { DEPTH, POINTER_ROW_WORDS, TAGS } from "../shards/layout.ts";
+import type { Again, RemoteBuckets } from "../shards/remote.ts";
+import type { RemoteShard } from "../shards/remote-directory.ts";
 import type { RowCodec } from "../store.ts";
-import { DEPTH, Geometry, NEXT, POINTER_ROW_WORDS, TAGS } from "./layout.ts";
+import { Geometry, NEXT } from "./layout.ts";
 
-export class RemoteBuckets<Row, Key> {
+export class RemoteMainBuckets<Row, Key> implements RemoteBuckets<Key> {
   readonly #codec: RowCodec<Row, Key>;
-  readonly #seed: number;
   readonly #geometry: Geometry;
   readonly #rows: RemoteRows;
-  readonly directory: RemoteDirectory;
+  readonly stride: number;
 
   constructor(table: RemoteTable, codec: RowCodec<Row, Key>) {
     this.#codec = codec;
-    this.#seed = table.seed ?? 0;
     this.#geometry = new Geometry(table.fixedWords);
     this.#rows = new RemoteRows(table);
-    this.directory = new RemoteDirectory(table);
+    this.stride = this.#geometry.stride;
   }
 
-  *lookup(key: Key): Reading<Found> {
-    const trail = new Trail();
-    const hash = this.#codec.stageKey(key, this.#seed);
-    for (let attempt = 0; attempt < REMOTE_LOOKUP_ATTEMPTS; attempt++) {
-      trail.restart();
-      const known = this.directory.recall(hash);
-      const shard = known ?? (yield* this.directory.locate(hash, trail));
-      if (shard === undefined) break;
-      const found = yield* this.#lookIn(shard, key, hash, trail);
-      if (found !== undefined) return found;
-    }
-    return trail.without("locked");
-  }
-
-  /** Undefined if what was known is no longer true: then again. */
-  *#lookIn(shard: RemoteShard, key: Key, hash: number, trail: Trail): Reading<Found | undefined> {
-    const { stride, bucketWords: dataWords } = this.#geometry;
-    const { depth, regionId, base } = shard;
-    const main: Wanted = { regionId, word: base + homeOf(hash) * stride, dataWords };
+  *lookIn(
+    { depth, regionId }: RemoteShard,
+    word: number,
+    key: Key,
+    hash: number,
+    trail: Trail,
+  ): Reading<Found | Again> {
+    const { bucketWords: dataWords } = this.#geometry;
+    const main: Wanted = { regionId, word, dataWords };
     trail.count(1);
     const [atMain] = yield [main];
     if (atMain.data === undefined) return trail.without("locked");
     let views = atMain.data;
-    if (views.i32[DEPTH] !== depth) {
-      this.directory.forget(shard, depth);
-      return undefined;
-    }
+    if (views.i32[DEPTH] !== depth) return "split";
     trail.depend(main, atMain);
     for (let block = 0; ; block++) {
       const found = yield* this.#lookAt(views, key, hash, trail);
@@ -73,18 +53,13 @@ export class RemoteBuckets<Row, Key> {
       trail.below++;
       const [answer] = yield [{ regionId: i32[NEXT] - 1, word: i32[NEXT + 1], dataWords }];
       if (answer.data === undefined) return trail.without("locked");
-      if (answer.incarnation !== i32[NEXT + 2]) return undefined;
+      if (answer.incarnation !== i32[NEXT + 2]) return "moved";
       views = answer.data;
     }
   }
 
   /** Looks at the slots of a bucket or block. */
-  *#lookAt(
-    views: Views,
-    key: Key,
-    hash: number,
-    trail: Trail,
-  ): Reading<Found | "absent" | undefined> {
+  *#lookAt(views: Views, key: Key, hash: number, trail: Trail): Reading<Found | "absent" | Again> {
     const geometry = this.#geometry;
     const { i32 } = views;
     // Others have staged their keys while this one waited.
@@ -99,7 +74,7 @@ export class RemoteBuckets<Row, Key> {
       const place = { views, words: 0 };
       const told = i32[at + POINTER_ROW_WORDS];
       const outcome = yield* this.#rows.read(i32, at, told, trail, place, false);
-      if (outcome === "moved") return undefined;
+      if (outcome === "moved") return outcome;
       if (outcome !== "row") return trail.without(outcome);
       this.#codec.stageKey(key);
       if (!this.#codec.matches(place.views, ROW_DATA)) continue;

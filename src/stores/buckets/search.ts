@@ -10,12 +10,13 @@
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Views } from "../../memory/views.ts";
 import { MAX_CHAIN_BLOCKS, SHARD_ATTEMPTS } from "../../runtime/limits.ts";
-import { type Directory, depthIn, regionIdIn } from "../hopscotch/directory.ts";
-import { homeOf, touchBucket } from "../hopscotch/layout.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
+import { type Directory, depthIn, regionIdIn } from "../shards/directory.ts";
+import { DEPTH, homeOf, TAGS, touchBucket } from "../shards/layout.ts";
+import type { ShardSearch } from "../shards/sharded-store.ts";
+import { endlessChain } from "../shards/walker.ts";
 import type { RowCodec } from "../store.ts";
-import { endlessChain } from "./chains.ts";
-import { DEPTH, type Geometry, NEXT, TAGS } from "./layout.ts";
+import { type Geometry, NEXT } from "./layout.ts";
 
 /** Verdicts of a search; those of a scan are slots, if they are not negative. */
 const FOUND = 1;
@@ -27,24 +28,24 @@ const AGAIN = -2;
 /** The key is not in this bucket or block. */
 const NOT_HERE = -3;
 
-export class Search<Row, Key> {
+export class Search<Row, Key> implements ShardSearch {
   readonly #directory: Directory;
   readonly #geometry: Geometry;
   readonly #codec: RowCodec<Row, Key>;
   readonly #inline: boolean;
   readonly #stride: number;
-  /** The entry of the main bucket, and how many blocks of its chain were searched. */
-  main = -1;
-  blocks = 0;
-  /** Where the key was found: bucket or block, and where in its data the tag and the slot are. */
+  /** The main bucket. */
+  bucket = -1;
   holder = -1;
+  readonly holderWords: number;
   tagAt = 0;
   slotAt = 0;
-  /** The entry of the row object, if rows are objects. */
   rowEntry = -1;
   readonly row = new RowPlace();
   /** What `touchBucket` read: kept, so that the compiler keeps the loads. */
   touched = 0;
+  /** How many blocks of the chain were searched. */
+  #blocks = 0;
 
   constructor(directory: Directory, geometry: Geometry, codec: RowCodec<Row, Key>) {
     this.#directory = directory;
@@ -52,14 +53,15 @@ export class Search<Row, Key> {
     this.#codec = codec;
     this.#inline = geometry.inline;
     this.#stride = geometry.stride;
+    this.holderWords = geometry.bucketWords;
   }
 
-  /**
-   * Searches for the staged key; on success `row` says where the row can be read, and `settle` must
-   * be asked when it has been. The main bucket is part of the read set then.
-   */
+  get reads(): number {
+    return 1 + this.#blocks;
+  }
+
   find(tx: Transaction, hash: number): boolean {
-    this.blocks = 0;
+    this.#blocks = 0;
     if (this.#inline && this.#findInMain(tx, hash)) return true;
     let isKnown = this.#recall(tx, hash);
     for (let attempt = 0; attempt < SHARD_ATTEMPTS; attempt++) {
@@ -68,18 +70,16 @@ export class Search<Row, Key> {
       if (verdict === FOUND || verdict === ABSENT) return verdict === FOUND;
       isKnown = verdict === AGAIN;
     }
-    return tx.conflict(this.main);
+    return tx.conflict(this.bucket);
   }
 
-  /** After the row that was found has been read: it was one, of the version depended on. */
   settle(tx: Transaction): void {
-    const { main, holder } = this;
+    const { bucket: main, holder } = this;
     if (!this.#inline && !tx.settle(this.rowEntry)) tx.conflict(this.rowEntry);
     if (holder !== main && !tx.settle(holder)) tx.conflict(holder);
     if (!tx.settle(main)) tx.conflict(main);
   }
 
-  /** Asks memory for the main bucket of a key that will be looked for soon. */
   touch(tx: Transaction, hash: number): void {
     const { places, mask } = this.#directory;
     const place = 2 * (hash & mask);
@@ -108,7 +108,7 @@ export class Search<Row, Key> {
     if (views.i32[at + DEPTH] !== depthIn(shard)) return false;
     const slot = this.#slotWithKey(views, at, hash);
     if (slot < 0) return false;
-    this.main = main;
+    this.bucket = main;
     this.#foundIn(main, slot);
     tx.depend(main);
     return true;
@@ -124,9 +124,9 @@ export class Search<Row, Key> {
   #findInShard(tx: Transaction, hash: number, isRecalled: boolean): number {
     const { region, base, depth } = this.#directory;
     const { memory } = tx.executor;
-    this.blocks = 0;
+    this.#blocks = 0;
     const main = tx.open(region!, base + homeOf(hash) * this.#stride);
-    this.main = main;
+    this.bucket = main;
     const itsDepth = tx.views.i32[tx.at + DEPTH];
     let holder = main;
     let expected = 0;
@@ -151,7 +151,7 @@ export class Search<Row, Key> {
         tx.depend(main);
         return slot === NOT_HERE ? ABSENT : FOUND;
       }
-      if (++this.blocks > MAX_CHAIN_BLOCKS) {
+      if (++this.#blocks > MAX_CHAIN_BLOCKS) {
         tx.depend(main);
         throw endlessChain(tx, main);
       }
@@ -162,7 +162,7 @@ export class Search<Row, Key> {
 
   /** Whether all that was read of a bucket or block is of one version of the main bucket. */
   #isSettled(tx: Transaction, holder: number): boolean {
-    const { main } = this;
+    const { bucket: main } = this;
     return (holder === main || tx.settle(holder)) && tx.settle(main);
   }
 
@@ -204,7 +204,7 @@ export class Search<Row, Key> {
       const isPlaced = placeRow(tx, entry, this.row);
       const isMatch = isPlaced && this.#codec.matches(this.row.views, this.row.at);
       if (!tx.settle(entry) || !this.#isSettled(tx, holder)) return AGAIN;
-      if (!isPlaced || tx.incarnationOf(entry) !== incarnation) tx.conflict(this.main);
+      if (!isPlaced || tx.incarnationOf(entry) !== incarnation) tx.conflict(this.bucket);
       if (!isMatch) continue;
       this.rowEntry = entry;
       return slot;

@@ -4,7 +4,6 @@
  * shard, so that splitting can use it as well as inserting.
  */
 
-import { copyWords } from "../../engine/journal.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { addressOf } from "../../memory/address.ts";
 import { damagedAt } from "../../memory/damage.ts";
@@ -16,30 +15,20 @@ import {
   PROBE_BUCKETS,
   SHARD_BUCKETS,
 } from "../../runtime/limits.ts";
-import {
-  BLOCK_ROWS,
-  BLOCK_TAGS,
-  BUCKET_ROWS,
-  BUCKET_TAGS,
-  type Geometry,
-  homeOf,
-  NEXT,
-  OVERFLOW,
-} from "./layout.ts";
+import { homeOf, OVERFLOW, TAGS } from "../shards/layout.ts";
+import type { ShardSearch, ShardSlots } from "../shards/sharded-store.ts";
+import { BLOCK_ROWS, BUCKET_ROWS, type Geometry, NEXT } from "./layout.ts";
 
-export class Placement {
+export class Displacement implements ShardSlots {
   readonly #geometry: Geometry;
-  /** The place that was found: bucket or block, already writable, tag set; and the slot's data. */
   holder = -1;
   slotAt = 0;
-  /** How many blocks the home's chain has, if it got a new one for the pair; else 0. */
   chainBlocks = 0;
 
   constructor(geometry: Geometry) {
     this.#geometry = geometry;
   }
 
-  /** Takes a slot for a pair with this hash in the shard whose first bucket is at `base`. */
   take(tx: Transaction, region: Region, base: number, hash: number): void {
     this.chainBlocks = 0;
     const home = homeOf(hash);
@@ -63,8 +52,8 @@ export class Placement {
 
   #occupy(tx: Transaction, entry: number, slot: number, hash: number): void {
     const at = tx.writable(entry, this.#geometry.bucketWords);
-    tx.set.arena.i32[at + BUCKET_TAGS + slot] = hash;
-    tx.set.markDirty(entry, BUCKET_TAGS + slot, BUCKET_TAGS + slot + 1);
+    tx.set.arena.i32[at + TAGS + slot] = hash;
+    tx.set.markDirty(entry, TAGS + slot, TAGS + slot + 1);
     this.holder = entry;
     this.slotAt = BUCKET_ROWS + slot * this.#geometry.slotWords;
   }
@@ -94,7 +83,7 @@ export class Placement {
     const { i32 } = tx.views;
     let found = -1;
     for (let slot = 0; slot < BUCKET_SLOTS && found < 0; slot++) {
-      if (homeOf(i32[tx.at + BUCKET_TAGS + slot]) === bucket) found = slot;
+      if (homeOf(i32[tx.at + TAGS + slot]) === bucket) found = slot;
     }
     if (!tx.settle(entry)) tx.conflict(entry);
     return found;
@@ -106,20 +95,16 @@ export class Placement {
     const from = this.#movable(tx, region, base, bucket);
     const source = this.#bucket(tx, region, base, bucket);
     const sourceAt = tx.writable(source, bucketWords);
-    const hash = tx.set.arena.i32[sourceAt + BUCKET_TAGS + from];
+    const hash = tx.set.arena.i32[sourceAt + TAGS + from];
     const target = this.#bucket(tx, region, base, bucket + 1);
     this.#occupy(tx, target, emptySlot(tx, target), hash);
-    this.write(tx, tx.set.arena.i32, tx.set.bufferOf(source) + BUCKET_ROWS + from * slotWords);
-    tx.set.arena.i32[tx.set.bufferOf(source) + BUCKET_TAGS + from] = 0;
-    tx.set.markDirty(source, BUCKET_TAGS + from, BUCKET_TAGS + from + 1);
-  }
-
-  /** Copies a pair into the slot that was taken last. */
-  write(tx: Transaction, from: Int32Array, at: number): void {
-    const { slotWords } = this.#geometry;
     const { set } = tx;
-    copyWords(from, at, set.arena.i32, set.bufferOf(this.holder) + this.slotAt, slotWords);
-    set.markDirty(this.holder, this.slotAt, this.slotAt + slotWords);
+    const { i32 } = set.arena;
+    const [to, row] = [set.bufferOf(target), set.bufferOf(source) + BUCKET_ROWS + from * slotWords];
+    for (let word = 0; word < slotWords; word++) i32[to + this.slotAt + word] = i32[row + word];
+    set.markDirty(target, this.slotAt, this.slotAt + slotWords);
+    i32[set.bufferOf(source) + TAGS + from] = 0;
+    set.markDirty(source, TAGS + from, TAGS + from + 1);
   }
 
   /** Only the first block of a chain has room; if it has none, a new block goes before it. */
@@ -127,7 +112,7 @@ export class Placement {
     const { blockWords, bucketWords, slotWords } = this.#geometry;
     const { set } = tx;
     const bucket = this.#bucket(tx, region, base, home);
-    const blocks = this.chainOf(tx, bucket);
+    const blocks = this.#chainOf(tx, bucket);
     let block = blocks[0] ?? -1;
     let slot = block < 0 ? -1 : emptyBlockSlot(tx, block);
     if (slot < 0) {
@@ -146,14 +131,61 @@ export class Placement {
       set.markDirty(bucket, OVERFLOW, OVERFLOW + 3);
     }
     const at = tx.writable(block, blockWords);
-    set.arena.i32[at + BLOCK_TAGS + slot] = hash;
-    set.markDirty(block, BLOCK_TAGS + slot, BLOCK_TAGS + slot + 1);
+    set.arena.i32[at + TAGS + slot] = hash;
+    set.markDirty(block, TAGS + slot, TAGS + slot + 1);
     this.holder = block;
     this.slotAt = BLOCK_ROWS + slot * slotWords;
   }
 
+  /** Every object has its own version. */
+  settle(tx: Transaction, _bucket: number, entry: number): void {
+    if (!tx.settle(entry)) tx.conflict(entry);
+    tx.depend(entry);
+  }
+
+  /**
+   * Empties a slot. The last pair of the home's chain moves into it, and a block that becomes empty
+   * is freed, so that chains get shorter again.
+   */
+  giveBack(
+    tx: Transaction,
+    { bucket: home, holder, holderWords, tagAt, slotAt }: ShardSearch,
+  ): void {
+    const { set } = tx;
+    const { blockWords, bucketWords, slotWords } = this.#geometry;
+    const emptied = tx.writable(holder, holderWords);
+    set.arena.i32[emptied + tagAt] = 0;
+    set.markDirty(holder, tagAt, tagAt + 1);
+    const [first] = this.#chainOf(tx, home);
+    if (first === undefined) return;
+    tx.depend(home);
+    const from = tx.writable(first, blockWords);
+    const { i32 } = set.arena;
+    let last = OVERFLOW_SLOTS - 1;
+    while (last >= 0 && i32[from + TAGS + last] === 0) last--;
+    const movedAt = BLOCK_ROWS + last * slotWords;
+    if (last >= 0 && !(first === holder && movedAt === slotAt)) {
+      const to = set.bufferOf(holder);
+      i32[to + tagAt] = i32[from + TAGS + last];
+      for (let word = 0; word < slotWords; word++)
+        i32[to + slotAt + word] = i32[from + movedAt + word];
+      set.markDirty(holder, slotAt, slotAt + slotWords);
+      i32[from + TAGS + last] = 0;
+      set.markDirty(first, TAGS, TAGS + OVERFLOW_SLOTS);
+    }
+    for (let slot = 0; slot < OVERFLOW_SLOTS; slot++) {
+      if (i32[from + TAGS + slot] !== 0) return;
+    }
+    const homeAt = tx.writable(home, bucketWords);
+    for (let word = 0; word < 3; word++) {
+      set.arena.i32[homeAt + OVERFLOW + word] = set.arena.i32[from + NEXT + word];
+    }
+    set.markDirty(home, OVERFLOW, OVERFLOW + 3);
+    tx.free(first);
+  }
+
   /** The entries of a bucket's overflow blocks, in order. */
-  chainOf(tx: Transaction, bucket: number): number[] {
+  #chainOf(tx: Transaction, bucket: number): number[] {
     const blocks: number[] = [];
     let entry = bucket;
     let pointerAt = OVERFLOW;
@@ -181,11 +213,11 @@ function damagedChain({ set }: Transaction, bucket: number): SituError {
 }
 
 function emptySlot(tx: Transaction, entry: number): number {
-  return firstEmpty(tx, entry, BUCKET_TAGS, BUCKET_SLOTS);
+  return firstEmpty(tx, entry, TAGS, BUCKET_SLOTS);
 }
 
 function emptyBlockSlot(tx: Transaction, entry: number): number {
-  return firstEmpty(tx, entry, BLOCK_TAGS, OVERFLOW_SLOTS);
+  return firstEmpty(tx, entry, TAGS, OVERFLOW_SLOTS);
 }
 
 /** The first slot without a pair; the transaction depends on the object already. */

@@ -21,18 +21,10 @@ import { loadAcquire } from "../../memory/ordering.ts";
 import type { Region, StoreMemory } from "../../memory/store-memory.ts";
 import { BUCKET_SLOTS, LOOKUP_ATTEMPTS } from "../../runtime/limits.ts";
 import { ROW_DATA, touchRow, wordsOfSingleRow } from "../row-object.ts";
+import { type Directory, depthIn, regionIdIn } from "../shards/directory.ts";
+import { DEPTH, homeOf, OVERFLOW, TAGS, touchBucket } from "../shards/layout.ts";
 import type { RowCodec } from "../store.ts";
-import { type Directory, depthIn, regionIdIn } from "./directory.ts";
-import {
-  BUCKET_ROWS,
-  BUCKET_TAGS,
-  DEPTH,
-  type Geometry,
-  homeOf,
-  OVERFLOW,
-  slotWithTag,
-  touchBucket,
-} from "./layout.ts";
+import { BUCKET_ROWS, type Geometry, slotWithTag } from "./layout.ts";
 
 /** Outcomes of a look at a bucket that are not a row. */
 const NOT_HERE = Symbol("not in this bucket");
@@ -97,7 +89,7 @@ export class Lookup<Row, Key> {
     this.touched = touchBucket(i32, home, this.#stride);
     const high = loadAcquire(i32, home + VERSION_HIGH);
     const low = loadAcquire(i32, home + VERSION_LOW);
-    const tags = home + HEADER_WORDS + BUCKET_TAGS;
+    const tags = home + HEADER_WORDS + TAGS;
     const slot = slotWithTag(i32, tags, hash);
     if (i32[home + HEADER_WORDS + DEPTH] !== depthIn(shard)) return this.#getAnywhere(hash);
     if (i32[tags + slot] !== hash) return this.#getNext(region, home + this.#stride, hash);
@@ -112,7 +104,7 @@ export class Lookup<Row, Key> {
     const { i32 } = region;
     const high = loadAcquire(i32, next + VERSION_HIGH);
     const low = loadAcquire(i32, next + VERSION_LOW);
-    const tags = next + HEADER_WORDS + BUCKET_TAGS;
+    const tags = next + HEADER_WORDS + TAGS;
     const slot = slotWithTag(i32, tags, hash);
     const at = next + HEADER_WORDS + BUCKET_ROWS + slot * this.#slotWords;
     if (i32[tags + slot] !== hash || !this.#codec.matches(region, at)) {
@@ -129,7 +121,7 @@ export class Lookup<Row, Key> {
     const home = base + homeOf(hash) * this.#stride;
     const high = loadAcquire(i32, home + VERSION_HIGH);
     const low = loadAcquire(i32, home + VERSION_LOW);
-    const tags = home + HEADER_WORDS + BUCKET_TAGS;
+    const tags = home + HEADER_WORDS + TAGS;
     const slot = slotWithTag(i32, tags, hash);
     if (i32[home + HEADER_WORDS + DEPTH] !== depthIn(shard) || i32[tags + slot] !== hash) {
       return this.#getAnywhere(hash);
@@ -187,7 +179,7 @@ export class Lookup<Row, Key> {
 
   #lookInto(region: Region, word: number, hash: number, high: number, low: number): unknown {
     const { i32 } = region;
-    const tags = word + HEADER_WORDS + BUCKET_TAGS;
+    const tags = word + HEADER_WORDS + TAGS;
     const rows = word + HEADER_WORDS + BUCKET_ROWS;
     for (let slot = 0; slot < BUCKET_SLOTS; slot++) {
       if (i32[tags + slot] !== hash) continue;

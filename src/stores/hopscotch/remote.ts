@@ -6,80 +6,37 @@
  * the versions of both, which are validated or confirmed.
  */
 
-import {
-  BUCKET_SLOTS,
-  MAX_CHAIN_READS,
-  OVERFLOW_SLOTS,
-  REMOTE_LOOKUP_ATTEMPTS,
-} from "../../runtime/limits.ts";
-import { RemoteDirectory, type RemoteShard } from "../remote/directory.ts";
-import {
-  type Answer,
-  type Found,
-  type Reading,
-  type RemoteTable,
-  Trail,
-  type Wanted,
-} from "../remote/remote.ts";
+import { MAX_CHAIN_READS } from "../../runtime/limits.ts";
+import type { Answer, Found, Reading, RemoteTable, Trail, Wanted } from "../remote/remote.ts";
 import { RemoteRows } from "../remote/rows.ts";
 import { ROW_DATA } from "../row-object.ts";
+import { DEPTH, type HolderShape, TAGS } from "../shards/layout.ts";
+import type { Again, RemoteBuckets } from "../shards/remote.ts";
+import type { RemoteShard } from "../shards/remote-directory.ts";
 import type { RowCodec } from "../store.ts";
-import {
-  BLOCK_ROWS,
-  BLOCK_TAGS,
-  BUCKET_ROWS,
-  BUCKET_TAGS,
-  DEPTH,
-  Geometry,
-  homeOf,
-  NEXT,
-  OVERFLOW,
-} from "./layout.ts";
+import { Geometry } from "./layout.ts";
 
-/** What a kind of object that holds pairs looks like. */
-interface Holder {
-  readonly tagsAt: number;
-  readonly rowsAt: number;
-  readonly slots: number;
-}
-
-const BUCKET: Holder = { tagsAt: BUCKET_TAGS, rowsAt: BUCKET_ROWS, slots: BUCKET_SLOTS };
-const BLOCK: Holder = { tagsAt: BLOCK_TAGS, rowsAt: BLOCK_ROWS, slots: OVERFLOW_SLOTS };
-
-export class RemoteHopscotch<Row, Key> {
+export class RemoteHopscotch<Row, Key> implements RemoteBuckets<Key> {
   readonly #codec: RowCodec<Row, Key>;
-  readonly #seed: number;
   readonly #geometry: Geometry;
   readonly #rows: RemoteRows;
-  readonly directory: RemoteDirectory;
+  readonly stride: number;
 
   constructor(table: RemoteTable, codec: RowCodec<Row, Key>) {
     this.#codec = codec;
-    this.#seed = table.seed ?? 0;
     this.#geometry = new Geometry(table.fixedWords);
     this.#rows = new RemoteRows(table);
-    this.directory = new RemoteDirectory(table);
+    this.stride = this.#geometry.stride;
   }
 
-  *lookup(key: Key): Reading<Found> {
-    const trail = new Trail();
-    const hash = this.#codec.stageKey(key, this.#seed);
-    for (let attempt = 0; attempt < REMOTE_LOOKUP_ATTEMPTS; attempt++) {
-      trail.restart();
-      const known = this.directory.recall(hash);
-      const shard = known ?? (yield* this.directory.locate(hash, trail));
-      if (shard === undefined) break;
-      const found = yield* this.#lookIn(shard, key, hash, trail);
-      if (found !== undefined) return found;
-    }
-    return trail.without("locked");
-  }
-
-  /** Undefined if what was known is no longer true: then again. */
-  *#lookIn(shard: RemoteShard, key: Key, hash: number, trail: Trail): Reading<Found | undefined> {
-    const { stride, bucketWords } = this.#geometry;
-    const { depth, regionId, base } = shard;
-    const word = base + homeOf(hash) * stride;
+  *lookIn(
+    { depth, regionId }: RemoteShard,
+    word: number,
+    key: Key,
+    hash: number,
+    trail: Trail,
+  ): Reading<Found | Again> {
+    const { stride, bucketWords, bucket } = this.#geometry;
     const home: Wanted = { regionId, word, dataWords: bucketWords };
     const next: Wanted = { regionId, word: word + stride, dataWords: bucketWords };
     trail.count(1);
@@ -89,11 +46,8 @@ export class RemoteHopscotch<Row, Key> {
       [next, atNext],
     ] as const) {
       if (answer.data === undefined) continue;
-      if (answer.data.i32[DEPTH] !== depth) {
-        this.directory.forget(shard, depth);
-        return undefined;
-      }
-      const found = yield* this.#lookAt(wanted, answer, BUCKET, key, hash, trail);
+      if (answer.data.i32[DEPTH] !== depth) return "split";
+      const found = yield* this.#lookAt(wanted, answer, bucket, key, hash, trail);
       if (found !== "absent") return found;
     }
     if (atHome.data === undefined || atNext.data === undefined) return trail.without("locked");
@@ -108,23 +62,23 @@ export class RemoteHopscotch<Row, Key> {
     key: Key,
     hash: number,
     trail: Trail,
-  ): Reading<Found | undefined> {
-    const dataWords = this.#geometry.blockWords;
+  ): Reading<Found | Again> {
+    const { block: shape, bucket } = this.#geometry;
     trail.depend(home, atHome);
     let { i32 } = atHome.data!;
-    let at = OVERFLOW;
+    let at = bucket.nextAt;
     while (i32[at] !== 0) {
-      const block: Wanted = { regionId: i32[at] - 1, word: i32[at + 1], dataWords };
+      const block: Wanted = { regionId: i32[at] - 1, word: i32[at + 1], dataWords: shape.words };
       trail.count(1);
       const [answer] = yield [block];
       if (answer.data === undefined) return trail.without("locked");
-      if (answer.incarnation !== i32[at + 2]) return undefined;
-      const found = yield* this.#lookAt(block, answer, BLOCK, key, hash, trail);
+      if (answer.incarnation !== i32[at + 2]) return "moved";
+      const found = yield* this.#lookAt(block, answer, shape, key, hash, trail);
       if (found !== "absent") return found;
       trail.depend(block, answer);
       if (trail.dependencies.length > MAX_CHAIN_READS) return trail.without("ask");
       ({ i32 } = answer.data);
-      at = NEXT;
+      at = shape.nextAt;
     }
     trail.depend(next, atNext);
     return trail.absent(false);
@@ -134,18 +88,18 @@ export class RemoteHopscotch<Row, Key> {
   *#lookAt(
     wanted: Wanted,
     answer: Answer,
-    { tagsAt, rowsAt, slots }: Holder,
+    { rowsAt, slots }: HolderShape,
     key: Key,
     hash: number,
     trail: Trail,
-  ): Reading<Found | "absent" | undefined> {
+  ): Reading<Found | "absent" | Again> {
     const { inline, slotWords } = this.#geometry;
     const views = answer.data!;
     const { i32 } = views;
     // Others have staged their keys while this one waited.
     this.#codec.stageKey(key);
     for (let slot = 0; slot < slots; slot++) {
-      if (i32[tagsAt + slot] !== hash) continue;
+      if (i32[TAGS + slot] !== hash) continue;
       const at = rowsAt + slot * slotWords;
       if (inline) {
         if (!this.#codec.matches(views, at)) continue;
@@ -157,7 +111,7 @@ export class RemoteHopscotch<Row, Key> {
       const { length } = trail.dependencies;
       trail.depend(wanted, answer);
       const outcome = yield* this.#rows.read(i32, at, 0, trail, place, true);
-      if (outcome === "moved") return undefined;
+      if (outcome === "moved") return outcome;
       if (outcome !== "row") return trail.without(outcome);
       this.#codec.stageKey(key);
       if (this.#codec.matches(place.views, ROW_DATA)) {

@@ -13,21 +13,11 @@ import type { Transaction } from "../../engine/transaction.ts";
 import { damagedAt } from "../../memory/damage.ts";
 import { BUCKET_SLOTS, OVERFLOW_SLOTS, SHARD_ATTEMPTS } from "../../runtime/limits.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
+import { type Directory, depthIn, regionIdIn } from "../shards/directory.ts";
+import { DEPTH, homeOf, OVERFLOW, TAGS, touchBucket } from "../shards/layout.ts";
+import type { ShardSearch } from "../shards/sharded-store.ts";
 import type { RowCodec } from "../store.ts";
-import { type Directory, depthIn, regionIdIn } from "./directory.ts";
-import {
-  BLOCK_ROWS,
-  BLOCK_TAGS,
-  BUCKET_ROWS,
-  BUCKET_TAGS,
-  DEPTH,
-  type Geometry,
-  homeOf,
-  NEXT,
-  OVERFLOW,
-  slotWithTag,
-  touchBucket,
-} from "./layout.ts";
+import { BLOCK_ROWS, BUCKET_ROWS, type Geometry, NEXT, slotWithTag } from "./layout.ts";
 
 const FOUND = 1;
 const ABSENT = 0;
@@ -38,24 +28,24 @@ const BEGIN_AGAIN = -2;
 /** The quick look at two buckets does not tell. */
 const UNSURE = -3;
 
-export class Search<Row, Key> {
+export class Search<Row, Key> implements ShardSearch {
   readonly #directory: Directory;
   readonly #codec: RowCodec<Row, Key>;
   readonly #inline: boolean;
   readonly #slotWords: number;
   readonly #stride: number;
-  /** Entries of the home bucket, and of its chain in order, as far as searched. */
-  home = -1;
-  readonly chain: number[] = [];
-  /** Where the key was found: bucket or block, and where in its data the tag and the slot are. */
+  readonly #geometry: Geometry;
+  /** The home bucket. */
+  bucket = -1;
   holder = -1;
   tagAt = 0;
   slotAt = 0;
-  /** The entry of the row object, if rows are objects. */
   rowEntry = -1;
   readonly row = new RowPlace();
   /** What `touchBucket` read: kept, so that the compiler keeps the loads. */
   touched = 0;
+  /** The entries of the home's chain in order, as far as searched. */
+  readonly #chain: number[] = [];
   /** What the bucket or block scanned last says: its depth, its pointer to an overflow block. */
   #depth = 0;
   #pointerRegion = 0;
@@ -64,18 +54,30 @@ export class Search<Row, Key> {
 
   constructor(directory: Directory, geometry: Geometry, codec: RowCodec<Row, Key>) {
     this.#directory = directory;
+    this.#geometry = geometry;
     this.#codec = codec;
     this.#inline = geometry.inline;
     this.#slotWords = geometry.slotWords;
     this.#stride = geometry.stride;
   }
 
-  /**
-   * Searches for the staged key; on success `row` says where the row can be read. The object that
-   * it lies in is part of the read set, but must be settled after the row has been read.
-   */
+  get holderWords(): number {
+    const chain = this.#chain;
+    const { bucketWords, blockWords } = this.#geometry;
+    return chain.length > 0 && chain.includes(this.holder) ? blockWords : bucketWords;
+  }
+
+  get reads(): number {
+    return 1 + this.#chain.length;
+  }
+
+  settle(tx: Transaction): void {
+    const entry = this.#inline ? this.holder : this.rowEntry;
+    if (!tx.settle(entry)) tx.conflict(entry);
+  }
+
   find(tx: Transaction, hash: number): boolean {
-    if (this.chain.length > 0) this.chain.length = 0;
+    if (this.#chain.length > 0) this.#chain.length = 0;
     const verdict = this.#inline ? this.#findNearHome(tx, hash) : this.#findBehindHome(tx, hash);
     return verdict === UNSURE ? this.#findAnywhere(tx, hash) : verdict === FOUND;
   }
@@ -96,7 +98,7 @@ export class Search<Row, Key> {
     this.touched = touchBucket(region.i32, word, this.#stride);
     const home = tx.open(region, word);
     if (tx.views.i32[tx.at + DEPTH] !== depthIn(shard)) return UNSURE;
-    this.home = home;
+    this.bucket = home;
     if (this.#isHere(tx, home, hash)) return FOUND;
     const mayBeMore = mayHold(tx, hash) || tx.views.i32[tx.at + OVERFLOW] !== 0;
     // The bucket that holds a row proves it there; its home need not be part of the read set.
@@ -118,8 +120,8 @@ export class Search<Row, Key> {
     const home = tx.open(region, word);
     const { i32 } = tx.views;
     const { at } = tx;
-    const slot = slotWithTag(i32, at + BUCKET_TAGS, hash);
-    if (i32[at + DEPTH] !== depthIn(shard) || i32[at + BUCKET_TAGS + slot] !== hash) return UNSURE;
+    const slot = slotWithTag(i32, at + TAGS, hash);
+    if (i32[at + DEPTH] !== depthIn(shard) || i32[at + TAGS + slot] !== hash) return UNSURE;
     const slotAt = BUCKET_ROWS + slot * this.#slotWords;
     const regionId = i32[at + slotAt] - 1;
     const rowWord = i32[at + slotAt + 1];
@@ -132,17 +134,17 @@ export class Search<Row, Key> {
     const matched = placeRow(tx, row, this.row) && this.#codec.matches(this.row.views, this.row.at);
     if (!tx.settle(row) || !isSame(tx, home, high, low) || !matched) return UNSURE;
     if (tx.incarnationOf(row) !== incarnation) return UNSURE;
-    this.home = home;
+    this.bucket = home;
     this.rowEntry = row;
-    this.tagAt = BUCKET_TAGS + slot;
+    this.tagAt = TAGS + slot;
     this.slotAt = slotAt;
     return this.#found(tx, home);
   }
 
   /** Neither bucket has the tag, and there is no chain: absent, if both were read in one version. */
   #isNowhere(tx: Transaction, hash: number, next: number): number {
-    if (!tx.settle(this.home) || !tx.settle(next)) return UNSURE;
-    tx.depend(this.home);
+    if (!tx.settle(this.bucket) || !tx.settle(next)) return UNSURE;
+    tx.depend(this.bucket);
     tx.depend(next);
     // Who inserts the key goes on from the shard.
     this.#directory.recall(hash);
@@ -153,13 +155,13 @@ export class Search<Row, Key> {
   #isHere(tx: Transaction, entry: number, hash: number): boolean {
     const { views, at } = tx;
     const { i32 } = views;
-    const slot = slotWithTag(i32, at + BUCKET_TAGS, hash);
-    if (i32[at + BUCKET_TAGS + slot] !== hash) return false;
+    const slot = slotWithTag(i32, at + TAGS, hash);
+    if (i32[at + TAGS + slot] !== hash) return false;
     const slotAt = BUCKET_ROWS + slot * this.#slotWords;
     if (!this.#codec.matches(views, at + slotAt)) return false;
     tx.depend(entry);
     this.holder = entry;
-    this.tagAt = BUCKET_TAGS + slot;
+    this.tagAt = TAGS + slot;
     this.slotAt = slotAt;
     this.row.views = views;
     this.row.at = at + slotAt;
@@ -167,7 +169,6 @@ export class Search<Row, Key> {
     return true;
   }
 
-  /** Asks memory for the home bucket of a key that will be looked for soon. */
   touch(tx: Transaction, hash: number): void {
     const place = 2 * (hash & this.#directory.mask);
     const shard = this.#directory.places[place];
@@ -185,7 +186,7 @@ export class Search<Row, Key> {
       known = false;
       if (verdict !== MOVED) return verdict === FOUND;
     }
-    return tx.conflict(this.home);
+    return tx.conflict(this.bucket);
   }
 
   /** A shard that is younger than the transaction's snapshot is none of its. */
@@ -198,55 +199,48 @@ export class Search<Row, Key> {
   #findInShard(tx: Transaction, hash: number, isRecalled: boolean): number {
     const { region, base, depth } = this.#directory;
     const homeWord = base + homeOf(hash) * this.#stride;
-    if (this.chain.length > 0) this.chain.length = 0;
+    if (this.#chain.length > 0) this.#chain.length = 0;
 
-    this.home = tx.open(region!, homeWord);
-    const inHome = this.#scan(
-      tx,
-      this.home,
-      hash,
-      BUCKET_TAGS,
-      BUCKET_ROWS,
-      BUCKET_SLOTS,
-      OVERFLOW,
-    );
+    this.bucket = tx.open(region!, homeWord);
+    const inHome = this.#scan(tx, this.bucket, hash, TAGS, BUCKET_ROWS, BUCKET_SLOTS, OVERFLOW);
     if (this.#depth !== depth) {
       // Less deep than a head that was read before it: our own copy of it is too old.
-      if (this.#depth < depth && !isRecalled) tx.conflict(this.home);
+      if (this.#depth < depth && !isRecalled) tx.conflict(this.bucket);
       return MOVED;
     }
-    if (inHome) return this.#found(tx, this.home);
+    if (inHome) return this.#found(tx, this.bucket);
     let blockRegion = this.#pointerRegion;
     let blockWord = this.#pointerWord;
     let blockIncarnation = this.#pointerIncarnation;
 
     const next = tx.open(region!, homeWord + this.#stride);
-    if (this.#scan(tx, next, hash, BUCKET_TAGS, BUCKET_ROWS, BUCKET_SLOTS, OVERFLOW)) {
+    if (this.#scan(tx, next, hash, TAGS, BUCKET_ROWS, BUCKET_SLOTS, OVERFLOW)) {
       return this.#found(tx, next);
     }
     while (blockRegion !== 0) {
       const block = tx.open(tx.executor.memory.region(blockRegion - 1), blockWord);
-      if (this.chain.includes(block)) return this.#goesRound(tx);
-      this.chain.push(block);
-      const found = this.#scan(tx, block, hash, BLOCK_TAGS, BLOCK_ROWS, OVERFLOW_SLOTS, NEXT);
+      if (this.#chain.includes(block)) return this.#goesRound(tx);
+      this.#chain.push(block);
+      const found = this.#scan(tx, block, hash, TAGS, BLOCK_ROWS, OVERFLOW_SLOTS, NEXT);
       if (tx.incarnationOf(block) !== blockIncarnation) {
         // The home bucket still says that this is its block: then it is our own copy, and too old.
-        return tx.settle(this.home) ? tx.conflict(this.home) : MOVED;
+        return tx.settle(this.bucket) ? tx.conflict(this.bucket) : MOVED;
       }
       if (found) return this.#found(tx, block);
       blockRegion = this.#pointerRegion;
       blockWord = this.#pointerWord;
       blockIncarnation = this.#pointerIncarnation;
     }
-    tx.depend(this.home);
+    tx.depend(this.bucket);
     tx.depend(next);
-    for (let i = 0; i < this.chain.length; i++) tx.depend(this.chain[i]);
+    for (let i = 0; i < this.#chain.length; i++) tx.depend(this.#chain[i]);
     return ABSENT;
   }
 
   /** A chain that was followed leads back into itself: it changed on the way, or is damaged. */
   #goesRound(tx: Transaction): number {
-    const { home, chain } = this;
+    const { bucket: home } = this;
+    const chain = this.#chain;
     if (!tx.settle(home) || !chain.every((block) => tx.settle(block))) return MOVED;
     // Believed only if the transaction finds all of them unchanged once more.
     tx.depend(home);
@@ -363,7 +357,7 @@ function isSame(tx: Transaction, entry: number, high: number, low: number): bool
 
 /** Whether the bucket that was opened last has the tag in any slot. */
 function mayHold({ views: { i32 }, at }: Transaction, hash: number): boolean {
-  const tags = at + BUCKET_TAGS;
+  const tags = at + TAGS;
   return (
     i32[tags] === hash || i32[tags + 1] === hash || i32[tags + 2] === hash || i32[tags + 3] === hash
   );

@@ -1,24 +1,20 @@
-/** The store of another node, opened by what that node has told of it. */
+/** The table of another node, opened by what that node has told of it, and read outside transactions. */
 
-import { RemoteBuckets } from "../buckets/remote.ts";
-import { RemoteHopscotch } from "../hopscotch/remote.ts";
+import { SituError } from "../../runtime/errors.ts";
+import type { StoreKind } from "../kind.ts";
+import { isTableKind, TABLE_KINDS } from "../kinds.ts";
 import type { RowCodec } from "../store.ts";
-import type { RemoteDirectory } from "./directory.ts";
-import { confirm, type Found, type Reading, type RemoteTable } from "./remote.ts";
-
-export interface RemoteStore<Key> {
-  readonly directory: RemoteDirectory;
-  /** Finds a key, for a transaction: its dependencies are validated when that commits. */
-  lookup(key: Key): Reading<Found>;
-}
+import { confirm, type Found, type Reading, type RemoteStore, type RemoteTable } from "./remote.ts";
 
 export function openRemote<Row, Key>(
   table: RemoteTable,
   codec: RowCodec<Row, Key>,
 ): RemoteStore<Key> {
-  return table.layout === "buckets"
-    ? new RemoteBuckets(table, codec)
-    : new RemoteHopscotch(table, codec);
+  const kind: StoreKind | undefined = isTableKind(table.layout)
+    ? TABLE_KINDS[table.layout]
+    : undefined;
+  if (kind?.remote !== undefined) return kind.remote.open(table, codec);
+  throw new SituError("SITU_PROTOCOL", `a node has a table of an unknown kind, ${table.layout}`);
 }
 
 /** Finds a key outside of any transaction: linearizable, and nothing is left to be validated. */

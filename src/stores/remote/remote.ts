@@ -20,6 +20,7 @@ import type { Address } from "../../memory/address.ts";
 import { regionIdOf, wordOf } from "../../memory/address.ts";
 import type { StoreMemory } from "../../memory/store-memory.ts";
 import { Views } from "../../memory/views.ts";
+import type { TableKind } from "../kinds.ts";
 
 /** An object that a lookup wants to read. */
 export interface Wanted {
@@ -73,7 +74,7 @@ export type Reading<T> = Generator<readonly Wanted[], T, readonly Answer[]>;
 
 /** What a node tells of a table, so that others can look keys up in it. Goes into any message. */
 export interface RemoteTable {
-  readonly layout: "hopscotch" | "buckets";
+  readonly layout: TableKind;
   /** Words of every row if all have the same size, else 0. */
   readonly fixedWords: number;
   readonly rootRegion: number;
@@ -84,9 +85,17 @@ export interface RemoteTable {
   readonly regionWords: number;
 }
 
+/** A table of another node. */
+export interface RemoteStore<Key> {
+  /** Objects that were read only to know where rows lie, such as the heads of shards. */
+  readonly heads: number;
+  /** Finds a key, for a transaction: its dependencies are validated when that commits. */
+  lookup(key: Key): Reading<Found>;
+}
+
 /** At the node: where the table of a store that hashes is rooted, and how it is shaped. */
 export function describeRemote(
-  layout: "hopscotch" | "buckets",
+  layout: TableKind,
   fixedWords: number,
   root: Address,
   memory: StoreMemory,

@@ -1,6 +1,6 @@
 /**
  * Hashes of keys. A table's rows are found by a hash that depends on a seed, chosen at random when
- * the table is made (stores/hopscotch/seed.ts): whoever chooses keys, but does not know the seed,
+ * the table is made (stores/shards/seed.ts): whoever chooses keys, but does not know the seed,
  * cannot choose them so that all fall into one bucket (docs/decisions/0026).
  *
  *   one word          Murmur3's finalizer of the word, combined with the seed first. It is a

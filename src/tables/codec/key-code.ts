@@ -51,7 +51,7 @@ export function stageParts(
 }
 
 /** The longest that a string or bytes of this field may be in a key. */
-function maxOf(field: Field<unknown>): number {
+export function maxOf(field: Field<unknown>): number {
   return Math.min(field.max ?? MAX_KEY_BYTES, MAX_KEY_BYTES);
 }
 

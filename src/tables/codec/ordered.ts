@@ -27,10 +27,10 @@ import type { Field } from "../fields.ts";
 import type { Table } from "../table.ts";
 import { changeParts, stageChanges } from "./change-code.ts";
 import { codecOf, compile } from "./codec.ts";
-import { encodedText, encodedWord, keyParts, rowKeyParts, stageParts } from "./key-code.ts";
+import { encodedText, encodedWord, keyParts, maxOf, rowKeyParts, stageParts } from "./key-code.ts";
 import { type FieldLayout, layoutOf, type RowLayout } from "./layout.ts";
 import * as values from "./values.ts";
-import { bytesIn, textBytes, tooLong } from "./values.ts";
+import { checkLength, textBytes } from "./values.ts";
 
 export const MAX_ORDERED_KEY_WORDS = MAX_ORDERED_KEY_BYTES / 4;
 
@@ -60,37 +60,38 @@ export function orderLong(ordered: Int32Array, top: number, value: bigint, flip:
   return top + 2;
 }
 
-/** Writes the UTF-8 of a text to `text` and returns its bytes. */
-function encodeText(value: string, max: number, where: string): number {
-  const length = textBytes(value, where);
-  if (length > max) tooLong(where, length, max);
-  text.write(value, 0, "utf8");
-  return length;
-}
-
-export function orderFixedText(
+/** The ordered form of a string; `isFixed` says which of the two forms the field has. */
+export function orderText(
   ordered: Int32Array,
   top: number,
   value: string,
   max: number,
   where: string,
+  isFixed: boolean,
 ): number {
-  return orderFixed(ordered, top, text, 0, encodeText(value, max, where), max);
+  const length = textBytes(value, where);
+  // Of one that is too long, what fits is written, and it is refused below.
+  text.write(value, 0, "utf8");
+  return orderBytes(ordered, top, text, 0, length, max, where, isFixed);
 }
 
-export function orderFixedBytes(
+/** The same for bytes, or the UTF-8 of a string, that lie in a larger array from `from` on. */
+export function orderBytes(
   ordered: Int32Array,
   top: number,
-  value: Uint8Array,
+  bytes: Uint8Array,
+  from: number,
+  length: number,
   max: number,
   where: string,
+  isFixed: boolean,
 ): number {
-  const length = bytesIn(value, where);
-  if (length > max) tooLong(where, length, max);
-  return orderFixed(ordered, top, value, 0, length, max);
+  checkLength(length, max, where);
+  return isFixed
+    ? orderFixed(ordered, top, bytes, from, length, max)
+    : orderEscaped(ordered, top, bytes, from, length);
 }
 
-/** The bytes of a string or of bytes, which lie in a larger array from `from` on. */
 function orderFixed(
   ordered: Int32Array,
   top: number,
@@ -115,55 +116,6 @@ function orderFixed(
   while (at < end) ordered[at++] = 0;
   ordered[end] = length;
   return end + 1;
-}
-
-export function orderText(
-  ordered: Int32Array,
-  top: number,
-  value: string,
-  max: number,
-  where: string,
-): number {
-  return orderEscaped(ordered, top, text, 0, encodeText(value, max, where));
-}
-
-export function orderBytes(
-  ordered: Int32Array,
-  top: number,
-  value: Uint8Array,
-  max: number,
-  where: string,
-): number {
-  const length = bytesIn(value, where);
-  if (length > max) tooLong(where, length, max);
-  return orderEscaped(ordered, top, value, 0, length);
-}
-
-/** The same two for a string or bytes of a row that was encoded. */
-export function orderFixedEncoded(
-  ordered: Int32Array,
-  top: number,
-  row: Uint8Array,
-  from: number,
-  length: number,
-  max: number,
-  where: string,
-): number {
-  if (length > max) tooLong(where, length, max);
-  return orderFixed(ordered, top, row, from, length, max);
-}
-
-export function orderEncoded(
-  ordered: Int32Array,
-  top: number,
-  row: Uint8Array,
-  from: number,
-  length: number,
-  max: number,
-  where: string,
-): number {
-  if (length > max) tooLong(where, length, max);
-  return orderEscaped(ordered, top, row, from, length);
 }
 
 function orderEscaped(
@@ -197,11 +149,6 @@ function orderEscaped(
   return at;
 }
 
-/** A longer text would not even fit the form that is the shortest for it. */
-export function maxOf(field: Field<unknown>): number {
-  return Math.min(field.max ?? MAX_KEY_BYTES, MAX_KEY_BYTES);
-}
-
 export function keyTooLong(label: string, words: number): never {
   throw new SituError(
     "SITU_TOO_LARGE",
@@ -212,8 +159,7 @@ export function keyTooLong(label: string, words: number): never {
 
 /** Statements that order one part of a key. */
 function orderer(field: Field<unknown>, value: string, where: string): string {
-  const rest = `${value}, ${maxOf(field)}, ${where}`;
-  const fixed = orderedWordsOf(field) > 0 ? "Fixed" : "";
+  const rest = `${maxOf(field)}, ${where}, ${orderedWordsOf(field) > 0}`;
   switch (field.kind) {
     case "bool":
       return `ordered[top++] = ${value} ? 1 : 0;`;
@@ -224,9 +170,9 @@ function orderer(field: Field<unknown>, value: string, where: string): string {
     case "u64":
       return `top = orderLong(ordered, top, BigInt.asIntN(64, ${value}), 0);`;
     case "str":
-      return `top = order${fixed}Text(ordered, top, ${rest});`;
+      return `top = orderText(ordered, top, ${value}, ${rest});`;
     case "bytes":
-      return `top = order${fixed}Bytes(ordered, top, ${rest});`;
+      return `top = orderBytes(ordered, top, ${value}, 0, bytesIn(${value}, ${where}), ${rest});`;
     default:
       return `ordered[top++] = ${value};`;
   }
@@ -250,9 +196,9 @@ function encodedOrderer(table: Table, place: FieldLayout): string {
     case "str":
     case "bytes": {
       const { from, length } = encodedText(place);
-      const order = orderedWordsOf(field) > 0 ? "orderFixedEncoded" : "orderEncoded";
       const where = JSON.stringify(`${table.name}.${name}`);
-      return `top = ${order}(ordered, top, scratch.u8, ${from}, ${length}, ${maxOf(field)}, ${where});`;
+      const rest = `${maxOf(field)}, ${where}, ${orderedWordsOf(field) > 0}`;
+      return `top = orderBytes(ordered, top, scratch.u8, ${from}, ${length}, ${rest});`;
     }
     default:
       return `ordered[top++] = ${encodedWord(place)};`;
@@ -315,10 +261,6 @@ export function orderedCodecOf<Row, Key>(table: Table<Row, Key>): OrderedCodec<R
     orderLong,
     orderText,
     orderBytes,
-    orderFixedText,
-    orderFixedBytes,
-    orderFixedEncoded,
-    orderEncoded,
     ordered,
   };
   const make = compile(orderedSource(table, layout, orderedWords > 0), Object.keys(library));

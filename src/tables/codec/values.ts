@@ -142,7 +142,7 @@ export function writeInlineBytes(
   where: string,
 ): void {
   const length = bytesIn(value, where);
-  if (length > max) tooLong(where, length, max);
+  checkLength(length, max, where);
   views.u8.fill(0, at, at + 1 + max);
   views.u8[at] = length;
   views.u8.set(value, at + 1);
@@ -213,7 +213,7 @@ export function appendString(
   where: string,
 ): number {
   const length = textBytes(value, where);
-  if (length > (max ?? MAX_VALUE_BYTES)) tooLong(where, length, max ?? MAX_VALUE_BYTES);
+  checkLength(length, max ?? MAX_VALUE_BYTES, where);
   ensure(views, end + length, where);
   views.bytes.write(value, end, "utf8");
   views.i32[at] = end;
@@ -230,7 +230,7 @@ export function appendBytes(
   where: string,
 ): number {
   const length = bytesIn(value, where);
-  if (length > (max ?? MAX_VALUE_BYTES)) tooLong(where, length, max ?? MAX_VALUE_BYTES);
+  checkLength(length, max ?? MAX_VALUE_BYTES, where);
   ensure(views, end + length, where);
   views.u8.set(value, end);
   views.i32[at] = end;
@@ -265,7 +265,7 @@ export function stageText(
     if (next > 0) return next;
   }
   const length = textBytes(value, where);
-  if (length > max) tooLong(where, length, max);
+  checkLength(length, max, where);
   const words = Math.ceil(length / 4);
   if (words > 0) stage.i32[at + words] = 0;
   stage.i32[at] = length;
@@ -299,7 +299,7 @@ export function stageBytes(
   where: string,
 ): number {
   const length = bytesIn(value, where);
-  if (length > max) tooLong(where, length, max);
+  checkLength(length, max, where);
   const words = Math.ceil(length / 4);
   if (words > 0) stage.i32[at + words] = 0;
   stage.i32[at] = length;
@@ -317,7 +317,7 @@ export function stageEncodedText(
   max: number,
   where: string,
 ): number {
-  if (length > max) tooLong(where, length, max);
+  checkLength(length, max, where);
   const words = (length + 3) >> 2;
   if (words > 0) stage.i32[at + words] = 0;
   stage.i32[at] = length;

@@ -1,14 +1,12 @@
-/** A table's rows, or the entries of an index, as a data structure: hashed or ordered. */
+/** A table's rows, or the entries of an index, as a data structure of some kind (stores/kinds.ts). */
 
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
-import { BTree } from "../../stores/btree/btree.ts";
-import { Buckets } from "../../stores/buckets/buckets.ts";
-import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
-import { seedAt } from "../../stores/hopscotch/seed.ts";
-import { describeRemote, type RemoteTable } from "../../stores/remote/remote.ts";
-import type { OrderedCodec, RowCodec, RowStore, Store } from "../../stores/store.ts";
+import type { AnyCodec, StoreKind } from "../../stores/kind.ts";
+import { defaultKind, TABLE_KINDS } from "../../stores/kinds.ts";
+import type { RemoteTable } from "../../stores/remote/remote.ts";
+import type { OrderedCodec, RowStore, Store } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
 import { layoutOf } from "../codec/layout.ts";
 import { orderedCodecOf } from "../codec/ordered.ts";
@@ -20,43 +18,34 @@ export type Values = Record<string, unknown>;
 
 export class Structure<Row, Key> {
   readonly table: Table<Row, Key>;
-  readonly codec: RowCodec<Row, Key>;
+  readonly kind: StoreKind;
+  readonly codec: AnyCodec<Row, Key>;
   /** The same codec, if the structure has an order. */
   readonly ordered: OrderedCodec<Row, Key> | undefined;
 
   constructor(table: Table<Row, Key>) {
     this.table = table;
-    this.ordered = table.ordered ? orderedCodecOf(table) : undefined;
+    this.kind = TABLE_KINDS[table.layout];
+    this.ordered = this.kind.ordered ? orderedCodecOf(table) : undefined;
     this.codec = this.ordered ?? codecOf(table);
-  }
-
-  get isBuckets(): boolean {
-    return this.table.layout === "buckets";
   }
 
   /** Makes an empty one and returns where it is rooted. */
   create(tx: Transaction): Address {
-    if (this.ordered !== undefined) return BTree.create(tx, this.ordered);
-    const seed = tx.executor.newHashSeed();
-    return this.isBuckets
-      ? Buckets.create(tx, this.codec.fixedWords, seed)
-      : Hopscotch.create(tx, this.codec.fixedWords, seed);
+    return this.kind.create(tx, this.codec);
   }
 
   open(executor: Executor, root: Address): RowStore<Row, Key> {
-    return this.openWith(executor, root, this.ordered ?? this.codec);
+    return this.openWith(executor, root, this.codec);
   }
 
   /** The same for one who wants its rows in another form: with a codec of the same layout. */
   openWith<Form>(
     executor: Executor,
     root: Address,
-    codec: RowCodec<Form, Key> | OrderedCodec<Form, Key>,
+    codec: AnyCodec<Form, Key>,
   ): RowStore<Form, Key> {
-    if ("orderedWords" in codec) return new BTree(executor, codec, root);
-    return this.isBuckets
-      ? new Buckets(executor, codec, root)
-      : new Hopscotch(executor, codec, root);
+    return this.kind.open(executor, codec, root);
   }
 
   /** The same for one who reads only some fields. */
@@ -65,18 +54,16 @@ export class Structure<Row, Key> {
   }
 
   /** The codec, but for rows of which only some fields are decoded. */
-  partCodec(names: readonly string[]): RowCodec<Row, Key> | OrderedCodec<Row, Key> {
+  partCodec(names: readonly string[]): AnyCodec<Row, Key> {
     const { table } = this;
     const part = { ...table, fields: pick(table.fields, names) };
     const { decode } = codecOf(part, layoutOf(table));
-    return { ...(this.ordered ?? this.codec), decode };
+    return { ...this.codec, decode };
   }
 
-  /** What others need to look keys up by verbs; undefined if this structure is ordered. */
+  /** What others need to look keys up by verbs; undefined if that cannot be done. */
   describeRemote(executor: Executor, root: Address): RemoteTable | undefined {
-    if (this.ordered !== undefined) return undefined;
-    const seed = seedAt(executor, root);
-    return describeRemote(this.table.layout, this.codec.fixedWords, root, executor.memory, seed);
+    return this.kind.remote?.describe(executor, this.codec.fixedWords, root);
   }
 
   /** Fails if the key of a row is longer than the structure can hold. */
@@ -86,38 +73,29 @@ export class Structure<Row, Key> {
   }
 }
 
-/** The hidden tables that an index consists of (entry-index.ts and postings-index.ts use them). */
-export function structuresOf(
+/** A hidden table of an index, with some fields of the table's and maybe others. */
+export function hiddenStructure(
   table: Table,
-  definition: IndexDefinition,
-): Structure<Values, unknown>[] {
-  const { on, unique, kind } = definition;
-  // Only for messages: what is wrong with a value is said under the name of the index.
-  const name = `${table.name}.${definition.name}`;
-  const rest = table.key.filter((field) => !on.includes(field));
-  const fields = pick(table.fields, [...on, ...rest]);
-  const hidden = (more: Fields, key: readonly string[]): Structure<Values, unknown> =>
-    new Structure({
-      name,
-      fields: { ...fields, ...more },
-      key,
-      singleKey: key.length === 1,
-      ordered: kind === "ordered",
-      layout: "hopscotch",
-      indexes: [],
-      ordinal: -1,
-    });
-  if (unique) return [hidden({}, on)];
-  if (kind === "ordered") return [hidden({}, [...on, ...rest])];
-  const position = { [positionName(table)]: { kind: "u32", max: undefined } } as const;
-  return [
-    new Structure({
-      ...hidden({}, on).table,
-      fields: { ...pick(table.fields, on), ...position },
-    }),
-    hidden(position, [...on, positionName(table)]),
-    hidden(position, [...on, ...rest]),
-  ];
+  { name, kind }: IndexDefinition,
+  fields: Fields,
+  key: readonly string[],
+): Structure<Values, unknown> {
+  return new Structure({
+    // Only for messages: what is wrong with a value is said under the name of the index.
+    name: `${table.name}.${name}`,
+    fields,
+    key,
+    singleKey: key.length === 1,
+    ordered: kind === "ordered",
+    layout: defaultKind(kind === "ordered"),
+    indexes: [],
+    ordinal: -1,
+  });
+}
+
+/** The fields of a table's key that an index is not on. */
+export function restOfKey(table: Table, { on }: IndexDefinition): string[] {
+  return table.key.filter((field) => !on.includes(field));
 }
 
 /** A name that is not a field of the table's: in all processes the same, as the fields are. */
@@ -127,6 +105,6 @@ export function positionName(table: Table): string {
   return name;
 }
 
-function pick(fields: Fields, names: readonly string[]): Fields {
+export function pick(fields: Fields, names: readonly string[]): Fields {
   return Object.fromEntries(names.map((name) => [name, fields[name]]));
 }

@@ -1,10 +1,9 @@
-/** What protocols need of tables: the contract between the phases and the tables of a node. */
+/** What protocols need of tables: who executes the requests (requests.ts) at a node. */
 
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Writer } from "../../fabric/wire.ts";
-import type { Views } from "../../memory/views.ts";
 import type { RowPlace } from "../../stores/store.ts";
-import type { ScanStep } from "./scan-step.ts";
+import type { PutRequest, ScanStep, WriteRequest } from "./requests.ts";
 
 /** A table of the node's store, as messages speak of it. */
 export interface ServedTable {
@@ -17,17 +16,12 @@ export interface ServedTable {
   overwrite(
     tx: Transaction,
     places: readonly { readonly table: ServedTable; readonly place: RowPlace }[],
-    views: Views,
-    at: number,
-    words: number,
-    partition: number,
+    request: PutRequest,
   ): boolean;
-  /** Adds or replaces a row. Checks that it belongs to the partition. */
-  put(tx: Transaction, views: Views, at: number, words: number, partition: number): void;
-  remove(tx: Transaction, key: unknown, partition: number): void;
-  /** Throws what `put` and `remove` would throw for what makes no sense, and does nothing. */
-  checkPut(views: Views, at: number, words: number, partition: number): void;
-  checkRemove(key: unknown, partition: number): void;
+  /** Adds or replaces a row, or removes one. Checks that it belongs to the partition. */
+  write(tx: Transaction, request: WriteRequest): void;
+  /** Throws what `write` would throw for what makes no sense, and does nothing. */
+  check(request: WriteRequest): void;
   /** A step of a scan over the rows of some partitions (scan.ts says what is appended). */
   scan(
     tx: Transaction,

@@ -3,7 +3,6 @@
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Writer } from "../../fabric/wire.ts";
-import type { Views } from "../../memory/views.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_INLINE_ROW_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
 import type { RowPlace, Store } from "../../stores/store.ts";
@@ -13,10 +12,10 @@ import type { Placement } from "../partitions.ts";
 import { partitionOf, tableId } from "../partitions.ts";
 import type { ServedTable } from "./contract.ts";
 import { RawRows, rawCodec } from "./raw-codec.ts";
+import { PUT, type PutRequest, type ScanStep, type WriteRequest } from "./requests.ts";
 import { TableScans } from "./scan.ts";
-import type { ScanStep } from "./scan-step.ts";
 
-export class StoredTable implements ServedTable {
+export class NodeTable implements ServedTable {
   readonly name: string;
   readonly id: number;
   /** Whether rows lie in their buckets, and nothing else changes with them. */
@@ -40,7 +39,7 @@ export class StoredTable implements ServedTable {
     this.#hasPlaces =
       codec.fixedWords > 0 &&
       codec.fixedWords * 4 <= MAX_INLINE_ROW_BYTES &&
-      !table.table.ordered &&
+      structure.kind.overwritesInPlace &&
       table.table.indexes.length === 0;
   }
 
@@ -62,10 +61,7 @@ export class StoredTable implements ServedTable {
   overwrite(
     tx: Transaction,
     places: readonly { readonly table: ServedTable; readonly place: RowPlace }[],
-    views: Views,
-    at: number,
-    words: number,
-    partition: number,
+    { views, at, words, partition }: PutRequest,
   ): boolean {
     const { codec } = this.table.structure;
     const { set } = tx;
@@ -81,25 +77,23 @@ export class StoredTable implements ServedTable {
     return false;
   }
 
-  put(tx: Transaction, views: Views, at: number, words: number, partition: number): void {
-    this.table.store.put(tx, this.#rowAt(views, at, words, partition));
+  write(tx: Transaction, request: WriteRequest): void {
+    if (request.code === PUT) {
+      this.table.store.put(tx, this.#rowOf(request));
+    } else {
+      this.check(request);
+      this.table.store.remove(tx, request.key);
+    }
   }
 
-  remove(tx: Transaction, key: unknown, partition: number): void {
-    this.checkRemove(key, partition);
-    this.table.store.remove(tx, key);
-  }
-
-  checkPut(views: Views, at: number, words: number, partition: number): void {
+  check(request: WriteRequest): void {
+    const { codec } = this.table.structure;
     // What can be read of garbage cannot always be written.
-    this.table.structure.codec.encode(this.#rowAt(views, at, words, partition));
+    if (request.code === PUT) codec.encode(this.#rowOf(request));
+    else this.#checkPartition(codec.stageKey(request.key), request.partition);
   }
 
-  checkRemove(key: unknown, partition: number): void {
-    this.#checkPartition(this.table.structure.codec.stageKey(key), partition);
-  }
-
-  #rowAt(views: Views, at: number, words: number, partition: number): Values {
+  #rowOf({ views, at, words, partition }: PutRequest): Values {
     const { codec } = this.table.structure;
     const fits = codec.fixedWords > 0 ? words === codec.fixedWords : words * 4 <= MAX_ROW_BYTES;
     if (!fits)

@@ -1,5 +1,9 @@
 /**
- * Copies what a plan says to another folder, so that a power loss in between leaves no store there:
+ * Backups, and restoring to a point in time: both copy a part of a store's files to an empty folder.
+ * Recovery makes of them the store as of the last batch of the log that was copied. Not copied is what
+ * names the store (store.json).
+ *
+ * Copied is what a plan says (copy-plan.ts), so that a power loss in between leaves no store there:
  * the log first, the checkpoints under another name until all is synced. What was copied is then
  * read again. Whatever fails, the files that were made are removed.
  */
@@ -40,8 +44,41 @@ export interface Copied {
   readonly damage: readonly Damage[];
 }
 
+/**
+ * A backup of a store that goes on running: its newest sound checkpoint, and the log from there to
+ * now. Nobody waits for it, and nothing of the store is changed. With the log that a store keeps
+ * (keepLogMs), a backup of the folder as it is serves more points in time.
+ */
+export async function backupFiles(
+  from: StoreFiles,
+  to: StoreFiles,
+  options: CopyOptions = {},
+): Promise<Copied> {
+  return await copyStore(from, to, {}, options);
+}
+
+export interface RestoreOptions extends CopyOptions, Point {}
+
+/**
+ * Restores a store to a point, which must not lie before the earliest checkpoint that is there, nor
+ * behind damage. A batch is closed within `lagMs` of its commits ("lazy"), or at once ("sync"); so a
+ * point given as a time is exact to that, and to the steps of the machine's clock.
+ */
+export async function restoreFiles(
+  from: StoreFiles,
+  to: StoreFiles,
+  options: RestoreOptions = {},
+): Promise<Copied> {
+  const { toMs, toEpoch, ...others } = options;
+  for (const [name, value] of Object.entries({ toMs, toEpoch })) {
+    if (value === undefined || (Number.isFinite(value) && value >= 0)) continue;
+    throw new SituError("SITU_CONFIG", `${name} is a number, 0 or more, not ${value}`);
+  }
+  return await copyStore(from, to, { toMs, toEpoch }, others);
+}
+
 /** Copies the state of a store at a point, while it may go on writing and removing files. */
-export async function copyStore(
+async function copyStore(
   from: StoreFiles,
   to: StoreFiles,
   point: Point,

@@ -18,6 +18,7 @@ import { Views } from "../../memory/views.ts";
 import { MAX_TREE_LEVEL } from "../../runtime/limits.ts";
 import { Geometry } from "../../stores/btree/geometry.ts";
 import { compareKeys } from "../../stores/btree/keys.ts";
+import { orderedCodec } from "../../stores/btree/kind.ts";
 import {
   COUNT,
   type Fence,
@@ -32,11 +33,11 @@ import {
   type Check,
   type CheckedRows,
   NO_STAGE,
+  type Place,
   type StructureFigures,
   soundRow,
   stagedKey,
 } from "./check.ts";
-import type { Place } from "./problems.ts";
 import type { ObjectReader } from "./reader.ts";
 import { RowReader } from "./rows.ts";
 
@@ -49,10 +50,6 @@ export interface TreeFigures extends StructureFigures {
   /** How full leaves and inner nodes are, on average. */
   readonly leafFill: number;
   readonly innerFill: number;
-}
-
-export interface CheckedTreeRows<Row> extends CheckedRows<Row> {
-  readonly codec: OrderedCodec<Row, unknown>;
 }
 
 /** Where the check is: nodes are numbered on each level, from left to right. */
@@ -88,7 +85,8 @@ interface Child {
 
 export class TreeCheck<Row> {
   readonly #reader: ObjectReader;
-  readonly #rows: CheckedTreeRows<Row>;
+  readonly #rows: CheckedRows<Row>;
+  readonly #codec: OrderedCodec<Row, unknown>;
   readonly #geometry: Geometry;
   readonly #rowReader: RowReader;
   readonly #place = new NodePlace();
@@ -103,10 +101,11 @@ export class TreeCheck<Row> {
   #inner = 0;
   #levels = 0;
 
-  constructor(reader: ObjectReader, rows: CheckedTreeRows<Row>, root: Address) {
+  constructor(reader: ObjectReader, rows: CheckedRows<Row>, root: Address) {
     this.#reader = reader;
     this.#rows = rows;
-    this.#geometry = new Geometry(rows.codec);
+    this.#codec = orderedCodec(rows.codec);
+    this.#geometry = new Geometry(this.#codec);
     this.#rowReader = new RowReader(reader, rows.codec.fixedWords);
     const { inner, leaf } = this.#geometry;
     this.#node = new Views(new ArrayBuffer(Math.max(inner.words, leaf.words) * 4));
@@ -280,7 +279,7 @@ export class TreeCheck<Row> {
     }
     const row = soundRow(problems, place, this.#rows, views, at, words);
     if (row === undefined) return;
-    const { codec } = this.#rows;
+    const codec = this.#codec;
     const staged = stagedKey(problems, place, () => codec.stageOrderedOf(row));
     if (staged === NO_STAGE) return;
     const keyWords = nodes.copyKey(this.#node.i32, 0, index, buffer);

@@ -27,8 +27,8 @@ import {
 import { CELL_BYTES } from "../../memory/size-classes.ts";
 import type { Region } from "../../memory/store-memory.ts";
 import type { Views } from "../../memory/views.ts";
+import type { Place, Problems } from "./check.ts";
 import { isUnreadable, lockFault } from "./locks.ts";
-import type { Place, Problems } from "./problems.ts";
 import type { SeenCells } from "./seen-cells.ts";
 
 /** Runs one step of reading through a snapshot; again if it was disturbed. */

@@ -6,10 +6,10 @@ import { memoryFolder, readIdentity } from "../../folder/store-files.ts";
 import { whyNoProcesses } from "../../memory/libc.ts";
 import { nowMs } from "../../runtime/clock.ts";
 import { uniqueId } from "../../runtime/random.ts";
-import { shownMs, shownSize } from "../units.ts";
-import { type Finding, failed, ok, warning } from "./doctor.ts";
-import { checkLocks } from "./doctor-locks.ts";
-import { checkSharedMemory } from "./doctor-machine.ts";
+import { shownMs, shownSize } from "../../runtime/units.ts";
+import { type Finding, failed, ok, warning } from "./finding.ts";
+import { checkLocks } from "./locks.ts";
+import { checkSharedMemory } from "./machine.ts";
 
 const COMFORTABLE_BYTES = 1024 * 2 ** 20;
 const LEAST_BYTES = 64 * 2 ** 20;

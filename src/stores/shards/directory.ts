@@ -6,6 +6,7 @@
  */
 
 import type { Transaction } from "../../engine/transaction.ts";
+import { type Address, regionIdOf, wordOf } from "../../memory/address.ts";
 import { damagedAt } from "../../memory/damage.ts";
 import { HEADER_WORDS } from "../../memory/object.ts";
 import type { Region, StoreMemory } from "../../memory/store-memory.ts";
@@ -40,10 +41,10 @@ export class Directory {
   headRegion: Region | undefined;
   headWord = 0;
 
-  constructor(memory: StoreMemory, rootRegionId: number, rootWord: number) {
+  constructor(memory: StoreMemory, root: Address) {
     this.#memory = memory;
-    this.#rootRegionId = rootRegionId;
-    this.#rootWord = rootWord;
+    this.#rootRegionId = regionIdOf(root);
+    this.#rootWord = wordOf(root);
   }
 
   /** The cached answer; false if there is none. */

@@ -9,8 +9,8 @@
 
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_SHARD_DEPTH } from "../../runtime/limits.ts";
-import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS, HEAD_WORDS } from "../hopscotch/layout.ts";
-import type { Reading, RemoteTable, Trail } from "./remote.ts";
+import type { Reading, RemoteTable, Trail } from "../remote/remote.ts";
+import { HEAD_BUCKETS, HEAD_DEPTH, HEAD_SIBLINGS, HEAD_WORDS } from "./layout.ts";
 
 /** Answers are found at once for up to 2^20 shards; in a larger table the tree of heads is walked. */
 const MAX_CACHED_DEPTH = 20;

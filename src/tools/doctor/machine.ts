@@ -4,9 +4,9 @@ import { accessSync, constants, existsSync, readdirSync, readFileSync, statfsSyn
 import { availableParallelism, freemem, totalmem } from "node:os";
 import { libc, whyNoProcesses } from "../../memory/libc.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
-import { counted, shownSize } from "../units.ts";
-import { type Finding, failed, ok, warning } from "./doctor.ts";
-import { checkLocks } from "./doctor-locks.ts";
+import { counted, shownSize } from "../../runtime/units.ts";
+import { type Finding, failed, ok, warning } from "./finding.ts";
+import { checkLocks } from "./locks.ts";
 
 const LEAST_NODE = [20, 19];
 const SHARED_MEMORY = "/dev/shm";

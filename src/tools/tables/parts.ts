@@ -3,21 +3,17 @@
 import type { Address } from "../../memory/address.ts";
 import type { StoredIndex } from "../../tables/indexes/definition.ts";
 import { keyIn, shownValue } from "../../tables/indexes/entries.ts";
-import { Structure, structuresOf, type Values } from "../../tables/indexes/structure.ts";
+import { formOf, INDEX_FORMS } from "../../tables/indexes/forms.ts";
+import { Structure, type Values } from "../../tables/indexes/structure.ts";
 import type { StoredSchema } from "../../tables/schema.ts";
-import { tableFromSchema } from "../../tables/stored-table.ts";
 import type { Table } from "../../tables/table.ts";
-import { TreeCheck, type TreeFigures } from "../structures/btree.ts";
-import { BucketsCheck, type BucketsFigures } from "../structures/buckets.ts";
-import type { Check } from "../structures/check.ts";
-import { HopscotchCheck, type HopscotchFigures } from "../structures/hopscotch.ts";
-import type { Problems } from "../structures/problems.ts";
+import { tableFromSchema } from "../../tables/table-from-schema.ts";
+import type { Check, Problems } from "../structures/check.ts";
+import { type Figures, STRUCTURE_CHECKS } from "../structures/kinds.ts";
 import { ObjectReader } from "../structures/reader.ts";
 import type { SeenCells } from "../structures/seen-cells.ts";
 import { rowFaultOf } from "./row-faults.ts";
-import type { Session } from "./session.ts";
-
-export type Figures = HopscotchFigures | BucketsFigures | TreeFigures;
+import type { ToolRun } from "./tool-run.ts";
 
 /** A hidden or declared table as a structure in memory. */
 export interface Part {
@@ -41,17 +37,14 @@ export interface TableParts {
   readonly leftovers: readonly IndexParts[];
 }
 
-const PART_NAMES = [" (counts)", " (entries)", " (places)"];
-
 export function partsOf(schema: StoredSchema, root: Address): TableParts {
   const table = tableFromSchema(schema);
   const subject = `table ${table.name}`;
   const structure = new Structure(table as Table<Values>);
   const partsIn = (index: StoredIndex, more: string): IndexParts => {
-    const structures = structuresOf(table, index);
-    const names = structures.length === 1 ? [""] : PART_NAMES;
-    const parts = structures.map((each, part) => ({
-      subject: `index ${index.name} of ${subject}${names[part]}${more}`,
+    const form = INDEX_FORMS[formOf(index)];
+    const parts = form.structures(table, index).map((each, part) => ({
+      subject: `index ${index.name} of ${subject}${form.parts[part]}${more}`,
       structure: each,
       root: index.roots[part],
     }));
@@ -68,24 +61,23 @@ export function partsOf(schema: StoredSchema, root: Address): TableParts {
 
 /** The check of one structure; `each` is called with every row that makes sense. */
 export function checkOf(
-  session: Session,
+  tool: ToolRun,
   part: Part,
   seen: SeenCells,
   problems: Problems,
   each: (row: Values) => void,
 ): Check<Figures> {
-  const { table, codec, ordered } = part.structure;
+  const { table, codec } = part.structure;
   const owner = seen.addOwner(part.subject);
-  const reader = new ObjectReader(session.executor, session.run, seen, owner, problems);
-  const rows = {
-    fault: rowFaultOf(table),
-    showKey: (row: Values) => shownValue(keyIn(row, table.key, table.singleKey)),
-    each,
-  };
-  if (ordered !== undefined) {
-    return new TreeCheck(reader, { ...rows, codec: ordered }, part.root).run();
-  }
-  return part.structure.isBuckets
-    ? new BucketsCheck(reader, { ...rows, codec }, part.root).run()
-    : new HopscotchCheck(reader, { ...rows, codec }, part.root).run();
+  const reader = new ObjectReader(tool.executor, tool.run, seen, owner, problems);
+  return STRUCTURE_CHECKS[table.layout](
+    reader,
+    {
+      codec,
+      fault: rowFaultOf(table),
+      showKey: (row: Values) => shownValue(keyIn(row, table.key, table.singleKey)),
+      each,
+    },
+    part.root,
+  );
 }

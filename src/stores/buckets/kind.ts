@@ -1,0 +1,20 @@
+/** Buckets as a kind of table. */
+
+import type { StoreKind } from "../kind.ts";
+import { describeRemote } from "../remote/remote.ts";
+import { RemoteShards } from "../shards/remote.ts";
+import { seedAt } from "../shards/seed.ts";
+import { Buckets } from "./buckets.ts";
+import { RemoteMainBuckets } from "./remote.ts";
+
+export const bucketsKind: StoreKind = {
+  ordered: false,
+  overwritesInPlace: true,
+  create: (tx, codec) => Buckets.create(tx, codec.fixedWords, tx.executor.newHashSeed()),
+  open: (executor, codec, root) => new Buckets(executor, codec, root),
+  remote: {
+    describe: (executor, fixedWords, root) =>
+      describeRemote("buckets", fixedWords, root, executor.memory, seedAt(executor, root)),
+    open: (table, codec) => new RemoteShards(table, codec, new RemoteMainBuckets(table, codec)),
+  },
+};

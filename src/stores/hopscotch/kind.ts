@@ -1,0 +1,20 @@
+/** Hopscotch as a kind of table. */
+
+import type { StoreKind } from "../kind.ts";
+import { describeRemote } from "../remote/remote.ts";
+import { RemoteShards } from "../shards/remote.ts";
+import { seedAt } from "../shards/seed.ts";
+import { Hopscotch } from "./hopscotch.ts";
+import { RemoteHopscotch } from "./remote.ts";
+
+export const hopscotchKind: StoreKind = {
+  ordered: false,
+  overwritesInPlace: true,
+  create: (tx, codec) => Hopscotch.create(tx, codec.fixedWords, tx.executor.newHashSeed()),
+  open: (executor, codec, root) => new Hopscotch(executor, codec, root),
+  remote: {
+    describe: (executor, fixedWords, root) =>
+      describeRemote("hopscotch", fixedWords, root, executor.memory, seedAt(executor, root)),
+    open: (table, codec) => new RemoteShards(table, codec, new RemoteHopscotch(table, codec)),
+  },
+};
