@@ -19,6 +19,7 @@ import { show } from "../runtime/show.ts";
 import { coded } from "../runtime/system-errors.ts";
 import type { Store } from "../stores/store.ts";
 import { openTable, refreshTables } from "../tables/catalogue.ts";
+import { ownKey } from "../tables/copied-key.ts";
 import { buildIndexes } from "../tables/indexes/build.ts";
 import type {
   CountOptions,
@@ -28,23 +29,23 @@ import type {
   UniqueName,
 } from "../tables/indexes/options.ts";
 import type { TableStore } from "../tables/indexes/table-store.ts";
-import { ownKey } from "../tables/own-key.ts";
 import type { ScanPlan, ScanSource } from "../tables/scan-plan.ts";
 import type { Table } from "../tables/table.ts";
 import type { Copied } from "../tools/files/copy.ts";
 import type { FileToolOptions } from "../tools/files/pauses.ts";
 import { type InspectedTable, inspectTable } from "../tools/tables/inspect.ts";
 import { type Verification, type VerifyOptions, verifyTables } from "../tools/tables/verify.ts";
-import type { AsyncTransaction } from "./async-transaction.ts";
-import { DatabaseDurability } from "./durability.ts";
-import { isInsideTransaction } from "./expiry.ts";
-import { DatabaseMetrics } from "./metrics.ts";
-import { folderOf, isDuration, notADuration, type Settings } from "./options.ts";
-import { AsyncRunner } from "./run-async.ts";
+import type { AsyncTransaction } from "./local/async-transaction.ts";
+import { Upkeep } from "./local/background-work.ts";
+import { DatabaseDurability } from "./local/database-durability.ts";
+import { AsyncRunner } from "./local/local-execution.ts";
+import { DatabaseMetrics } from "./local/metrics.ts";
+import { SnapshotTransaction } from "./local/snapshot-transaction.ts";
+import { type Stats, statsOf } from "./local/stats.ts";
+import { folderOf, isDuration, notADuration, type Settings } from "./open-options.ts";
+import { isInsideTransaction } from "./run/async-retry.ts";
 import { CursorBatches, countRows, readWhole, Scan, WholeBatch } from "./scan.ts";
 import { Snapshot, type SnapshotHost, SnapshotSource } from "./snapshot.ts";
-import { SnapshotTransaction } from "./snapshot-transaction.ts";
-import { type Stats, statsOf } from "./stats.ts";
 import {
   checkOptions,
   nested,
@@ -54,7 +55,6 @@ import {
   unknownTable,
 } from "./transact-options.ts";
 import { ENDED, type Stores, Transaction } from "./transaction.ts";
-import { Upkeep } from "./upkeep.ts";
 
 /** How often a short scan is tried without a snapshot. */
 const SHORT_SCAN_ATTEMPTS = 3;

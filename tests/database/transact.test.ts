@@ -1,8 +1,8 @@
 /** Asynchronous transactions: batches, interleaving, time, signals, and bodies that misbehave. */
 
 import { describe, expect, it } from "vitest";
-import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
+import type { AsyncTransaction } from "../../src/database/local/async-transaction.ts";
 import { ConflictError, SituError, TimeoutError } from "../../src/runtime/errors.ts";
 import { i64, str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";

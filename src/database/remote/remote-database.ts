@@ -22,13 +22,13 @@ import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts"
 import type { Values } from "../../tables/indexes/structure.ts";
 import { schemaOf } from "../../tables/schema.ts";
 import type { Table } from "../../tables/table.ts";
-import { isInsideTransaction } from "../expiry.ts";
-import { isDuration, notADuration } from "../options.ts";
+import { isDuration, notADuration } from "../open-options.ts";
+import { isInsideTransaction } from "../run/async-retry.ts";
 import type { AsyncScan } from "../scan.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
 import { type Entry, took } from "./entries.ts";
 import { outcomeWithin } from "./outcome-deadline.ts";
-import { RemoteRunner } from "./remote-runner.ts";
+import { RemoteRunner } from "./remote-execution.ts";
 import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
 import { RemoteTable } from "./remote-table.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";

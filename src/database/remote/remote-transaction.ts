@@ -13,6 +13,7 @@ import type { Routine } from "../../protocols/message.ts";
 import { runSteps } from "../../protocols/scan.ts";
 import type { Part } from "../../protocols/writes.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { keptKey } from "../../tables/copied-key.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -21,12 +22,11 @@ import type {
   UniqueName,
 } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import { keptKey } from "../../tables/own-key.ts";
 import type { Table } from "../../tables/table.ts";
-import type { AsyncTransaction } from "../async-transaction.ts";
-import { Operation } from "../operation.ts";
+import type { AsyncTransaction } from "../local/async-transaction.ts";
+import { soon } from "../run/microtask-queue.ts";
+import { Operation } from "../run/operation-queue.ts";
 import { AsyncScan } from "../scan.ts";
-import { soon } from "../soon.ts";
 import { exists, listOf, missing } from "../transaction.ts";
 import { copyOf, type Entry, type HeldRows, type Written, write, writtenBy } from "./entries.ts";
 import { RemoteRows, type ScanSource } from "./remote-scan.ts";

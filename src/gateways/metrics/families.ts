@@ -5,8 +5,8 @@
  */
 
 import type { Database } from "../../database/database.ts";
-import type { LogGauges } from "../../database/gauges.ts";
-import type { Stats } from "../../database/stats.ts";
+import type { LogGauges } from "../../database/local/gauges.ts";
+import type { Stats } from "../../database/local/stats.ts";
 import {
   ASYNC_TRANSACTIONS,
   COMMAND_TIMES,

@@ -8,7 +8,7 @@
  */
 
 import type { Database } from "../../database/database.ts";
-import type { CommandMetrics } from "../../database/metrics.ts";
+import type { CommandMetrics } from "../../database/local/metrics.ts";
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { runSync } from "../../engine/run.ts";

@@ -7,7 +7,7 @@
 import type { Socket } from "node:net";
 import type { DurabilityMode } from "../../attach/settings.ts";
 import type { Database } from "../../database/database.ts";
-import type { CommandMetrics } from "../../database/metrics.ts";
+import type { CommandMetrics } from "../../database/local/metrics.ts";
 import { open } from "../../database/open.ts";
 import { AssertionError } from "../../runtime/assert.ts";
 import { afterTurn, every, realClock, wallClockMs } from "../../runtime/clock.ts";

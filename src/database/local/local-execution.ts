@@ -9,22 +9,28 @@
  * again when the lock that it has met is gone.
  */
 
-import type { Executor } from "../engine/executor.ts";
-import { MEMORY_ABORT } from "../engine/metrics.ts";
-import { gaveUp, isCallersOwn, releaseSnapshot, storeFull, throwIfFatal } from "../engine/run.ts";
-import { isSignal } from "../engine/signals.ts";
-import { Transaction as EngineTransaction } from "../engine/transaction.ts";
-import { lockOwner } from "../memory/object.ts";
-import { nowMs, sleep, turn } from "../runtime/clock.ts";
-import type { SituError } from "../runtime/errors.ts";
-import { isTurnDue, nextTurn } from "../runtime/event-loop.ts";
-import { MAX_ASYNC_PAUSE_MS, MAX_ATTEMPTS } from "../runtime/limits.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { MEMORY_ABORT } from "../../engine/metrics.ts";
+import {
+  gaveUp,
+  isCallersOwn,
+  releaseSnapshot,
+  storeFull,
+  throwIfFatal,
+} from "../../engine/run.ts";
+import { isSignal } from "../../engine/signals.ts";
+import { Transaction as EngineTransaction } from "../../engine/transaction.ts";
+import { lockOwner } from "../../memory/object.ts";
+import { nowMs, sleep, turn } from "../../runtime/clock.ts";
+import type { SituError } from "../../runtime/errors.ts";
+import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
+import { MAX_ASYNC_PAUSE_MS, MAX_ATTEMPTS } from "../../runtime/limits.ts";
+import { type AsyncLimits, Expiry, runInside } from "../run/async-retry.ts";
+import { ENDED, type Stores, Transaction } from "../transaction.ts";
 import { AsyncTransaction } from "./async-transaction.ts";
 import { awaitLock, awaitSnapshot, limitToSnapshot, metLockOf } from "./async-waits.ts";
-import { type AsyncLimits, Expiry, runInside } from "./expiry.ts";
 import type { TransactionMetrics } from "./metrics.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
-import { ENDED, type Stores, Transaction } from "./transaction.ts";
 
 /** From this attempt on, a lock that is still there is asked for its owner. */
 const SUSPECT_ATTEMPT = 2;

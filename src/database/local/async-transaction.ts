@@ -7,22 +7,22 @@
  * after it. Operations that are issued meanwhile join the end of the queue, so the order stays.
  */
 
-import type { Executor } from "../engine/executor.ts";
-import { isSignal } from "../engine/signals.ts";
-import type { Pointer } from "../memory/pointer.ts";
-import { isTurnDue, nextTurn } from "../runtime/event-loop.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { isSignal } from "../../engine/signals.ts";
+import type { Pointer } from "../../memory/pointer.ts";
+import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
 import type {
   CountOptions,
   GetOptions,
   IndexKey,
   ScanOptions,
   UniqueName,
-} from "../tables/indexes/options.ts";
-import type { Table } from "../tables/table.ts";
-import { Operation } from "./operation.ts";
-import { AsyncScan, queuedRows, type RowCount } from "./scan.ts";
-import { soon } from "./soon.ts";
-import { listOf, type Transaction } from "./transaction.ts";
+} from "../../tables/indexes/options.ts";
+import type { Table } from "../../tables/table.ts";
+import { soon } from "../run/microtask-queue.ts";
+import { Operation } from "../run/operation-queue.ts";
+import { AsyncScan, queuedRows, type RowCount } from "../scan.ts";
+import { listOf, type Transaction } from "../transaction.ts";
 
 interface Queued {
   /** False if a turn of the event loop is due before it can end: then it is called again. */

@@ -3,7 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { soon } from "../../src/database/soon.ts";
+import { soon } from "../../src/database/run/microtask-queue.ts";
 
 test("in the order of microtasks, after the code that is running", async () => {
   const seen: string[] = [];

@@ -9,7 +9,7 @@ import { sleep } from "../../runtime/clock.ts";
 import { ConflictError, type SituError } from "../../runtime/errors.ts";
 import { MAX_ATTEMPTS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
-import { Expiry, runInside } from "../expiry.ts";
+import { Expiry, runInside } from "../run/async-retry.ts";
 import { ENDED } from "../transaction.ts";
 import { outcomeWithin } from "./outcome-deadline.ts";
 import type { Ends } from "./remote-database.ts";

@@ -4,8 +4,8 @@
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import { nowMs } from "../runtime/clock.ts";
-import { ConflictError, type ConflictKey, SituError, TimeoutError } from "../runtime/errors.ts";
+import { nowMs } from "../../runtime/clock.ts";
+import { ConflictError, type ConflictKey, SituError, TimeoutError } from "../../runtime/errors.ts";
 
 /** The transaction whose body the running code belongs to, or did before it ended. */
 class Context {

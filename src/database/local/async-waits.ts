@@ -1,13 +1,13 @@
 /** What asynchronous transactions wait for while the event loop turns: locks, and others' commits. */
 
-import type { Executor } from "../engine/executor.ts";
-import { releaseSnapshot } from "../engine/run.ts";
-import { committingSlot, Snapshot, stillCommitting } from "../engine/snapshots/snapshot.ts";
-import type { Transaction } from "../engine/transaction.ts";
-import { LOCK, lockOwner, VERSION_HIGH, VERSION_LOW } from "../memory/object.ts";
-import { sleep } from "../runtime/clock.ts";
-import { ASYNC_PATIENCE_MS, MAX_ASYNC_PAUSE_MS } from "../runtime/limits.ts";
-import type { Expiry } from "./expiry.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { releaseSnapshot } from "../../engine/run.ts";
+import { committingSlot, Snapshot, stillCommitting } from "../../engine/snapshots/snapshot.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import { LOCK, lockOwner, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
+import { sleep } from "../../runtime/clock.ts";
+import { ASYNC_PATIENCE_MS, MAX_ASYNC_PAUSE_MS } from "../../runtime/limits.ts";
+import type { Expiry } from "../run/async-retry.ts";
 
 /** A lock that an attempt has met, and where. */
 export interface MetLock {
