@@ -2,7 +2,7 @@
 
 export type { DurabilityMode } from "./attach/settings.ts";
 export type { Database } from "./database/database.ts";
-export type { AsyncTransaction } from "./database/local/async-transaction.ts";
+export type { AsyncTransaction } from "./database/async-transaction.ts";
 export type { DurabilityStats } from "./database/local/database-durability.ts";
 export type { Stats } from "./database/local/stats.ts";
 export { destroy, open } from "./database/open.ts";

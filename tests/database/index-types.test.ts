@@ -1,8 +1,8 @@
 /** Index names, keys and bounds are inferred from the table; tsc checks this file. */
 
 import { describe, expect, expectTypeOf, it } from "vitest";
+import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
-import type { AsyncTransaction } from "../../src/database/local/async-transaction.ts";
 import type { AsyncScan, Scan } from "../../src/database/scan.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
 import { bytes, i64, str, u32 } from "../../src/tables/fields.ts";

@@ -1,8 +1,8 @@
 /** Scans and counts over several nodes give what those of a local database give. */
 
 import { afterEach, describe, expect, it } from "vitest";
+import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
-import type { AsyncTransaction } from "../../src/database/local/async-transaction.ts";
 import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
 import { SituError } from "../../src/runtime/errors.ts";

@@ -1,8 +1,8 @@
 /** The types that callers see are inferred from the table; tsc checks this file. */
 
 import { describe, expect, expectTypeOf, it } from "vitest";
+import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
-import type { AsyncTransaction } from "../../src/database/local/async-transaction.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
 import type { Pointer } from "../../src/memory/pointer.ts";
 import {

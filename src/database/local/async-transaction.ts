@@ -1,7 +1,6 @@
 /**
- * What the body of `transact` gets: the operations of a transaction as promises. Operations that
- * are issued in one tick form one batch, carried out in their order when the tick ends. Here all
- * data is local and the batch is a loop; across machines it will be one message to each node.
+ * The transactions of `transact` and `begin` in local memory: all data is at hand, and a batch of
+ * operations is a loop.
  *
  * When a turn of the event loop is due (runtime/event-loop.ts), what is left of the queue is carried out
  * after it. Operations that are issued meanwhile join the end of the queue, so the order stays.
@@ -19,15 +18,13 @@ import type {
   UniqueName,
 } from "../../tables/indexes/options.ts";
 import type { Table } from "../../tables/table.ts";
-import { soon } from "../run/microtask-queue.ts";
-import { Operation } from "../run/operation-queue.ts";
+import type { LocalTransaction } from "../async-transaction.ts";
+import { OperationQueue } from "../run/operation-queue.ts";
 import { AsyncScan, queuedRows, type RowCount } from "../scan.ts";
-import { listOf, type Transaction } from "../transaction.ts";
+import { type AllocOptions, listOf, type Transaction } from "../transaction.ts";
 
-interface Queued {
-  /** False if a turn of the event loop is due before it can end: then it is called again. */
-  run(): boolean;
-}
+/** Carries out an operation. False if a turn of the event loop is due before it can end: then again. */
+type Queued = () => boolean;
 
 /** What an operation returns that is to be called again, after a turn of the event loop. */
 const NOT_DONE = Symbol("not done");
@@ -36,17 +33,14 @@ const KEYS_AT_ONCE = 64;
 /** The clock is looked at before each batch, and in it after so many operations. */
 const OPERATIONS_PER_LOOK = 4;
 
-export class AsyncTransaction {
+export class LocalAsyncTransaction extends OperationQueue<Queued> implements LocalTransaction {
   readonly #tx: Transaction;
   readonly #executor: Executor;
-  /** What is to be carried out, from `#next` on. */
-  #queue: Queued[] = [];
+  /** The next operation of the queue that is to be carried out. */
   #next = 0;
-  readonly #failed: { operation: Operation<unknown>; error: unknown }[] = [];
-  /** Batches carried out, for those who count round trips. */
-  batches = 0;
 
   constructor(tx: Transaction, executor: Executor) {
+    super();
     this.#tx = tx;
     this.#executor = executor;
   }
@@ -61,7 +55,10 @@ export class AsyncTransaction {
     return this.#enqueue(() => this.#tx.get(table, key as never, options as never));
   }
 
-  /** The same as `tx.scan` of `transactSync`, for `for await`. */
+  getForUpdate<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined> {
+    return this.#enqueue(() => this.#tx.get(table, key));
+  }
+
   scan<Row, Key, Changes, Ways>(
     table: Table<Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
@@ -123,15 +120,11 @@ export class AsyncTransaction {
     return this.#enqueue(() => this.#tx.delete(table, key));
   }
 
-  alloc(size: number, options: { readonly near?: Pointer } = {}): Promise<Pointer> {
+  alloc(size: number, options: AllocOptions = {}): Promise<Pointer> {
     return this.#enqueue(() => this.#tx.alloc(size, options));
   }
 
-  allocArray(
-    size: number,
-    count: number,
-    options: { readonly near?: Pointer } = {},
-  ): Promise<Pointer> {
+  allocArray(size: number, count: number, options: AllocOptions = {}): Promise<Pointer> {
     return this.#enqueue(() => this.#tx.allocArray(size, count, options));
   }
 
@@ -147,77 +140,51 @@ export class AsyncTransaction {
     return this.#enqueue(() => this.#tx.free(pointer));
   }
 
-  /**
-   * Carries out what has been issued. Called at the end of a tick, and before the commit. False if a
-   * turn of the event loop is due before all is done.
-   */
-  flush(): boolean {
-    if (this.#queue.length === 0) return true;
-    if (isTurnDue()) return false;
-    return this.#executor.hurry(carryOut, this);
-  }
-
   /** All that has been issued, in as many turns of the event loop as that takes. */
-  async drain(): Promise<void> {
-    while (!this.flush()) await nextTurn();
+  settle(): Promise<void> | undefined {
+    return this.#flush() ? undefined : this.#drain();
   }
 
-  /** The failure of an operation that nobody awaited, if there is one. */
-  unseenFailure(): { error: unknown } | undefined {
-    return this.#failed.find(({ operation }) => !operation.observed);
+  protected flushAtEndOfTick(): void {
+    if (!this.#flush()) void this.#drain();
   }
 
-  /** For `flush`. */
-  carryOut(): boolean {
-    const queue = this.#queue;
+  /** False if a turn of the event loop is due before all is done. */
+  #flush(): boolean {
+    if (this.queue.length === 0) return true;
+    if (isTurnDue()) return false;
+    return this.#executor.hurry(LocalAsyncTransaction.#carryOut, this);
+  }
+
+  async #drain(): Promise<void> {
+    while (!this.#flush()) await nextTurn();
+  }
+
+  static #carryOut(tx: LocalAsyncTransaction): boolean {
+    const { queue } = tx;
     for (let done = 1; ; done++) {
-      if (!queue[this.#next].run()) return false;
-      if (++this.#next === queue.length) break;
+      if (!queue[tx.#next]()) return false;
+      if (++tx.#next === queue.length) break;
       if (done % OPERATIONS_PER_LOOK === 0 && isTurnDue()) return false;
     }
-    this.#queue = [];
-    this.#next = 0;
-    this.batches++;
+    tx.queue = [];
+    tx.#next = 0;
+    tx.batches++;
     return true;
   }
 
-  #flushSoon(): void {
-    soon(() => {
-      if (!this.flush()) void this.drain();
-    });
-  }
-
   #enqueue<T>(run: () => T | typeof NOT_DONE): Promise<T> {
-    let resolve!: (value: T) => void;
-    let reject!: (error: unknown) => void;
-    const operation = new Operation<T>((onResolve, onReject) => {
-      resolve = onResolve;
-      reject = onReject;
+    return this.enqueue<T>((resolve, fail) => () => {
+      try {
+        const result = run();
+        if (result === NOT_DONE) return false;
+        resolve(result as T);
+      } catch (error) {
+        // Cut short where it would have had to wait: the attempt is over, even if the callback goes on.
+        if (isSignal(error)) this.#tx.cutShort();
+        fail(error);
+      }
+      return true;
     });
-    const fail = (error: unknown): void => {
-      // Cut short where it would have had to wait: the attempt is over, even if the body goes on.
-      if (isSignal(error)) this.#tx.cutShort();
-      this.#failed.push({ operation, error });
-      operation.silence();
-      reject(error);
-    };
-    if (this.#queue.length === 0) this.#flushSoon();
-    this.#queue.push({
-      run: () => {
-        try {
-          const result = run();
-          if (result === NOT_DONE) return false;
-          resolve(result as T);
-        } catch (error) {
-          fail(error);
-        }
-        return true;
-      },
-    });
-    return operation;
   }
-}
-
-function carryOut(transaction: AsyncTransaction): boolean {
-  return transaction.carryOut();
 }

@@ -13,8 +13,8 @@ import { isSignal } from "../../engine/signals.ts";
 import type { Clock } from "../../fabric/fabric.ts";
 import { ConflictError } from "../../runtime/errors.ts";
 import { MAX_ATTEMPTS, SCAN_HELD_ROWS } from "../../runtime/limits.ts";
+import { ENDED } from "../run/ended.ts";
 import { AsyncScan } from "../scan.ts";
-import { ENDED } from "../transaction.ts";
 import type { RemoteTransaction } from "./remote-transaction.ts";
 
 const MAX_PAUSE_MS = 20;

@@ -1,141 +1,78 @@
 /**
- * What all who run asynchronous bodies need: the end of the caller's patience, and to know whether a
- * call comes from inside of a body.
+ * The retry policy of asynchronous transactions. Its deadline and its signal also interrupt a callback
+ * that is running: the caller gets the error at once, and what is left of the callback can do nothing.
  */
 
-import { AsyncLocalStorage } from "node:async_hooks";
-import { nowMs } from "../../runtime/clock.ts";
-import { ConflictError, type ConflictKey, SituError, TimeoutError } from "../../runtime/errors.ts";
-
-/** The transaction whose body the running code belongs to, or did before it ended. */
-class Context {
-  readonly database: object;
-  running = true;
-
-  constructor(database: object) {
-    this.database = database;
-  }
-
-  run<T>(body: () => Promise<T>): Promise<T> {
-    return context.run(this, body);
-  }
-
-  end(): void {
-    this.running = false;
-  }
-}
-
-const context = new AsyncLocalStorage<Context>();
-
-/** For one body: code that it runs is inside a transaction of the database, until `end`. */
-export function runInside(database: object): Context {
-  return new Context(database);
-}
-
-/** Whether the caller runs inside a body of this database's that has not ended. */
-export function isInsideTransaction(database: object): boolean {
-  const found = context.getStore();
-  return found?.database === database && found.running;
-}
+import { type ConflictKey, type SituError, TimeoutError } from "../../runtime/errors.ts";
+import { aborted, RetryPolicy } from "../../runtime/retry-policy.ts";
 
 export interface AsyncLimits {
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
-  /** With a snapshot for each attempt: how long it lives at most. Else 0. */
-  readonly snapshotMs: number;
-  /** Whether it returns only when what it did and saw is on disk. */
-  readonly waits: boolean;
 }
 
-/** The end of the caller's patience: a deadline, or a signal. */
-export class Expiry {
-  readonly #limits: AsyncLimits;
-  readonly #deadlineMs: number;
-  #over: ((cause: SituError) => void) | undefined;
+export class AsyncRetry extends RetryPolicy {
+  readonly #signal: AbortSignal | undefined;
+  #interrupt: ((cause: SituError) => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
   #onAbort: (() => void) | undefined;
   #cause: SituError | undefined;
-  /** Attempts that met others, and the keys that the last of them was about. */
-  attempts = 0;
-  met: readonly ConflictKey[] = [];
+  /** The keys that the last failed attempt was about. */
+  keys: readonly ConflictKey[] = [];
 
-  constructor(limits: AsyncLimits, now = nowMs()) {
-    this.#limits = limits;
-    this.#deadlineMs = now + limits.timeoutMs;
-    const { signal } = limits;
-    if (signal?.aborted) throw aborted(signal);
-    this.#timer = setTimeout(() => this.#end(tooSlow(limits.timeoutMs)), limits.timeoutMs);
+  constructor({ timeoutMs, signal }: AsyncLimits) {
+    super({ timeoutMs, signal });
+    this.#signal = signal;
+    this.checkSignal();
+    // Starts the time.
+    this.leftMs();
+    this.#timer = setTimeout(() => this.#end(tooSlow(timeoutMs)), timeoutMs);
     if (signal) {
       this.#onAbort = () => this.#end(aborted(signal));
       signal.addEventListener("abort", this.#onAbort, { once: true });
     }
   }
 
-  /** What `running` comes to, or the end of the patience, whichever is first. One at a time. */
+  /** What `running` comes to, or the error of the deadline or the signal if that is first. One at a time. */
   race<T>(running: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.#over = reject;
+      this.#interrupt = reject;
       running.then(resolve, reject);
       if (this.#cause !== undefined) reject(this.#cause);
     });
   }
 
-  #end(cause: SituError): void {
-    this.#cause = cause;
-    this.#over?.(cause);
+  /** Calls `interrupt` when the time is over, or the signal aborted. */
+  onEnd(interrupt: (cause: SituError) => void): void {
+    this.#interrupt = interrupt;
+    if (this.#cause !== undefined) interrupt(this.#cause);
   }
 
+  #end(cause: SituError): void {
+    this.#cause = cause;
+    this.#interrupt?.(cause);
+  }
+
+  /** Whether an error is that of the deadline or the signal. */
   isCause(error: unknown): boolean {
     return this.#cause !== undefined && error === this.#cause;
   }
 
-  /** A body that ran too long because it had to be run again was not too slow. */
+  /** A callback that ran too long because it had to be run again was not too slow. */
   explained(cause: unknown): unknown {
     if (this.attempts === 0 || !(cause instanceof TimeoutError)) return cause;
-    return metOthers(this.#limits.timeoutMs, this.attempts + 1, this.met);
-  }
-
-  get timeoutMs(): number {
-    return this.#limits.timeoutMs;
-  }
-
-  isOver(): boolean {
-    return nowMs() >= this.#deadlineMs;
-  }
-
-  /** Between attempts: an abort counts at once, the deadline is for the caller to name. */
-  check(): void {
-    if (this.#limits.signal?.aborted) throw aborted(this.#limits.signal);
+    this.attempts++;
+    return this.conflict("what this one read", this.keys);
   }
 
   stop(): void {
     clearTimeout(this.#timer);
-    if (this.#onAbort) this.#limits.signal?.removeEventListener("abort", this.#onAbort);
+    if (this.#onAbort) this.#signal?.removeEventListener("abort", this.#onAbort);
   }
 }
 
 function tooSlow(timeoutMs: number): TimeoutError {
   return new TimeoutError(
-    `the body of the transaction did not end within ${timeoutMs} ms; nothing was committed`,
+    `the transaction did not end within ${timeoutMs} ms; nothing was committed`,
   );
-}
-
-function metOthers(
-  timeoutMs: number,
-  attempts: number,
-  keys: readonly ConflictKey[],
-): ConflictError {
-  const what = keys.map(({ table, key }) => `${table} ${String(key)}`).join(", ");
-  return new ConflictError(
-    `other transactions kept changing ${what || "what this one read"}; it was run ${attempts} ` +
-      `times within ${timeoutMs} ms, and nothing was committed. Try again later, or make the ` +
-      `transaction shorter`,
-    keys,
-  );
-}
-
-function aborted(signal: AbortSignal): SituError {
-  return new SituError("SITU_ABORTED", "the transaction was aborted by its signal", {
-    cause: signal.reason,
-  });
 }

@@ -4,7 +4,7 @@
  */
 
 import type { Database } from "../../../database/database.ts";
-import type { AsyncTransaction } from "../../../database/local/async-transaction.ts";
+import type { AsyncTransaction } from "../../../database/async-transaction.ts";
 import type { AnyCountOptions, AnyScanOptions } from "../../../tables/indexes/options.ts";
 import type { Table } from "../../../tables/table.ts";
 

@@ -8,7 +8,7 @@
  */
 
 import type { Database } from "../../../database/database.ts";
-import type { AsyncTransaction } from "../../../database/local/async-transaction.ts";
+import type { AsyncTransaction } from "../../../database/async-transaction.ts";
 import { isSignal } from "../../../engine/signals.ts";
 import { ConflictError, SituError } from "../../../runtime/errors.ts";
 import { type DataStatement, gathered, type Outcome, toldAs } from "./outcome.ts";
