@@ -14,7 +14,7 @@
  * it, because most operations never meet anybody, and a look at the clock costs more than they do.
  */
 
-import { nowMs } from "./clock.ts";
+import { realClock } from "./clock.ts";
 import { ConflictError, type ConflictKey, SituError } from "./errors.ts";
 import { MAX_ATTEMPTS } from "./limits.ts";
 import type { Random } from "./random.ts";
@@ -25,7 +25,7 @@ export interface RetryLimits {
   readonly maxAttempts?: number;
   readonly signal?: AbortSignal | undefined;
   /** Default: the monotonic clock of this process. */
-  readonly nowMs?: () => number;
+  readonly clock?: { nowMs(): number };
 }
 
 export class RetryPolicy {
@@ -33,19 +33,15 @@ export class RetryPolicy {
   attempts = 0;
   readonly maxAttempts: number;
   readonly #signal: AbortSignal | undefined;
-  readonly #nowMs: () => number;
+  readonly #clock: { nowMs(): number };
   #timeoutMs = 0;
   #deadlineMs = 0;
 
-  constructor({
-    timeoutMs,
-    maxAttempts = MAX_ATTEMPTS,
-    signal,
-    nowMs: clock = nowMs,
-  }: RetryLimits) {
+  constructor(limits: RetryLimits) {
+    const { timeoutMs, maxAttempts = MAX_ATTEMPTS, signal, clock = realClock } = limits;
     this.maxAttempts = maxAttempts;
     this.#signal = signal;
-    this.#nowMs = clock;
+    this.#clock = clock;
     this.#timeoutMs = timeoutMs;
   }
 
@@ -72,7 +68,7 @@ export class RetryPolicy {
   }
 
   /** How much of the time is left; the first call starts it. */
-  leftMs(now = this.#nowMs()): number {
+  leftMs(now = this.#clock.nowMs()): number {
     if (this.#deadlineMs === 0) this.#deadlineMs = now + this.#timeoutMs;
     return this.#deadlineMs - now;
   }

@@ -56,6 +56,8 @@ export interface Ends {
   readonly readsByVerb: boolean;
   /** At a node: what commits here, and locks rows as they are read. Clients submit. */
   readonly own?: OwnCommits;
+  /** For pauses between attempts; a simulation passes its own. */
+  readonly random?: Random;
 }
 
 export interface OwnCommits {
@@ -67,6 +69,7 @@ export interface OwnCommits {
 export class RemoteDatabase implements Fetcher {
   readonly #ends: Ends;
   readonly #runner: TransactionRunner<RemoteTransaction, AsyncLimits>;
+  readonly #random: Random;
   /** By a table's ordinal. */
   readonly #tables: (RemoteTable | undefined)[] = [];
   #isClosed = false;
@@ -75,7 +78,8 @@ export class RemoteDatabase implements Fetcher {
   /** Use `open({ connect })`. */
   constructor(ends: Ends) {
     this.#ends = ends;
-    const random = new Random();
+    const { random = new Random() } = ends;
+    this.#random = random;
     this.#runner = new TransactionRunner(
       this,
       (limits: AsyncLimits) => new RemoteExecution(ends, this, random, limits),
@@ -165,6 +169,7 @@ export class RemoteDatabase implements Fetcher {
     return {
       clock: endpoint.clock,
       timeoutMs,
+      random: this.#random,
       begin: () => new RemoteTransaction(this),
       isValid: async (tx) =>
         tx.reads <= 1 || (await driver.start(session.validate(tx.parts), timeoutMs)),
@@ -189,7 +194,7 @@ export class RemoteDatabase implements Fetcher {
     options: CallOptions = {},
   ): Promise<unknown> {
     this.#check();
-    const { driver, session } = this.#ends;
+    const { driver, session, endpoint } = this.#ends;
     refuseUnknownOptions("call", options, ["timeoutMs", "near"]);
     const { near } = options;
     const timeoutMs = this.#timeoutOf(options);
@@ -207,7 +212,8 @@ export class RemoteDatabase implements Fetcher {
       // Its body may take `timeoutMs` at the node, and then its commit as much.
       const longestMs = Math.min(2 * timeoutMs + CALL_GRACE_MS, MAX_TIMEOUT_MS);
       const running = driver.start(once(message), timeoutMs);
-      await this.#runner.track(outcomeWithin(running, longestMs, `procedure ${String(name)}`));
+      const what = `procedure ${String(name)}`;
+      await this.#runner.track(outcomeWithin(running, longestMs, what, endpoint.clock));
     } finally {
       session.heard(number);
     }
@@ -311,7 +317,7 @@ export class RemoteDatabase implements Fetcher {
       if (found.outcome === "found") return table.codec.decode(found.views, found.at, found.words);
       if (found.outcome === "ask") break;
       if (endpoint.clock.nowMs() >= deadlineMs) throw locked(table, timeoutMs);
-      if (attempt > 0) await sleep(Math.min(2 ** attempt / 2, RESEND_MAX_MS));
+      if (attempt > 0) await sleep(Math.min(2 ** attempt / 2, RESEND_MAX_MS), endpoint.clock);
     }
     return new Promise((resolve, reject) => {
       new SingleGet(endpoint, table, key, timeoutMs, resolve, reject).send();

@@ -29,7 +29,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     this.#ends = ends;
     this.#fetcher = fetcher;
     this.#random = random;
-    this.retry = new AsyncRetry(limits);
+    this.retry = new AsyncRetry(limits, ends.endpoint.clock);
     this.#tx = new RemoteTransaction(fetcher);
   }
 
@@ -44,7 +44,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     if (tx.isDoomed) return false;
     tx.end(ENDED);
     this.#isCommitting = true;
-    const { driver, session, own } = this.#ends;
+    const { driver, session, own, endpoint } = this.#ends;
     const { timeoutMs } = this.retry;
     const written = tx.written();
     if (written === undefined && tx.held === undefined) return this.#areReadsValid();
@@ -54,7 +54,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     const routine = own === undefined ? session.submit(parts, first) : own.commit(parts, held);
     // The outcome must be heard, for which the commit has a time of its own.
     const running = driver.start(routine, timeoutMs);
-    const outcome = await outcomeWithin(running, timeoutMs, "the transaction");
+    const outcome = await outcomeWithin(running, timeoutMs, "the transaction", endpoint.clock);
     if (outcome.kind === "committed") return true;
     if (outcome.kind === "aborted") return false;
     throw outcome.error;
@@ -90,7 +90,8 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     const { retry } = this;
     if (!retry.mayRetry()) throw retry.conflict("what this one read");
     if (retry.attempts === 1) return;
-    await sleep(retry.pauseMs(this.#random, FIRST_PAUSE_MS, MAX_ASYNC_PAUSE_MS));
+    const pauseMs = retry.pauseMs(this.#random, FIRST_PAUSE_MS, MAX_ASYNC_PAUSE_MS);
+    await sleep(pauseMs, this.#ends.endpoint.clock);
   }
 
   whyNot(): SituError {

@@ -3,6 +3,8 @@
  * that is running: the caller gets the error at once, and what is left of the callback can do nothing.
  */
 
+import type { Clock, Timer } from "../../fabric/fabric.ts";
+import { realClock } from "../../runtime/clock.ts";
 import { type ConflictKey, type SituError, TimeoutError } from "../../runtime/errors.ts";
 import { aborted, RetryPolicy } from "../../runtime/retry-policy.ts";
 
@@ -14,19 +16,19 @@ export interface AsyncLimits {
 export class AsyncRetry extends RetryPolicy {
   readonly #signal: AbortSignal | undefined;
   #interrupt: ((cause: SituError) => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer: Timer;
   #onAbort: (() => void) | undefined;
   #cause: SituError | undefined;
   /** The keys that the last failed attempt was about. */
   keys: readonly ConflictKey[] = [];
 
-  constructor({ timeoutMs, signal }: AsyncLimits) {
-    super({ timeoutMs, signal });
+  constructor({ timeoutMs, signal }: AsyncLimits, clock: Clock = realClock) {
+    super({ timeoutMs, signal, clock });
     this.#signal = signal;
     this.checkSignal();
     // Starts the time.
     this.leftMs();
-    this.#timer = setTimeout(() => this.#end(tooSlow(timeoutMs)), timeoutMs);
+    this.#timer = clock.after(timeoutMs, () => this.#end(tooSlow(timeoutMs)));
     if (signal) {
       this.#onAbort = () => this.#end(aborted(signal));
       signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -66,7 +68,7 @@ export class AsyncRetry extends RetryPolicy {
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
+    this.#timer.cancel();
     if (this.#onAbort) this.#signal?.removeEventListener("abort", this.#onAbort);
   }
 }
