@@ -1,8 +1,17 @@
 /** The public face of Situ. */
 
 export type { DurabilityMode } from "./attach/settings.ts";
-export type { Database } from "./database/database.ts";
-export type { AsyncTransaction } from "./database/async-transaction.ts";
+export type {
+  AsyncTransaction,
+  InteractiveTransaction,
+  LocalTransaction,
+} from "./database/async-transaction.ts";
+export type {
+  AnyDatabase,
+  CallOptions,
+  Database,
+  RemoteDatabase,
+} from "./database/database.ts";
 export type { DurabilityStats } from "./database/local/database-durability.ts";
 export type { Stats } from "./database/local/stats.ts";
 export { destroy, open } from "./database/open.ts";
@@ -14,8 +23,7 @@ export {
   procedure,
 } from "./database/procedure.ts";
 export type { ConnectOptions } from "./database/remote/connect-options.ts";
-export type { CallOptions, RemoteDatabase } from "./database/remote/remote-database.ts";
-export type { RemoteTransaction } from "./database/remote/remote-transaction.ts";
+export type { TransactionEnd } from "./database/run/interactive.ts";
 export type { AsyncScan, Scan } from "./database/scan.ts";
 export type { Snapshot } from "./database/snapshot.ts";
 export {
@@ -32,7 +40,7 @@ export type {
   TransactOptions,
   TransactSyncOptions,
 } from "./database/transact-options.ts";
-export type { Transaction } from "./database/transaction.ts";
+export type { AllocOptions, Transaction } from "./database/transaction.ts";
 export {
   type MetricsEndpoint,
   type ServeMetricsOptions,

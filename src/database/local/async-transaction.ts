@@ -19,9 +19,12 @@ import type {
 } from "../../tables/indexes/options.ts";
 import type { Table } from "../../tables/table.ts";
 import type { LocalTransaction } from "../async-transaction.ts";
+import { listOf } from "../row-errors.ts";
 import { OperationQueue } from "../run/operation-queue.ts";
-import { AsyncScan, queuedRows, type RowCount } from "../scan.ts";
-import { type AllocOptions, listOf, type Transaction } from "../transaction.ts";
+import { AsyncRowScan, queuedRows, type RowCount } from "../run/row-scan.ts";
+import type { AsyncScan } from "../scan.ts";
+import type { AllocOptions } from "../transaction.ts";
+import type { SyncTransaction } from "./sync-transaction.ts";
 
 /** Carries out an operation. False if a turn of the event loop is due before it can end: then again. */
 type Queued = () => boolean;
@@ -34,12 +37,12 @@ const KEYS_AT_ONCE = 64;
 const OPERATIONS_PER_LOOK = 4;
 
 export class LocalAsyncTransaction extends OperationQueue<Queued> implements LocalTransaction {
-  readonly #tx: Transaction;
+  readonly #tx: SyncTransaction;
   readonly #executor: Executor;
   /** The next operation of the queue that is to be carried out. */
   #next = 0;
 
-  constructor(tx: Transaction, executor: Executor) {
+  constructor(tx: SyncTransaction, executor: Executor) {
     super();
     this.#tx = tx;
     this.#executor = executor;
@@ -64,7 +67,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options?: ScanOptions<NoInfer<Ways>>,
   ): AsyncScan<Row> {
     const scan = this.#tx.scan(table, options);
-    return new AsyncScan(() => queuedRows(scan, (run) => this.#enqueue(run)));
+    return new AsyncRowScan(() => queuedRows(scan, (run) => this.#enqueue(run)));
   }
 
   count<Row, Key, Changes, Ways>(

@@ -1,4 +1,4 @@
-/** The durability of an open database: its mode, who writes the log, and waiting for the disk. */
+/** The durability of an open database: its mode, the thread that writes the log, and waiting for the disk. */
 
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
@@ -27,12 +27,12 @@ import type { Settings } from "../open-options.ts";
 
 export interface DurabilityStats {
   readonly mode: DurabilityMode;
-  /** Every commit up to this epoch is on disk. */
+  /** All commits up to this epoch are on disk. */
   readonly durableEpoch: number;
   readonly state: "running" | "disk full" | "failed" | "memory lost";
-  /** Who writes the log; undefined while somebody is about to take over. */
+  /** The process that writes the log; undefined while another is about to take over. */
   readonly writer: Holder | undefined;
-  /** What was written to the log since the store's memory was made. */
+  /** Bytes written to the log since the store was created or recovered. */
   readonly logBytes: number;
   readonly batches: number;
   readonly records: number;
@@ -84,12 +84,12 @@ export class DatabaseDurability {
 
   #notStricter(wanted: unknown): string {
     if (wanted !== "sync" && wanted !== "lazy") {
-      return `the durability of a transaction is "sync" or "lazy", not ${show(wanted)}`;
+      return `the durability of a transaction must be "sync" or "lazy", not ${show(wanted)}`;
     }
     return this.mode === "none"
       ? `durability "${wanted}": the store has no log; open it with durability "lazy" or "sync"`
-      : `a transaction can be stricter than its database, not laxer: this one was opened with ` +
-          `durability "${this.mode}"`;
+      : `a transaction can be stricter than its database, but not less strict: this one was opened ` +
+          `with durability "${this.mode}"`;
   }
 
   /** Waits for all that was committed before the call. */
@@ -121,12 +121,16 @@ export class DatabaseDurability {
       if (figureOf(memory, "failedCheckpoints") !== failures) {
         throw new SituError(
           "SITU_DISK_FULL",
-          "the checkpoint could not be written; the store goes on with its log. Is there room?",
+          "the checkpoint could not be written; the log continues without it. Is there room on the disk?",
         );
       }
       if (isOver) return;
       if (durability.state >= FAILED) throw durability.failed("nothing was written");
-      if (isClosed()) throw new SituError("SITU_CLOSED", "closed while a checkpoint was taken");
+      if (isClosed())
+        throw new SituError(
+          "SITU_CLOSED",
+          "the database was closed while the checkpoint was written",
+        );
       durability.ensureLogWriter();
       await sleep(Math.min(DURABLE_LOOK_MS, 1 + (nowMs() - startMs) / 10));
     }

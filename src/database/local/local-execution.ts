@@ -28,11 +28,11 @@ import { MAX_ASYNC_PAUSE_MS } from "../../runtime/limits.ts";
 import { showKey } from "../../runtime/show.ts";
 import { type AsyncLimits, AsyncRetry } from "../run/async-retry.ts";
 import type { Execution } from "../run/execution.ts";
-import { type Stores, Transaction } from "../transaction.ts";
 import { LocalAsyncTransaction } from "./async-transaction.ts";
 import { awaitLock, awaitSnapshot, limitToSnapshot, metLockOf } from "./async-waits.ts";
 import type { TransactionMetrics } from "./metrics.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
+import { type Stores, SyncTransaction } from "./sync-transaction.ts";
 
 /** From this attempt on, a lock that is still there is asked for its owner. */
 const SUSPECT_ATTEMPT = 2;
@@ -87,7 +87,7 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
   readonly #startMs = nowMs();
   /** From the first attempt on. */
   #tx!: EngineTransaction;
-  #surface!: Transaction;
+  #surface!: SyncTransaction;
   #isEntered = false;
   #entered = 0;
   #isOnly = false;
@@ -140,7 +140,7 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     const slot = snapshotMs > 0 ? limitToSnapshot(this.#executor, tx, snapshotMs) : -1;
     const { stores } = this.#host;
     this.#surface =
-      snapshotMs > 0 ? new SnapshotTransaction(stores, tx) : new Transaction(stores, tx);
+      snapshotMs > 0 ? new SnapshotTransaction(stores, tx) : new SyncTransaction(stores, tx);
     this.#surface.begin(timeoutMs);
     const handle = new LocalAsyncTransaction(this.#surface, this.#executor);
     if (slot < 0) return handle;

@@ -24,6 +24,7 @@ import type { Values } from "../../tables/indexes/structure.ts";
 import { schemaOf } from "../../tables/schema.ts";
 import type { Table } from "../../tables/table.ts";
 import { type InteractiveTransaction, ROW_OPERATIONS } from "../async-transaction.ts";
+import type { CallOptions, RemoteDatabase as PublicRemoteDatabase } from "../database.ts";
 import { isDuration, notADuration } from "../open-options.ts";
 import type { AsyncLimits } from "../run/async-retry.ts";
 import { handleOf } from "../run/interactive.ts";
@@ -38,13 +39,6 @@ import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
 import { RemoteTable } from "./remote-table.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
 import { locked, SingleGet } from "./single-get.ts";
-
-export interface CallOptions {
-  /** How long it may take, retries included. */
-  readonly timeoutMs?: number;
-  /** Runs it where this row is: for procedures that do not say it themselves. */
-  readonly near?: readonly [table: Table, key: unknown];
-}
 
 /** What a database needs in order to reach its nodes. */
 export interface Ends {
@@ -66,7 +60,7 @@ export interface OwnCommits {
   readonly locks: Coordinator | undefined;
 }
 
-export class RemoteDatabase implements Fetcher {
+export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   readonly #ends: Ends;
   readonly #runner: TransactionRunner<RemoteTransaction, AsyncLimits>;
   readonly #random: Random;

@@ -14,10 +14,11 @@ import type { Clock } from "../../fabric/fabric.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { ConflictError } from "../../runtime/errors.ts";
 import { MAX_ASYNC_PAUSE_MS, SCAN_HELD_ROWS } from "../../runtime/limits.ts";
-import { ENDED } from "../run/ended.ts";
 import type { Random } from "../../runtime/random.ts";
 import { RetryPolicy } from "../../runtime/retry-policy.ts";
-import { AsyncScan } from "../scan.ts";
+import { ENDED } from "../run/ended.ts";
+import { AsyncRowScan } from "../run/row-scan.ts";
+import type { AsyncScan } from "../scan.ts";
 import type { RemoteTransaction } from "./remote-transaction.ts";
 
 const FIRST_PAUSE_MS = 0.25;
@@ -39,7 +40,7 @@ export function scanAlone<Row>(
 ): AsyncScan<Row> {
   // What is wrong with the arguments is said at once.
   plan(db.begin());
-  return new AsyncScan(() => rowsOf(db, plan));
+  return new AsyncRowScan(() => rowsOf(db, plan));
 }
 
 async function* rowsOf<Row>(

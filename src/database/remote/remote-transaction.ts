@@ -24,9 +24,10 @@ import type {
 import type { Values } from "../../tables/indexes/structure.ts";
 import type { Table } from "../../tables/table.ts";
 import type { AsyncTransaction } from "../async-transaction.ts";
+import { exists, listOf, missing } from "../row-errors.ts";
 import { OperationQueue } from "../run/operation-queue.ts";
-import { AsyncScan } from "../scan.ts";
-import { exists, listOf, missing } from "../transaction.ts";
+import { AsyncRowScan } from "../run/row-scan.ts";
+import type { AsyncScan } from "../scan.ts";
 import { copyOf, type Entry, type HeldRows, type Written, write, writtenBy } from "./entries.ts";
 import { RemoteRows, type ScanSource } from "./remote-scan.ts";
 import { RemoteCount } from "./remote-scan-count.ts";
@@ -161,7 +162,7 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
   ): AsyncScan<Row> {
     this.#check();
     const plan = planRemote("scan", this.#fetcher.tableOf(table as Table), options);
-    return new AsyncScan(() => this.#rowsOf<Row>(plan));
+    return new AsyncRowScan(() => this.#rowsOf<Row>(plan));
   }
 
   async *#rowsOf<Row>(plan: RemotePlan): AsyncGenerator<Row, undefined> {

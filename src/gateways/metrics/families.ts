@@ -4,8 +4,8 @@
  * docs/METRICS.md says what they mean and when to worry; a test holds the page to this file.
  */
 
-import type { Database } from "../../database/database.ts";
 import type { LogGauges } from "../../database/local/gauges.ts";
+import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
 import type { Stats } from "../../database/local/stats.ts";
 import {
   ASYNC_TRANSACTIONS,
