@@ -1,23 +1,31 @@
 /** The public face of Situ. */
 
 export type { DurabilityMode } from "./attach/settings.ts";
-export type { AsyncTransaction } from "./database/async-transaction.ts";
-export type { Database } from "./database/database.ts";
-export type { DurabilityStats } from "./database/durability.ts";
+export type {
+  AsyncTransaction,
+  InteractiveTransaction,
+  LocalTransaction,
+} from "./database/async-transaction.ts";
+export type {
+  AnyDatabase,
+  CallOptions,
+  Database,
+  RemoteDatabase,
+} from "./database/database.ts";
+export type { DurabilityStats } from "./database/local/database-durability.ts";
+export type { Stats } from "./database/local/stats.ts";
 export { destroy, open } from "./database/open.ts";
-export type { OpenOptions } from "./database/options.ts";
+export type { OpenOptions } from "./database/open-options.ts";
 export {
   type Procedure,
   type ProcedureBody,
   type ProcedureOptions,
   procedure,
 } from "./database/procedure.ts";
-export type { ConnectOptions } from "./database/remote/options.ts";
-export type { CallOptions, RemoteDatabase } from "./database/remote/remote-database.ts";
-export type { RemoteTransaction } from "./database/remote/remote-transaction.ts";
+export type { ConnectOptions } from "./database/remote/connect-options.ts";
+export type { TransactionEnd } from "./database/run/interactive.ts";
 export type { AsyncScan, Scan } from "./database/scan.ts";
 export type { Snapshot } from "./database/snapshot.ts";
-export type { Stats } from "./database/stats.ts";
 export type { RestoreOptions, ToolOptions, VerifiedStore } from "./database/store-tools.ts";
 export { backup, inspect, restore, verify } from "./database/store-tools-on-demand.ts";
 export type {
@@ -25,7 +33,7 @@ export type {
   TransactOptions,
   TransactSyncOptions,
 } from "./database/transact-options.ts";
-export type { Transaction } from "./database/transaction.ts";
+export type { AllocOptions, Transaction } from "./database/transaction.ts";
 export type { MetricsEndpoint, ServeMetricsOptions } from "./gateways/metrics/endpoint.ts";
 export { serve, serveMetrics } from "./gateways/on-demand.ts";
 export type { Gateway, GatewayOptions } from "./gateways/options.ts";

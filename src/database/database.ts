@@ -1,25 +1,7 @@
-/** An open store. Start reading here: everything a user does begins with one of these methods. */
+/** A database, as its users see it: what `open` returns. Start reading here. */
 
-import { sealIfLast } from "../attach/attach.ts";
-import type { Executor } from "../engine/executor.ts";
-import { readObject } from "../engine/objects.ts";
-import { runReadOnly, runSync, tryReadOnly } from "../engine/run.ts";
-import { Snapshot as EngineSnapshot } from "../engine/snapshots/snapshot.ts";
-import { Transaction as EngineTransaction } from "../engine/transaction.ts";
-import type { Identity } from "../folder/store-files.ts";
 import type { Recovered } from "../log/recovery/rebuild.ts";
-import { type Control, SCHEMA_GENERATION } from "../memory/control.ts";
-import { loadAcquire } from "../memory/ordering.ts";
 import type { Pointer } from "../memory/pointer.ts";
-import { passOver } from "../runtime/background-errors.ts";
-import { SituError } from "../runtime/errors.ts";
-import { refuseUnknownOptions } from "../runtime/known-options.ts";
-import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
-import { show } from "../runtime/show.ts";
-import { coded } from "../runtime/system-errors.ts";
-import type { Store } from "../stores/store.ts";
-import { openTable, refreshTables } from "../tables/catalogue.ts";
-import { buildIndexes } from "../tables/indexes/build.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -27,495 +9,172 @@ import type {
   ScanOptions,
   UniqueName,
 } from "../tables/indexes/options.ts";
-import type { TableStore } from "../tables/indexes/table-store.ts";
-import { ownKey } from "../tables/own-key.ts";
-import type { ScanPlan, ScanSource } from "../tables/scan-plan.ts";
 import type { Table } from "../tables/table.ts";
 import type { Copied } from "../tools/files/copy.ts";
 import type { FileToolOptions } from "../tools/files/pauses.ts";
 import type { InspectedTable } from "../tools/tables/inspect.ts";
 import type { Verification, VerifyOptions } from "../tools/tables/verify.ts";
-import type { AsyncTransaction } from "./async-transaction.ts";
-import { DatabaseDurability } from "./durability.ts";
-import { isInsideTransaction } from "./expiry.ts";
-import { DatabaseMetrics } from "./metrics.ts";
-import { folderOf, isDuration, notADuration, type Settings } from "./options.ts";
-import { AsyncRunner } from "./run-async.ts";
-import { CursorBatches, countRows, readWhole, Scan, WholeBatch } from "./scan.ts";
-import { Snapshot, type SnapshotHost, SnapshotSource } from "./snapshot.ts";
-import { SnapshotTransaction } from "./snapshot-transaction.ts";
-import { type Stats, statsOf } from "./stats.ts";
-import {
-  checkOptions,
-  nested,
-  notAFunction,
-  type TransactOptions,
-  type TransactSyncOptions,
-  unknownTable,
-} from "./transact-options.ts";
-import { ENDED, type Stores, Transaction } from "./transaction.ts";
-import { Upkeep } from "./upkeep.ts";
+import type {
+  AsyncTransaction,
+  InteractiveTransaction,
+  LocalTransaction,
+} from "./async-transaction.ts";
+import type { Stats } from "./local/stats.ts";
+import type { AsyncScan, Scan } from "./scan.ts";
+import type { Snapshot } from "./snapshot.ts";
+import type { TransactOptions, TransactSyncOptions } from "./transact-options.ts";
+import type { Transaction } from "./transaction.ts";
 
-/** How often a short scan is tried without a snapshot. */
-const SHORT_SCAN_ATTEMPTS = 3;
-
-/** What `open` found. */
-export interface Found {
-  readonly identity?: Identity | undefined;
-  readonly recovered?: Recovered | undefined;
-}
-
-export class Database implements Stores {
-  readonly path: string;
-  /** What `open` found on disk, if it had to rebuild the store's memory from there. */
-  readonly recovered: Recovered | undefined;
-  /** What is counted; for gateways. `stats()` has most of it in a handier form. */
-  readonly metrics: DatabaseMetrics;
-  readonly #executor: Executor;
-  readonly #identity: Identity | undefined;
-  readonly #control: Control;
-  readonly #timeoutMs: number;
-  /** For calls that hold the event loop while they wait. */
-  readonly #syncTimeoutMs: number;
-  readonly #maxSnapshotMs: number;
-  /** By a table's ordinal. */
-  readonly #stores: (Store<unknown, unknown> | undefined)[] = [];
-  readonly #byOrdinal: (TableStore | undefined)[] = [];
-  readonly #tables: TableStore[] = [];
-  /** The index lists of the tables are those of this schema generation, or later ones. */
-  #generation: number;
-  readonly #engineTx: EngineTransaction;
-  /** For reads outside of transactions that take more than one look. */
-  readonly #reader: EngineTransaction;
-  readonly #tx: Transaction;
-  readonly #snapshotTx: Transaction;
-  readonly #async: AsyncRunner;
-  readonly #upkeep: Upkeep;
-  readonly #durability: DatabaseDurability;
-  /** Whether transactions wait for the disk, unless they say otherwise. */
-  readonly #waits: boolean;
-  readonly #running = new Set<Promise<unknown>>();
-  readonly #snapshots = new Set<Snapshot>();
-  readonly #snapshotHost: SnapshotHost;
-  #insideSync = false;
-  #closed = false;
-  #closing: Promise<void> | undefined;
-  /** Whether looking for the context of a body is worth while: it costs more than a get. */
-  #asyncSeen = false;
-
-  /** Use `open`. */
-  constructor(executor: Executor, settings: Settings, found: Found = {}) {
-    const { path, tables, timeoutMs, syncTimeoutMs, maxSnapshotMs } = settings;
-    this.path = path;
-    this.recovered = found.recovered;
-    this.#executor = executor;
-    this.#identity = found.identity;
-    this.#control = executor.memory.control;
-    this.#timeoutMs = timeoutMs;
-    this.#syncTimeoutMs = syncTimeoutMs;
-    this.#maxSnapshotMs = maxSnapshotMs;
-    executor.timeoutMs = syncTimeoutMs;
-    this.#generation = this.#currentGeneration();
-    for (const table of tables) this.#tables.push(openTable(executor, table));
-    this.#placeStores();
-    this.#reader = new EngineTransaction(executor);
-    this.#engineTx = new EngineTransaction(executor);
-    this.#tx = new Transaction(this, this.#engineTx);
-    this.#snapshotTx = new SnapshotTransaction(this, this.#engineTx);
-    this.metrics = new DatabaseMetrics(executor, path);
-    this.#async = new AsyncRunner(executor, this, this.metrics.transactions);
-    this.#snapshotHost = {
-      executor,
-      reader: this.#reader,
-      tableOf: (table) => this.tableOf(table),
-      check: () => this.#check(),
-      isClosed: () => this.#closed,
-      closed: (snapshot) => this.#snapshots.delete(snapshot),
-    };
-    this.#upkeep = new Upkeep(executor);
-    this.#durability = new DatabaseDurability(executor, settings, found.identity);
-    this.#waits = this.#durability.mode === "sync";
-  }
-
-  /**
-   * A row by its key: lock-free, never blocks a writer. It waits only for a commit that is just
-   * being installed, and gives up with SITU_TIMEOUT if the committing process is stopped there: after
-   * the `timeoutMs` of `open`, or half a second if that has none.
-   */
-  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
-  /** A row by the values of a unique index. */
-  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
-    table: Table<Row, Key, Changes, Ways>,
-    key: NoInfer<IndexKey<Ways, Name>>,
-    options: GetOptions<Name>,
-  ): Row | undefined;
-  get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Row | undefined {
-    this.#check();
-    if (options !== undefined) return this.#lookup(table, key, options);
-    return this.storeOf(table).get(key);
-  }
+/**
+ * What local and remote databases have in common. Code that awaits the results of `get` and `count`,
+ * and reads scans with `for await`, runs on both.
+ */
+export interface AnyDatabase extends AsyncDisposable {
+  /** Reads a row by its key, outside of any transaction; `undefined` if there is none. */
+  get<Row, Key>(
+    table: Table<Row, Key>,
+    key: NoInfer<Key>,
+  ): Row | undefined | Promise<Row | undefined>;
 
   /** The rows within bounds, in the order of the key or of an index. */
   scan<Row, Key, Changes, Ways>(
     table: Table<Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
-  ): Scan<Row> {
-    this.#check();
-    const plan = this.tableOf(table).plan<Row>("scan", options);
-    return new Scan(() =>
-      plan.limit <= SCAN_BATCH_ROWS
-        ? new WholeBatch(
-            () => this.#readWhole(plan),
-            () => this.#check(),
-          )
-        : new CursorBatches(() => this.#scanSource(), plan),
-    );
-  }
+  ): Scan<Row> | AsyncScan<Row>;
 
-  /** How many rows `scan` would give. */
+  /** The number of rows that `scan` would return. */
   count<Row, Key, Changes, Ways>(
     table: Table<Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
-  ): number {
-    this.#check();
-    const plan = this.tableOf(table).plan<Row>("count", options);
-    return countRows(this.#scanSource(), plan);
-  }
+  ): number | Promise<number>;
 
   /**
-   * The store as it is now, to be read for as long as the snapshot is open. Takes some
-   * microseconds; waits for commits that are just being installed. Close it: `using snap = …`.
+   * Runs `callback` as a strictly serializable transaction, and commits it when the callback has
+   * returned. If another transaction gets in between, the callback is run again, so it should do
+   * nothing but use `tx`. If it throws, nothing is changed.
    */
-  snapshot(): Snapshot {
-    this.#check();
-    const taken = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
-    const snapshot = new Snapshot(this.#snapshotHost, taken);
-    if (this.#snapshots.size >= MAX_SNAPSHOTS) this.#forgetReleased();
-    this.#snapshots.add(snapshot);
-    this.#upkeep.lookAfterVersions();
-    return snapshot;
-  }
-
-  /** A copy of an object's bytes, lock-free. */
-  readObject(pointer: Pointer): Uint8Array {
-    this.#check();
-    return readObject(this.#executor, pointer);
-  }
+  transact<T>(
+    callback: (tx: AsyncTransaction) => T | PromiseLike<T>,
+    options?: TransactOptions,
+  ): Promise<Awaited<T>>;
 
   /**
-   * Runs `body` as a strictly serializable transaction, to the end inside this turn. It is run
-   * again when another transaction got in between, so it should do nothing but use `tx`. The event
-   * loop does not turn meanwhile, so other processes are waited for only for half a second, unless
-   * `timeoutMs` is given here or to `open`.
+   * Begins a transaction that you end with `commit` or `rollback`. It is not retried: operations and
+   * `commit` fail with ConflictError if another transaction gets in between. Prefer `transact`.
    */
-  transactSync<T>(body: (tx: Transaction) => T, options?: TransactSyncOptions): T {
-    this.#check();
-    if (this.#insideSync || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
-    if (typeof body !== "function") throw notAFunction("transactSync", body);
-    let timeoutMs = this.#syncTimeoutMs;
-    let diskMs = this.#timeoutMs;
-    let snapshotMs = 0;
-    let waits = this.#waits;
-    if (options !== undefined) {
-      checkOptions("transactSync", options);
-      if (options.timeoutMs !== undefined) timeoutMs = diskMs = this.#timeoutOf(options);
-      snapshotMs = this.#snapshotMsOf(options);
-      waits = this.#durability.waits(options.durability);
-    }
-    // Only asynchronous transactions can be under way here: one whose stack overflowed is not.
-    if (this.#running.size === 0) this.#executor.forgetRunning();
-    const { transactions } = this.metrics;
-    const startMs = transactions.beginSync(waits);
-    let result: T;
-    try {
-      result = this.#runSync(body, timeoutMs, diskMs, snapshotMs, waits);
-    } catch (error) {
-      transactions.failSync(startMs, waits, snapshotMs > 0, error);
-      throw error;
-    }
-    if (startMs > 0) transactions.endSync(startMs, waits, snapshotMs > 0);
-    return result;
-  }
+  begin(options?: TransactOptions): Promise<InteractiveTransaction>;
 
-  #runSync<T>(
-    body: (tx: Transaction) => T,
-    timeoutMs: number,
-    diskMs: number,
-    snapshotMs: number,
-    waits: boolean,
-  ): T {
-    const tx = snapshotMs > 0 ? this.#snapshotTx : this.#tx;
-    const executor = this.#executor;
-    const engineTx = this.#engineTx;
-    let result: T;
-    this.#insideSync = true;
-    try {
-      // The body's own work is no waiting for others.
-      tx.begin(diskMs);
-      result = runSync(executor, engineTx, timeoutMs, body, tx, snapshotMs, waits, diskMs);
-    } finally {
-      this.#insideSync = false;
-      tx.end(ENDED);
-      this.#maintain();
-    }
-    if (waits) executor.durability.awaitSync(engineTx.epoch, diskMs);
-    return result;
-  }
+  /** Closes the database. Waits for transactions that are running, and rolls interactive ones back. */
+  close(): Promise<void>;
+}
+
+/** A store in the memory of this machine, shared by all processes that have it open. */
+export interface Database extends AnyDatabase {
+  /** The folder of the store. */
+  readonly path: string;
+  /** What `open` recovered from disk; `undefined` if the store was in memory, or is new. */
+  readonly recovered: Recovered | undefined;
 
   /**
-   * The same for a body that awaits; other transactions of this thread may run in between. The event
-   * loop keeps turning, also while this waits for others: up to `timeoutMs`, by default 5 s.
+   * Reads a row by its key, without a lock and without holding up writers. It waits only for a commit
+   * that is being written to memory at this moment, and fails with SITU_TIMEOUT if the committing
+   * process is stopped there: after the `timeoutMs` of `open`, or half a second if that has none.
    */
-  async transact<T>(
-    body: (tx: AsyncTransaction) => T | PromiseLike<T>,
-    options: TransactOptions = {},
-  ): Promise<Awaited<T>> {
-    this.#check();
-    this.#asyncSeen = true;
-    if (this.#insideSync || isInsideTransaction(this)) throw nested();
-    if (typeof body !== "function") throw notAFunction("transact", body);
-    checkOptions("transact", options);
-    const timeoutMs = this.#timeoutOf(options);
-    const snapshotMs = this.#snapshotMsOf(options);
-    const waits = this.#durability.waits(options.durability);
-    if (snapshotMs > 0) this.#upkeep.lookAfterVersions();
-    const { signal } = options;
-    const running = this.#async.run<T>(body, { timeoutMs, signal, snapshotMs, waits });
-    this.#running.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#running.delete(running);
-      if (!this.#closed) this.#executor.hurry(this.#maintain, undefined);
-    }
-  }
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
+  /** Reads a row by the values of a unique index. */
+  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+    table: Table<Row, Key, Changes, Ways>,
+    key: NoInfer<IndexKey<Ways, Name>>,
+    options: GetOptions<Name>,
+  ): Row | undefined;
 
-  /** Waits until all that was committed before, by anyone, is on disk. */
-  async durable(options: { readonly timeoutMs?: number } = {}): Promise<void> {
-    this.#check();
-    refuseUnknownOptions("durable", options, ["timeoutMs"]);
-    await this.#whileOpen(this.#durability.durable(this.#timeoutOf(options)));
-  }
+  /** The rows within bounds, in the order of the key or of an index. All are of one state. */
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): Scan<Row>;
 
-  /** Has a checkpoint taken now, and waits for it. The log before it is then not needed. */
-  async checkpoint(): Promise<void> {
-    this.#check();
-    await this.#whileOpen(this.#durability.checkpoint(() => this.#closed));
-  }
-
-  /** Looks for faults: all structures, and indexes against rows. Others go on meanwhile. */
-  async verify(options: VerifyOptions = {}): Promise<Verification> {
-    this.#check();
-    refuseUnknownOptions("verify", options, ["signal", "onProgress", "mostProblems"]);
-    const loading = import("../tools/tables/verify.ts");
-    return this.#whileOpen(
-      loading.then(({ verifyTables }) => verifyTables(this.#executor, options)),
-    );
-  }
-
-  /** What is in a table, by its name: rows, the shape of its structures, memory. */
-  async inspect(table: string): Promise<InspectedTable> {
-    this.#check();
-    const loading = import("../tools/tables/inspect.ts");
-    return this.#whileOpen(loading.then(({ inspectTable }) => inspectTable(this.#executor, table)));
-  }
-
-  /** Copies the store, with all that was committed before, to an empty folder: see `restore`. */
-  async backup(folder: string, options: FileToolOptions = {}): Promise<Copied> {
-    this.#check();
-    refuseUnknownOptions("backup", options, ["signal", "onProgress"]);
-    const target = folderOf("the folder of the backup", folder);
-    const copying = coded(target, () => this.#durability.backup(this.path, target, options));
-    return this.#whileOpen(copying);
-  }
-
-  /** `close` waits for it. */
-  async #whileOpen<T>(running: Promise<T>): Promise<T> {
-    this.#running.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#running.delete(running);
-    }
-  }
-
-  stats(): Stats {
-    this.#check();
-    return statsOf(this.#executor, this.#durability);
-  }
-
-  /** Leaves the store, after the transactions that run; the store itself stays. */
-  async close(): Promise<void> {
-    if (this.#insideSync || isInsideTransaction(this)) throw nested();
-    this.#closing ??= this.#close();
-    await this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    this.#closed = true;
-    this.#upkeep.stop();
-    for (const snapshot of this.#snapshots) snapshot.release();
-    await Promise.allSettled(this.#running);
-    const failure = await this.#durability.stop(this.#timeoutMs);
-    const isLast = this.#executor.close();
-    if (failure !== undefined) throw failure;
-    if (!isLast || this.#identity === undefined) return;
-    // Closed it is all the same: without a seal the next one who opens the store cannot check it.
-    await sealIfLast(this.path, this.#identity).catch(() => {});
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
-  /** For gateways, which run transactions of their own. */
-  get executor(): Executor {
-    this.#check();
-    return this.#executor;
-  }
-
-  /** For transactions: the store behind a table. */
-  storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
-    const store = this.#stores[table?.ordinal];
-    if (store === undefined) throw unknownTable(table);
-    return store as Store<Row, Key>;
-  }
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): number;
 
   /**
-   * The same with all indexes that the store has by now. A builder of indexes announces a change
-   * by the generation and then waits for the transactions that had begun: one that begins later,
-   * and looks here, knows of it.
+   * Takes a snapshot: the store as it is now, for reading. Takes some microseconds; waits for commits
+   * that are being written to memory at this moment. Close it: `using snapshot = db.snapshot()`.
    */
-  currentStoreOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
-    if (this.#currentGeneration() !== this.#generation) this.#refresh();
-    return this.storeOf(table);
-  }
+  snapshot(): Snapshot;
 
-  /** For transactions and snapshots: the table with its indexes. */
-  tableOf(table: Table): TableStore {
-    const found = this.#byOrdinal[table?.ordinal];
-    if (found === undefined) throw unknownTable(table);
-    return found;
-  }
+  /** Returns a copy of an object's bytes, without a lock. */
+  readObject(pointer: Pointer): Uint8Array;
 
-  /** For `open`: builds the indexes that are declared here and not ready in the store. */
-  async buildIndexes(): Promise<void> {
-    const unfinished = this.#tables.filter(({ isComplete }) => !isComplete);
-    for (const table of unfinished) {
-      await buildIndexes({
-        executor: this.#executor,
-        table,
-        timeoutMs: this.#timeoutMs,
-        source: () => this.#buildSource(),
-      });
-    }
-    if (unfinished.length > 0) this.#refresh();
-  }
+  /**
+   * Runs `callback` as a strictly serializable transaction, and commits it, before it returns. If
+   * another transaction gets in between, the callback is run again, so it should do nothing but use
+   * `tx`. The event loop is blocked meanwhile, so other processes are waited for only for half a
+   * second, unless `timeoutMs` is given here or to `open`.
+   */
+  transactSync<T>(callback: (tx: Transaction) => T, options?: TransactSyncOptions): T;
 
-  #currentGeneration(): number {
-    return loadAcquire(this.#control.i32, SCHEMA_GENERATION);
-  }
+  /**
+   * The same for a callback that awaits. Other transactions of this thread may run in between. The
+   * event loop keeps turning, also while this waits for others: for up to `timeoutMs`, by default 5 s.
+   */
+  transact<T>(
+    callback: (tx: LocalTransaction) => T | PromiseLike<T>,
+    options?: TransactOptions,
+  ): Promise<Awaited<T>>;
 
-  #refresh(): void {
-    const generation = this.#currentGeneration();
-    refreshTables(this.#executor, this.#tables);
-    this.#placeStores();
-    this.#generation = generation;
-  }
+  begin(options?: TransactOptions): Promise<InteractiveTransaction<LocalTransaction>>;
 
-  #placeStores(): void {
-    for (const each of this.#tables) {
-      const { ordinal } = each.table;
-      while (this.#stores.length <= ordinal) {
-        this.#stores.push(undefined);
-        this.#byOrdinal.push(undefined);
-      }
-      this.#stores[ordinal] = each.store;
-      this.#byOrdinal[ordinal] = each;
-    }
-  }
+  /** Waits until everything that was committed before the call, by any process, is on disk. */
+  durable(options?: { readonly timeoutMs?: number }): Promise<void>;
 
-  #lookup<Row, Key>(table: Table<Row, Key>, given: unknown, options: unknown): Row | undefined {
-    const store = this.tableOf(table);
-    const index = store.indexOf(options);
-    const key = ownKey(given);
-    const read = (tx: EngineTransaction) => store.lookup(tx, key, index);
-    return runReadOnly(this.#executor, this.#reader, read, undefined) as Row | undefined;
-  }
+  /** Writes a checkpoint, and waits for it. Recovery does not need the log before it. */
+  checkpoint(): Promise<void>;
 
-  /** Snapshots that nobody closes, but that the store has released by now. */
-  #forgetReleased(): void {
-    for (const snapshot of this.#snapshots) {
-      if (snapshot.isReleased) this.#snapshots.delete(snapshot);
-    }
-  }
+  /** Checks all structures in memory, and indexes against rows. Other transactions go on meanwhile. */
+  verify(options?: VerifyOptions): Promise<Verification>;
 
-  /** What a scan outside of transactions reads through: a snapshot of its own. */
-  #scanSource(): ScanSource {
-    this.#check();
-    const snapshot = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
-    this.#upkeep.lookAfterVersions();
-    return new SnapshotSource(this.#snapshotHost, snapshot);
-  }
+  /** Describes a table: its rows, the shape of its structures, and the memory they use. */
+  inspect(table: string): Promise<InspectedTable>;
 
-  /** A short scan is one read-only transaction; only where others get in between, a snapshot. */
-  #readWhole<Row>(plan: ScanPlan<Row>): Row[] {
-    this.#check();
-    let rows: Row[] = [];
-    const done = tryReadOnly(this.#executor, this.#reader, SHORT_SCAN_ATTEMPTS, (tx) => {
-      rows = readWhole(tx, plan);
-    });
-    if (done) return rows;
-    const source = this.#scanSource();
-    try {
-      return source.run(readWhole<Row>, plan);
-    } finally {
-      source.release();
-    }
-  }
+  /** Copies the store, with everything committed before the call, to an empty folder: see `restore`. */
+  backup(folder: string, options?: FileToolOptions): Promise<Copied>;
 
-  /** What the builder of an index reads through: every step sees the state of its moment. */
-  #buildSource(): ScanSource {
-    return {
-      run: (step, argument) => {
-        const source = this.#scanSource();
-        try {
-          return source.run(step, argument);
-        } finally {
-          source.release();
-        }
-      },
-      check: () => this.#check(),
-      release: () => {},
-    };
-  }
+  /** Statistics of the store, for all processes that have it open. */
+  stats(): Stats;
+}
 
-  #check(): void {
-    if (!this.#closed) return;
-    throw new SituError("SITU_CLOSED", `the database at ${this.path} is closed: open it again`);
-  }
+export interface CallOptions {
+  /** How long the call may take, including retries. Default: the `timeoutMs` of `open`. */
+  readonly timeoutMs?: number;
+  /** Runs the procedure at the node that has this row. Default: what the procedure itself says. */
+  readonly near?: readonly [table: Table, key: unknown];
+}
 
-  #timeoutOf(options: { readonly timeoutMs?: number }): number {
-    const { timeoutMs = this.#timeoutMs } = options;
-    if (isDuration(timeoutMs)) return timeoutMs;
-    throw new SituError("SITU_CONFIG", notADuration("timeoutMs", timeoutMs));
-  }
+/**
+ * A database on a cluster. The data is not in this machine's memory, so reads are promises, and there is
+ * no `transactSync`.
+ */
+export interface RemoteDatabase extends AnyDatabase {
+  /** Reads a row by its key: one round trip to the node that has it. Linearizable. */
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
 
-  #snapshotMsOf({ isolation = "strict-serializable" }: TransactSyncOptions): number {
-    if (isolation === "snapshot") return this.#maxSnapshotMs;
-    if (isolation === "strict-serializable") return 0;
-    throw new SituError(
-      "SITU_CONFIG",
-      `isolation is "strict-serializable" or "snapshot", not ${show(isolation)}`,
-    );
-  }
+  /**
+   * The rows within bounds. Up to 4096 rows are all of one state. A longer scan returns rows while it
+   * goes and fails at its end, with SITU_CONFLICT, if others have changed what it read.
+   */
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): AsyncScan<Row>;
 
-  /** Its failure is not the failure of the transaction that came before it. */
-  readonly #maintain = (): void => {
-    try {
-      for (let i = 0; i < this.#tables.length; i++) this.#tables[i].store.maintain();
-    } catch (error) {
-      passOver(error, "maintaining a table after a commit");
-    }
-  };
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): Promise<number>;
+
+  /** Runs a procedure at a node, next to the data, and returns what it returned. */
+  call(name: string, values?: readonly unknown[], options?: CallOptions): Promise<unknown>;
 }

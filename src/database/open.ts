@@ -6,14 +6,14 @@ import { startLogAnew } from "../log/start.ts";
 import { unshareBuffers } from "../memory/thread-segments.ts";
 import { coded } from "../runtime/system-errors.ts";
 import { createCatalogue } from "../tables/catalogue.ts";
-import { Database } from "./database.ts";
-import { type OpenOptions, type Settings, settingsOf } from "./options.ts";
-import type { ConnectOptions } from "./remote/options.ts";
-import type { RemoteDatabase } from "./remote/remote-database.ts";
+import type { Database, RemoteDatabase } from "./database.ts";
+import { LocalDatabase } from "./local/local-database.ts";
+import { type OpenOptions, type Settings, settingsOf } from "./open-options.ts";
+import type { ConnectOptions } from "./remote/connect-options.ts";
 
-/** Opens the store of a folder, creating it if it is not there. */
+/** Opens the store in a folder, and creates it if there is none. */
 export async function open(options: OpenOptions): Promise<Database>;
-/** Connects to a cluster: the same database, spread over machines. */
+/** Connects to a cluster: a database whose rows are spread over machines. */
 export async function open(options: ConnectOptions): Promise<RemoteDatabase>;
 export async function open(
   options: OpenOptions | ConnectOptions,
@@ -23,6 +23,11 @@ export async function open(
     const { connect } = await import("./remote/connect.ts");
     return connect(options);
   }
+  return openLocal(options);
+}
+
+/** For gateways, which use what is not for users. */
+export async function openLocal(options: OpenOptions): Promise<LocalDatabase> {
   const settings = settingsOf(options);
   return coded(settings.path, () => openStore(settings));
 }
@@ -32,14 +37,14 @@ function isConnect(options: OpenOptions | ConnectOptions): options is ConnectOpt
 }
 
 /** For those who have checked settings: the node. */
-export async function openStore(settings: Settings): Promise<Database> {
+export async function openStore(settings: Settings): Promise<LocalDatabase> {
   const db = await attach(settings, ({ executor, fresh, identity, recovered }) => {
     if (fresh) {
       createCatalogue(executor);
       if (identity?.logId !== undefined) startLogAnew(settings.path, identity, executor);
       executor.memory.control.publish();
     }
-    return new Database(executor, settings, { identity, recovered });
+    return new LocalDatabase(executor, settings, { identity, recovered });
   });
   try {
     // Not under the lock of the folder: it may take long, and others may join meanwhile.
@@ -51,7 +56,7 @@ export async function openStore(settings: Settings): Promise<Database> {
   return db;
 }
 
-/** Removes a store that nobody has open, memory and all. */
+/** Deletes a store that no process has open: its memory, its log and its checkpoints. */
 export async function destroy(path: string): Promise<void> {
   const { path: folder } = settingsOf({ path, sharing: "threads" });
   await coded(folder, async () => {

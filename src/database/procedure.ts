@@ -1,7 +1,7 @@
 /**
- * Procedures: transactions that nodes keep, and run where the data is (function shipping, FaRM §3.2).
- * A module of the application exports them; a node is started with the module's path; any client calls
- * them by name.
+ * Procedures: transactions that run at the nodes, where the data is (function shipping, FaRM §3.2). A
+ * module of the application exports them, a node is started with the path of the module, and any client
+ * can call them by name.
  *
  *     export const transfer = procedure("transfer", async (tx, from, to, amount) => { … }, {
  *       tables: [Account],
@@ -13,23 +13,25 @@ import { SituError } from "../runtime/errors.ts";
 import { MAX_NAME_BYTES } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import type { Table } from "../tables/table.ts";
-import type { RemoteTransaction } from "./remote/remote-transaction.ts";
+import type { AsyncTransaction } from "./async-transaction.ts";
 
 /** Found by this among the exports of a module, whichever copy of the package made it. */
 const MARK = "situ procedure";
 
+/** The callback of a procedure. Its values must be what can be sent in a message. */
 export type ProcedureBody<Values extends readonly unknown[], T> = (
-  tx: RemoteTransaction,
+  tx: AsyncTransaction,
   ...values: Values
 ) => T | PromiseLike<T>;
 
 export interface ProcedureOptions<Values extends readonly unknown[]> {
-  /** The tables that it uses. */
+  /** The tables that the procedure uses. */
   readonly tables?: readonly Table[];
-  /** The row whose node it runs at. Default: the node that was called. */
+  /** The row at whose node the procedure runs. Default: the node that was called. */
   readonly at?: (...values: Values) => readonly [table: Table, key: unknown];
 }
 
+/** What `procedure` returns. */
 export interface Procedure<Values extends readonly unknown[] = readonly unknown[], T = unknown> {
   readonly kind: typeof MARK;
   readonly name: string;
@@ -38,16 +40,20 @@ export interface Procedure<Values extends readonly unknown[] = readonly unknown[
   readonly at: ((...values: Values) => readonly [Table, unknown]) | undefined;
 }
 
+/** Declares a procedure. Export it from a module that nodes are started with. */
 export function procedure<const Values extends readonly unknown[], T>(
   name: string,
   body: ProcedureBody<Values, T>,
   options: ProcedureOptions<Values> = {},
 ): Procedure<Values, T> {
   if (typeof name !== "string" || name === "" || Buffer.byteLength(name) > MAX_NAME_BYTES) {
-    throw new SituError("SITU_TYPE", `a procedure's name is a text, not ${show(name)}`);
+    throw new SituError(
+      "SITU_TYPE",
+      `the name of a procedure must be a string of 1 to ${MAX_NAME_BYTES} bytes, not ${show(name)}`,
+    );
   }
   if (typeof body !== "function") {
-    throw new SituError("SITU_TYPE", `procedure ${name} takes a function that gets tx`);
+    throw new SituError("SITU_TYPE", `procedure ${name} takes a callback, as in (tx) => …`);
   }
   const { tables = [], at } = options;
   return Object.freeze({ kind: MARK, name, body, tables, at });

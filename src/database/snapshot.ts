@@ -1,14 +1,5 @@
-/**
- * A snapshot: the store as it was at one moment, for as long as the snapshot lives. Reading from
- * it locks nothing, aborts nobody and never fails for what others do; only keeping it open for too
- * long ends it (SITU_SNAPSHOT_TOO_OLD).
- */
+/** A snapshot of a store, as its users see it. */
 
-import type { Executor } from "../engine/executor.ts";
-import { readAtSnapshot } from "../engine/run.ts";
-import type { Snapshot as EngineSnapshot } from "../engine/snapshots/snapshot.ts";
-import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
-import { SituError } from "../runtime/errors.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -16,163 +7,39 @@ import type {
   ScanOptions,
   UniqueName,
 } from "../tables/indexes/options.ts";
-import type { TableStore } from "../tables/indexes/table-store.ts";
-import { ownKey } from "../tables/own-key.ts";
-import type { ScanSource } from "../tables/scan-plan.ts";
 import type { Table } from "../tables/table.ts";
-import { CursorBatches, countRows, Scan } from "./scan.ts";
-import { listOf } from "./transaction.ts";
+import type { Scan } from "./scan.ts";
 
-/** What a snapshot needs of its database. */
-export interface SnapshotHost {
-  readonly executor: Executor;
-  /** A transaction for reads outside of transactions; free between two operations. */
-  readonly reader: EngineTransaction;
-  tableOf(table: Table): TableStore;
-  /** Throws if the database is closed. */
-  check(): void;
-  isClosed(): boolean;
-  closed(snapshot: Snapshot): void;
-}
-
-export class Snapshot implements Disposable {
-  readonly #host: SnapshotHost;
-  readonly #snapshot: EngineSnapshot;
-  #closed = false;
-
-  /** Use `db.snapshot()`. */
-  constructor(host: SnapshotHost, snapshot: EngineSnapshot) {
-    this.#host = host;
-    this.#snapshot = snapshot;
-  }
-
-  /** A row by its key, or by the values of a unique index. */
+/**
+ * The store as it was at one point in time. Reading from it locks nothing, aborts nobody, and does not
+ * fail because of what others do. A snapshot that is kept open for longer than `maxSnapshotMs`, or when
+ * there is no room for old versions, is released: then reading fails with SITU_SNAPSHOT_TOO_OLD.
+ */
+export interface Snapshot extends Disposable {
+  /** Whether `close` was called. */
+  readonly isClosed: boolean;
+  /** Reads a row by its key; `undefined` if there was none. */
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
+  /** Reads a row by the values of a unique index. */
   get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
     table: Table<Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
     options: GetOptions<Name>,
   ): Row | undefined;
-  get(table: Table, given: unknown, options?: object): unknown {
-    const tableStore = this.#tableStore(table);
-    const key = ownKey(given);
-    if (options === undefined) return this.#read((tx) => tableStore.rows.read(tx, key));
-    const index = tableStore.indexOf(options);
-    return this.#read((tx) => tableStore.lookup(tx, key, index));
-  }
-
-  /** The rows of several keys, in their order. */
-  getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
-    const { rows } = this.#tableStore(table);
-    // One by one: the copies of old versions need not all be held at once.
-    return listOf(table, keys).map((given) => {
-      const key = ownKey(given);
-      return this.#read((tx) => rows.read(tx, key)) as Row | undefined;
-    });
-  }
-
-  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
-    const { rows } = this.#tableStore(table);
-    const own = ownKey(key);
-    return this.#read((tx) => rows.has(tx, own));
-  }
-
-  /** Rows in the order of their key or of an index; see `Scan`. */
+  /** Reads the rows of several keys, in the order of the keys. */
+  getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[];
+  /** Whether there was a row with this key. */
+  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean;
+  /** The rows within bounds, in the order of the key or of an index. */
   scan<Row, Key, Changes, Ways>(
     table: Table<Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
-  ): Scan<Row> {
-    const plan = this.#tableStore(table).plan<Row>("scan", options);
-    return new Scan<Row>(() => new CursorBatches(() => this.#source(), plan));
-  }
-
+  ): Scan<Row>;
+  /** The number of rows that `scan` would return. */
   count<Row, Key, Changes, Ways>(
     table: Table<Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
-  ): number {
-    const plan = this.#tableStore(table).plan<Row>("count", options);
-    return countRows(this.#source(), plan);
-  }
-
-  get isClosed(): boolean {
-    return this.#closed;
-  }
-
-  /** Lets the store forget what only this snapshot needs. */
-  close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    // Of a closed database the snapshots are released, and the memory is gone.
-    if (!this.#host.isClosed()) this.release();
-    this.#host.closed(this);
-  }
-
-  /** For the database, which may be closing. */
-  release(): void {
-    this.#closed = true;
-    this.#snapshot.release();
-  }
-
-  /** For the database: whether the store has released it already, because of its age or for room. */
-  get isReleased(): boolean {
-    return !this.#snapshot.isRegistered;
-  }
-
-  [Symbol.dispose](): void {
-    this.close();
-  }
-
-  #source(): ScanSource {
-    this.check();
-    return new SnapshotSource(this.#host, this.#snapshot, this);
-  }
-
-  #read<T>(body: (tx: EngineTransaction) => T): T {
-    this.check();
-    const { executor, reader } = this.#host;
-    return readAtSnapshot(executor, reader, this.#snapshot, body, undefined);
-  }
-
-  #tableStore(table: Table): TableStore {
-    this.check();
-    return this.#host.tableOf(table);
-  }
-
-  /** Throws if the snapshot, or its database, is closed. */
-  check(): void {
-    this.#host.check();
-    if (this.#closed) {
-      throw new SituError("SITU_CLOSED", "this snapshot is closed: take a new one");
-    }
-  }
-}
-
-/** What a scan reads through: a snapshot that somebody holds, or one of its own. */
-export class SnapshotSource implements ScanSource {
-  readonly #host: SnapshotHost;
-  readonly #snapshot: EngineSnapshot;
-  readonly #owner: Snapshot | undefined;
-
-  constructor(host: SnapshotHost, snapshot: EngineSnapshot, owner?: Snapshot) {
-    this.#host = host;
-    this.#snapshot = snapshot;
-    this.#owner = owner;
-  }
-
-  run<A, T>(step: (tx: EngineTransaction, argument: A) => T, argument: A): T {
-    this.#host.check();
-    this.#owner?.check();
-    const { executor, reader } = this.#host;
-    return readAtSnapshot(executor, reader, this.#snapshot, step, argument);
-  }
-
-  check(): void {
-    // For every row of a scan: a database that closes has closed its snapshots.
-    if (this.#owner === undefined) this.#host.check();
-    else if (this.#owner.isClosed) this.#owner.check();
-  }
-
-  release(): void {
-    if (this.#owner === undefined && !this.#host.isClosed()) this.#snapshot.release();
-  }
+  ): number;
+  /** Releases the snapshot, so that the store can forget the versions that only it needs. */
+  close(): void;
 }

@@ -1,7 +1,6 @@
 /**
- * Tools for stores as wholes, by their folders: whether all is sound, what is in them, a copy to
- * fall back on, and the way back. What can be asked of a store that is open is also a method of
- * `Database`.
+ * Tools that take the folder of a store: verify, inspect, backup and restore. Except for `restore`,
+ * they are also methods of `Database`.
  */
 
 import { whileAlone } from "../attach/attach.ts";
@@ -35,7 +34,7 @@ import type { InspectedTable } from "../tools/tables/inspect.ts";
 import type { Progress } from "../tools/tables/tool-run.ts";
 import type { Verification } from "../tools/tables/verify.ts";
 import { open } from "./open.ts";
-import { folderOf, settingsOf } from "./options.ts";
+import { folderOf, settingsOf } from "./open-options.ts";
 
 const TOOL_OPTIONS = ["signal", "onProgress"];
 const VERIFY_OPTIONS = [...TOOL_OPTIONS, "mostProblems"];
@@ -45,22 +44,25 @@ const RESTORE_OPTIONS = [...TOOL_OPTIONS, "to", "memoryDir"];
 export type ToolProgress = FileProgress | Progress;
 
 export interface ToolOptions {
+  /** Stops the tool. */
   readonly signal?: AbortSignal;
-  /** Called between pieces of work. */
+  /** Called from time to time with the progress. */
   readonly onProgress?: (progress: ToolProgress) => void;
 }
 
+/** What `verify` found. */
 export interface VerifiedStore {
+  /** Whether there are no problems. */
   readonly isSound: boolean;
-  /** Log and checkpoints; undefined for a store without a log. */
+  /** Log and checkpoints; `undefined` for a store without a log. */
   readonly files: VerifiedFiles | undefined;
-  /** Memory; undefined if it is gone and cannot be rebuilt from the files. */
+  /** Memory; `undefined` if it is gone and cannot be recovered from the files. */
   readonly memory: Verification | undefined;
-  /** Everything that is wrong, in plain sentences. */
+  /** All problems, as sentences. */
   readonly problems: readonly string[];
 }
 
-/** Every checksum on disk, every structure in memory, every index against its rows. */
+/** Checks every checksum on disk, every structure in memory, and every index against its rows. */
 export async function verify(path: string, options: ToolOptions = {}): Promise<VerifiedStore> {
   const { path: folder } = settingsOf({ path });
   refuseUnknownOptions("verify", options, VERIFY_OPTIONS);
@@ -87,13 +89,15 @@ async function verifyFolder(folder: string, options: ToolOptions): Promise<Verif
   return { isSound: problems.length === 0, files, memory, problems };
 }
 
-/** A table of a store by its name, or a file of its log or checkpoints, as "log/0000000001.log". */
+/** A table by its name, or a file of the log or of a checkpoint, such as "log/0000000001.log". */
 export type Inspectable = { readonly table: string } | { readonly file: string };
 
+/** Describes a table of a store: its rows, the shape of its structures, and the memory they use. */
 export async function inspect(
   path: string,
   what: { readonly table: string },
 ): Promise<InspectedTable>;
+/** Describes a file of the log or of a checkpoint; with `records`, all that it contains. */
 export async function inspect(
   path: string,
   what: { readonly file: string; readonly records?: boolean },
@@ -130,7 +134,7 @@ async function inspectFolder(
   return found;
 }
 
-/** Copies a store, running or not, to an empty folder; `restore` makes a store of it. */
+/** Copies a store, whether it is open or not, to an empty folder: see `restore`. */
 export async function backup(
   path: string,
   folder: string,
@@ -147,15 +151,15 @@ export async function backup(
 }
 
 export interface RestoreOptions extends ToolOptions {
-  /** The store as of this moment. Default: as new as the files allow. */
+  /** The point in time to restore to. Default: the latest that the files contain. */
   readonly to?: Date;
-  /** Where the new store's memory is to be; as in `open`. */
+  /** The folder for the new store's memory, as in `open`. */
   readonly memoryDir?: string;
 }
 
 /**
- * Makes a store at `path` from a backup, or from the folder of a store that cannot be opened or that
- * has more than one wants. The source is only read.
+ * Restores a backup, or the files of a store, to a new store at `path`; with `to`, as of a point in time.
+ * The source is only read.
  */
 export async function restore(
   from: string,
@@ -165,7 +169,7 @@ export async function restore(
   refuseUnknownOptions("restore", options, RESTORE_OPTIONS);
   const { to, memoryDir, signal, onProgress } = options;
   if (to !== undefined && !(to instanceof Date && Number.isFinite(to.getTime()))) {
-    throw new SituError("SITU_CONFIG", `to is a Date, not ${show(to)}`);
+    throw new SituError("SITU_CONFIG", `to must be a Date, not ${show(to)}`);
   }
   const given = memoryDir === undefined ? {} : { memoryDir };
   const settings = settingsOf({ path, ...given });
@@ -179,7 +183,7 @@ export async function restore(
     if (readIdentity(settings.path) !== undefined) {
       throw new SituError(
         "SITU_CONFIG",
-        `there is a store at ${settings.path} already: restore to an empty folder`,
+        `there is already a store at ${settings.path}: restore to an empty folder`,
       );
     }
     const point = to === undefined ? {} : { toMs: to.getTime() };

@@ -1,4 +1,4 @@
-/** What transactions take, and the errors of those who call them wrongly. */
+/** The options of transactions, and the errors for wrong calls. */
 
 import type { DurabilityMode } from "../attach/settings.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -11,46 +11,57 @@ export type Isolation = "strict-serializable" | "snapshot";
 
 export interface TransactSyncOptions {
   /**
-   * How long to retry and to wait for others, and for the disk, before giving up. Default: that of
-   * `open`. If that has none, `transactSync`, which holds the event loop, waits for other processes
-   * for 500 ms; 5 s hold for the disk, for the body itself, and for `transact`.
+   * How long to retry, and to wait for others and for the disk, before giving up. For `begin`: how long
+   * the transaction may stay open. Default: that of `open`. If that has none, 5 s; but `transactSync`,
+   * which blocks the event loop, waits for other processes for only 500 ms.
    */
   readonly timeoutMs?: number;
   /**
-   * With "snapshot", reads see the store as it was when the body began, and of two transactions
-   * that change the same the first to commit wins. Default: "strict-serializable".
+   * With "snapshot", reads see the store as it was when the transaction began, and of two transactions
+   * that change the same row, the first to commit wins. Default: "strict-serializable".
    */
   readonly isolation?: Isolation;
-  /** "sync" waits until the commit is on disk, in a database that is not as strict by itself. */
+  /** "sync" waits until this commit is on disk, in a database that was opened with "lazy". */
   readonly durability?: Exclude<DurabilityMode, "none">;
 }
 
 export interface TransactOptions extends TransactSyncOptions {
+  /** Aborts the transaction: it fails with SITU_ABORTED, and nothing is committed. */
   readonly signal?: AbortSignal;
 }
 
+const ISOLATIONS: readonly unknown[] = ["strict-serializable", "snapshot", undefined];
 const SYNC_OPTIONS = ["timeoutMs", "isolation", "durability"];
 const ASYNC_OPTIONS = [...SYNC_OPTIONS, "signal"];
 
-export function checkOptions(call: "transact" | "transactSync", options: object): void {
-  refuseUnknownOptions(call, options, call === "transact" ? ASYNC_OPTIONS : SYNC_OPTIONS);
-  const { signal } = options as TransactOptions;
+export function checkOptions(call: "transact" | "transactSync" | "begin", options: object): void {
+  refuseUnknownOptions(call, options, call === "transactSync" ? SYNC_OPTIONS : ASYNC_OPTIONS);
+  const { signal, isolation } = options as TransactOptions;
+  if (!ISOLATIONS.includes(isolation)) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${call}: isolation must be "strict-serializable" or "snapshot", not ${show(isolation)}`,
+    );
+  }
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new SituError(
       "SITU_CONFIG",
-      `${call}: signal is an AbortSignal, as in controller.signal`,
+      `${call}: signal must be an AbortSignal, as in controller.signal`,
     );
   }
 }
 
 export function notAFunction(call: string, body: unknown): SituError {
-  return new SituError("SITU_TYPE", `${call} takes a function that gets tx, not ${typeof body}`);
+  return new SituError(
+    "SITU_TYPE",
+    `${call} takes a callback, as in (tx) => …, not ${typeof body}`,
+  );
 }
 
 export function nested(): SituError {
   return new SituError(
     "SITU_NESTED",
-    "a transaction is running here already: use its tx, transactions do not nest",
+    "this code already runs inside a transaction: use its tx; transactions do not nest",
   );
 }
 

@@ -5,8 +5,8 @@
  */
 
 import { createServer, type Server, type Socket } from "node:net";
-import type { Database } from "../database/database.ts";
-import { open } from "../database/open.ts";
+import type { LocalDatabase as Database } from "../database/local/local-database.ts";
+import { openLocal as open } from "../database/open.ts";
 import { listen, listenOnSocket } from "./listen.ts";
 import { type MetricsEndpoint, startMetrics } from "./metrics/endpoint.ts";
 import {

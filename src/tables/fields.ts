@@ -20,9 +20,10 @@ export type FieldKind =
 
 declare const valueType: unique symbol;
 
+/** The type of a field: what `u32()` and the other functions below return. */
 export interface Field<T> {
   readonly kind: FieldKind;
-  /** For strings and bytes: the most bytes, in UTF-8, if declared. */
+  /** For strings and bytes: the maximum length in bytes, if declared. */
   readonly max: number | undefined;
   /** Only for the type checker. */
   readonly [valueType]?: T;
@@ -37,24 +38,33 @@ function declaredMax(kind: FieldKind, max: number | undefined): number | undefin
   if (Number.isInteger(max) && max >= 1 && max <= MAX_VALUE_BYTES) return max;
   throw new SituError(
     "SITU_SCHEMA",
-    `${kind}(${max}): the length is a whole number of bytes from 1 to ${MAX_VALUE_BYTES}`,
+    `${kind}(${max}): the length must be a whole number of bytes from 1 to ${MAX_VALUE_BYTES}`,
   );
 }
 
+/** A whole number from 0 to 255. */
 export const u8 = (): Field<number> => field("u8");
+/** A whole number from 0 to 65,535. */
 export const u16 = (): Field<number> => field("u16");
+/** A whole number from 0 to 4,294,967,295. */
 export const u32 = (): Field<number> => field("u32");
+/** A whole number from -2,147,483,648 to 2,147,483,647. */
 export const i32 = (): Field<number> => field("i32");
+/** Any number: a double. */
 export const f64 = (): Field<number> => field("f64");
+/** true or false. */
 export const bool = (): Field<boolean> => field("bool");
+/** A BigInt from 0 to 2^64 - 1. */
 export const u64 = (): Field<bigint> => field("u64");
+/** A BigInt from -2^63 to 2^63 - 1. */
 export const i64 = (): Field<bigint> => field("i64");
-/** Text of at most `max` bytes in UTF-8; without `max`, up to 1 MiB. */
+/** A string of at most `max` bytes in UTF-8; without `max`, up to 1 MiB. */
 export const str = (max?: number): Field<string> => field("str", declaredMax("str", max));
+/** Bytes, at most `max` of them; without `max`, up to 1 MiB. */
 export const bytes = (max?: number): Field<Uint8Array> => field("bytes", declaredMax("bytes", max));
-/** Any value that JSON can hold. */
+/** Any value that JSON can represent. */
 export const json = <T = unknown>(): Field<T> => field("json");
-/** A pointer to an object made with `tx.alloc`, or null. */
+/** A pointer to an object allocated with `tx.alloc`, or null. */
 export const pointer = (): Field<Pointer | null> => field("pointer");
 
 /** Whether the field has no fixed place in its row: only offset and length are there. */

@@ -1,4 +1,4 @@
-/** Tables as the caller declares them: a name, fields, a key. The types of rows follow from it. */
+/** Tables as the caller declares them: a name, fields, a key. The types of rows are inferred from that. */
 
 import { SituError } from "../runtime/errors.ts";
 import { MAX_FIELDS, MAX_NAME_BYTES } from "../runtime/limits.ts";
@@ -54,12 +54,14 @@ export type InferRow<T> = T extends Table<infer Row, infer _Key, infer _Changes>
 
 declare const rowType: unique symbol;
 
+/** A table: what `table` returns. Pass it to `open`, and to the operations on its rows. */
 export interface Table<Row = unknown, Key = unknown, Changes = unknown, Ways = unknown> {
   readonly name: string;
+  /** The fields of a row, by their names. */
   readonly fields: Fields;
   /** The names of the key's fields, in order. */
   readonly key: readonly string[];
-  /** Keys are written as a value, not as a list of values. */
+  /** Whether keys are passed as a value, and not as a list of values. */
   readonly singleKey: boolean;
   /** Whether rows lie in the order of their keys. */
   readonly ordered: boolean;
@@ -73,9 +75,9 @@ export interface Table<Row = unknown, Key = unknown, Changes = unknown, Ways = u
 }
 
 export interface TableOptions<F extends Fields, K, Ordered, I> {
-  /** The field that rows are found by, or a list of them. */
+  /** The name of the key's field, or a list of names for a composite key. */
   readonly key: K;
-  /** Keeps rows in the order of their keys, for ranges. Default: false, they are hashed. */
+  /** Keeps rows in the order of their keys, for range scans. Default: false; rows are hashed. */
   readonly ordered?: Ordered;
   /**
    * How rows are hashed: "hopscotch" (FaRM), the default, or "buckets" (FaSST): one version for all
@@ -103,6 +105,11 @@ const KNOWN = ["key", "ordered", "layout", "indexes"];
 
 let tables = 0;
 
+/**
+ * Declares a table. The types of its rows and keys are inferred from the fields:
+ *
+ *     const Account = table("account", { id: u32(), balance: i64() }, { key: "id" });
+ */
 export function table<
   F extends Fields,
   const K extends KeyNames<F>,
@@ -118,23 +125,25 @@ export function table<
     throw new SituError("SITU_SCHEMA", `table ${show(name)}: ${why}`);
   };
   if (typeof name !== "string" || name === "" || Buffer.byteLength(name) > MAX_NAME_BYTES) {
-    refuse(`the name is a text of 1 to ${MAX_NAME_BYTES} bytes`);
+    refuse(`the name must be a string of 1 to ${MAX_NAME_BYTES} bytes`);
   }
   const names = Object.keys(fields);
-  if (names.length === 0 || names.length > MAX_FIELDS) refuse(`1 to ${MAX_FIELDS} fields`);
+  if (names.length === 0 || names.length > MAX_FIELDS)
+    refuse(`a table has 1 to ${MAX_FIELDS} fields`);
   for (const each of names) {
     if (typeof fields[each]?.kind !== "string") refuse(`field ${each} has no type, as in u32()`);
-    if (each === "__proto__") refuse("a field cannot be called __proto__");
+    if (each === "__proto__") refuse("a field cannot be named __proto__");
   }
   const key = typeof options?.key === "string" ? [options.key] : [...(options?.key ?? [])];
   if (key.length === 0) refuse('say which field is the key: { key: "id" }');
-  if (new Set(key).size !== key.length) refuse("a key names each field once");
+  if (new Set(key).size !== key.length) refuse("the key names a field twice");
   for (const each of key) {
     const found = fields[each] ?? refuse(`the key field ${show(each)} does not exist`);
     if (!KEY_KINDS.has(found.kind)) refuse(`${found.kind} field ${each} cannot be part of a key`);
   }
   for (const each of Object.keys(options)) {
-    if (!KNOWN.includes(each)) refuse(`unknown option ${each}; there are ${KNOWN.join(", ")}`);
+    if (!KNOWN.includes(each))
+      refuse(`unknown option ${each}; the options are ${KNOWN.join(", ")}`);
   }
   const { ordered = false } = options;
   if (typeof ordered !== "boolean") refuse(`ordered is true or false, not ${show(ordered)}`);

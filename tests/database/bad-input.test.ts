@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import type { OpenOptions } from "../../src/database/options.ts";
+import type { OpenOptions } from "../../src/database/open-options.ts";
 import { bytes, f64, json, pointer, str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { failure, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
@@ -186,7 +186,7 @@ describe("tables", () => {
     const cases: [() => unknown, RegExp][] = [
       [() => table("", { id: u32() }, { key: "id" }), /1 to 200 bytes/],
       [() => table("é".repeat(101), { id: u32() }, { key: "id" }), /1 to 200 bytes/],
-      [() => table(7 as never, { id: u32() }, { key: "id" }), /the name is a text/],
+      [() => table(7 as never, { id: u32() }, { key: "id" }), /the name must be a string/],
       [() => table("t", {}, { key: "id" as never }), /1 to 256 fields/],
       [
         () =>
@@ -204,7 +204,7 @@ describe("tables", () => {
       [() => table("t", { id: u32() }, undefined as never), /which field is the key/],
       [() => table("t", { id: u32() }, { key: [] }), /which field is the key/],
       [() => table("t", { id: u32() }, { key: "no" as never }), /"no" does not exist/],
-      [() => table("t", { id: u32() }, { key: ["id", "id"] }), /each field once/],
+      [() => table("t", { id: u32() }, { key: ["id", "id"] }), /names a field twice/],
       [() => table("t", { id: f64() }, { key: "id" }), /f64 field id cannot be part of a key/],
       [() => table("t", { id: json() }, { key: "id" }), /json field id cannot/],
       [() => table("t", { id: pointer() }, { key: "id" }), /pointer field id cannot/],
@@ -261,16 +261,16 @@ describe("open", () => {
       [undefined, /pass \{ path/],
       [null, /pass \{ path/],
       ["./folder", /pass \{ path/],
-      [{}, /path is the name of a folder/],
-      [{ path: "" }, /path is the name of a folder/],
-      [{ path: 7 }, /path is the name of a folder/],
+      [{}, /path must be the path of a folder/],
+      [{ path: "" }, /path must be the path of a folder/],
+      [{ path: 7 }, /path must be the path of a folder/],
       [{ path, memory: 1 }, /open has no option memory; did you mean memory(Bytes|Dir)\?/],
-      [{ path, tables: User }, /tables is a list/],
+      [{ path, tables: User }, /tables must be a list/],
       [{ path, tables: ["user"] }, /what table\(\) returns/],
       [{ path, tables: [undefined] }, /what table\(\) returns/],
       [
         { path, tables: [User, table("user", { id: u32() }, { key: "id" })] },
-        /two tables are called user/,
+        /two tables are named user/,
       ],
       [{ path, memoryBytes: 1 }, /from 8388608 to/],
       [{ path, memoryBytes: 1.5e7 + 0.5 }, /whole number/],

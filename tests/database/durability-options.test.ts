@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import { type OpenOptions, settingsOf } from "../../src/database/options.ts";
+import { type OpenOptions, settingsOf } from "../../src/database/open-options.ts";
 import type { TransactSyncOptions } from "../../src/database/transact-options.ts";
 import { u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
@@ -62,26 +62,26 @@ describe("options", () => {
   });
 
   it.each<[keyof OpenOptions, unknown, RegExp]>([
-    ["durability", "async", /durability is "sync", "lazy" or "none", not "async"/],
-    ["durability", true, /durability is "sync", "lazy" or "none", not true/],
-    ["durability", null, /durability is "sync", "lazy" or "none", not null/],
+    ["durability", "async", /durability must be "sync", "lazy" or "none", not "async"/],
+    ["durability", true, /durability must be "sync", "lazy" or "none", not true/],
+    ["durability", null, /durability must be "sync", "lazy" or "none", not null/],
     ["durability", "SYNC", /not "SYNC"/],
-    ["lagMs", 0, /lagMs is a whole number of milliseconds from 1 to 10000, not 0/],
+    ["lagMs", 0, /lagMs must be a whole number of milliseconds from 1 to 10000, not 0/],
     ["lagMs", -1, /lagMs/],
     ["lagMs", 0.5, /lagMs/],
     ["lagMs", 10_001, /lagMs/],
     ["lagMs", Number.NaN, /lagMs/],
     ["lagMs", "20", /lagMs is .* not "20"/],
     ["lagMs", null, /lagMs/],
-    ["checkpointMs", 0, /checkpointMs is a number of milliseconds, above 0/],
+    ["checkpointMs", 0, /checkpointMs must be a number of milliseconds, above 0/],
     ["checkpointMs", -5, /checkpointMs/],
     ["checkpointMs", Number.POSITIVE_INFINITY, /checkpointMs/],
     ["checkpointMs", "1", /checkpointMs/],
-    ["checkpointBytes", 0, /checkpointBytes is a whole number from 65536 on, not 0/],
+    ["checkpointBytes", 0, /checkpointBytes must be a whole number, at least 65536, not 0/],
     ["checkpointBytes", 65_535, /checkpointBytes/],
     ["checkpointBytes", 100_000.5, /checkpointBytes/],
     ["checkpointBytes", "1e6", /checkpointBytes/],
-    ["keepLogMs", -1, /keepLogMs is a number of milliseconds, 0 or more, not -1/],
+    ["keepLogMs", -1, /keepLogMs must be a number of milliseconds, 0 or more, not -1/],
     ["keepLogMs", Number.NaN, /keepLogMs/],
     ["keepLogMs", "0", /keepLogMs/],
     ["onRecovery", "yes", /onRecovery is a function/],
@@ -327,9 +327,9 @@ describe("the durability of a transaction", () => {
     await tryBoth(lazy, { durability: undefined }, undefined);
     await tryBoth(sync, { durability: "sync" }, undefined);
     await tryBoth(sync, { durability: undefined }, undefined);
-    const laxer = { code: "SITU_CONFIG" as const, why: /stricter .* not laxer/ };
+    const laxer = { code: "SITU_CONFIG" as const, why: /stricter .* not less strict/ };
     await tryBoth(sync, { durability: "lazy" }, laxer);
-    const unknown = { code: "SITU_CONFIG" as const, why: /is "sync" or "lazy", not/ };
+    const unknown = { code: "SITU_CONFIG" as const, why: /must be "sync" or "lazy", not/ };
     for (const durability of ["none", "SYNC", "", 1, null, true]) {
       await tryBoth(sync, { durability }, unknown);
       await tryBoth(lazy, { durability }, unknown);

@@ -8,7 +8,7 @@ import { readdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import { open } from "../../src/database/open.ts";
+import { openLocal as open } from "../../src/database/open.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { COMMITS_PER_MEMORY_LOOK } from "../../src/runtime/limits.ts";
 import { u32 } from "../../src/tables/fields.ts";

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { afterEach, expect } from "vitest";
-import type { Database } from "../../src/database/database.ts";
-import { destroy, open } from "../../src/database/open.ts";
-import type { OpenOptions } from "../../src/database/options.ts";
+import type { LocalDatabase } from "../../src/database/local/local-database.ts";
+import { destroy, openLocal } from "../../src/database/open.ts";
+import type { OpenOptions } from "../../src/database/open-options.ts";
 import { memoryFolder, readIdentity, removeMemory } from "../../src/folder/store-files.ts";
 import type { SituErrorCode } from "../../src/runtime/errors.ts";
 import { SituError } from "../../src/runtime/errors.ts";
@@ -44,14 +44,14 @@ export class TemporaryStores {
     this.#folders.unshift(path);
   }
 
-  async open(options: Partial<OpenOptions> = {}): Promise<Database> {
+  async open(options: Partial<OpenOptions> = {}): Promise<LocalDatabase> {
     const path = options.path ?? this.folder();
     const isNew = !existsSync(join(path, "store.json"));
     // Most tests are about memory; those about the disk say so.
     const durability = isNew ? { durability: "none" as const } : {};
     // For synchronous calls, too: a worker that is not scheduled for long is no failure of a test.
     const patient = { memoryBytes: 16 * MIB, timeoutMs: 5_000 };
-    const db = await open({ ...patient, ...durability, ...options, path });
+    const db = await openLocal({ ...patient, ...durability, ...options, path });
     this.later(() => db.close());
     return db;
   }

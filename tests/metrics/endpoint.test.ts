@@ -5,7 +5,7 @@ import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Database } from "../../src/database/database.ts";
+import type { LocalDatabase as Database } from "../../src/database/local/local-database.ts";
 import { DISK_FULL, FAILED, RUNNING } from "../../src/engine/durability.ts";
 import {
   type MetricsEndpoint,

@@ -1,6 +1,6 @@
 /** A process that commits, counts commands as a gateway would, and stays until it is told to go. */
 
-import { open } from "../../src/index.ts";
+import { openLocal as open } from "../../src/database/open.ts";
 import { orderOf, waitForGo } from "../helpers/process-child.ts";
 import { Cell } from "./metrics-store.ts";
 

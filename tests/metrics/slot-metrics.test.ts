@@ -2,7 +2,7 @@
 
 import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { CommandMetrics } from "../../src/database/metrics.ts";
+import { CommandMetrics } from "../../src/database/local/metrics.ts";
 import {
   BUCKET_ENDS_US,
   bucketOf,

@@ -5,6 +5,7 @@
 
 import "../helpers/engine-all-atomics.ts";
 
+import { localDatabase } from "../../src/database/local/local-database.ts";
 import { phaseOf, STATUS } from "../../src/engine/slot.ts";
 import type { Database } from "../../src/index.ts";
 import { hookAtomics, type When } from "../helpers/engine-atomics.ts";
@@ -37,7 +38,8 @@ let db: Database | undefined;
 const phases: number[] = [];
 
 /** Read without an atomic. */
-function phase({ executor }: Database): number {
+function phase(open: Database): number {
+  const { executor } = localDatabase(open);
   const { control } = executor.memory;
   return phaseOf(control.i32[control.slotAt(executor.slot) + STATUS]);
 }

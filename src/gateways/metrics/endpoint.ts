@@ -11,6 +11,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Database } from "../../database/database.ts";
+import { type LocalDatabase, localDatabase } from "../../database/local/local-database.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
@@ -33,7 +34,7 @@ export interface ServeMetricsOptions {
 }
 
 export interface MetricsOptions extends ServeMetricsOptions {
-  readonly database: Database;
+  readonly database: LocalDatabase;
   readonly commandNames?: CommandNames;
   /** Whether the one who serves clients does. Default: yes. */
   readonly isReady?: () => boolean;
@@ -55,7 +56,7 @@ export function serveMetrics(
   options: ServeMetricsOptions = {},
 ): Promise<MetricsEndpoint> {
   refuseUnknownOptions("serveMetrics", options, ["host", "port"]);
-  return startMetrics({ ...options, database });
+  return startMetrics({ ...options, database: localDatabase(database) });
 }
 
 export async function startMetrics(options: MetricsOptions): Promise<MetricsEndpoint> {

@@ -4,9 +4,9 @@
  * docs/METRICS.md says what they mean and when to worry; a test holds the page to this file.
  */
 
-import type { Database } from "../../database/database.ts";
-import type { LogGauges } from "../../database/gauges.ts";
-import type { Stats } from "../../database/stats.ts";
+import type { LogGauges } from "../../database/local/gauges.ts";
+import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
+import type { Stats } from "../../database/local/stats.ts";
 import {
   ASYNC_TRANSACTIONS,
   COMMAND_TIMES,

@@ -12,6 +12,8 @@
  */
 
 import type { Database } from "../../database/database.ts";
+import { type LocalDatabase, localDatabase } from "../../database/local/local-database.ts";
+import { engineOf } from "../../database/local/sync-transaction.ts";
 import type { Transaction } from "../../database/transaction.ts";
 import { afterTurn, wallClockMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
@@ -27,20 +29,20 @@ import { HASH, SET, STRING, TYPE_NAMES } from "./tables.ts";
 export type RedisBytes = string | Uint8Array;
 
 export class RedisKeyspace {
-  readonly #database: Database;
+  readonly #database: LocalDatabase;
   readonly #keys: Keyspace;
   #isMaintained = true;
 
   /** The database must have been opened with REDIS_TABLES. */
   constructor(database: Database) {
-    this.#database = database;
-    this.#keys = new Keyspace(database);
+    this.#database = localDatabase(database);
+    this.#keys = new Keyspace(this.#database);
   }
 
   /** The keys as a transaction sees them; of use until it ends. */
   in(tx: Transaction): RedisKeys {
     const keys = this.#keys;
-    keys.tx = tx.engine;
+    keys.tx = engineOf(tx);
     keys.nowMs = wallClockMs();
     if (this.#isMaintained) {
       this.#isMaintained = false;
@@ -179,7 +181,7 @@ export class RedisKeys {
 
   #enter(): Keyspace {
     const keys = this.#keys;
-    keys.tx = this.#tx.engine;
+    keys.tx = engineOf(this.#tx);
     keys.nowMs = this.#nowMs;
     return keys;
   }
@@ -207,7 +209,7 @@ export class RedisKeys {
   }
 }
 
-function isOpen(database: Database): boolean {
+function isOpen(database: LocalDatabase): boolean {
   try {
     return database.executor !== undefined;
   } catch (error) {

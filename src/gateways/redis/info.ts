@@ -3,7 +3,7 @@
  * true of this server are there. Clients ask for it whenever they connect, so it must be cheap.
  */
 
-import type { Database } from "../../database/database.ts";
+import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
 import { UNIT_BYTES } from "../../runtime/limits.ts";
 import { version } from "../../runtime/version.ts";

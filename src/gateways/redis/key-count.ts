@@ -3,7 +3,7 @@
  * is asked for often, by clients that only connect, may be a little old.
  */
 
-import type { Database } from "../../database/database.ts";
+import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
 import { nowMs, wallClockMs } from "../../runtime/clock.ts";
 import type { Server } from "./server.ts";
 import { RedisExpiries, RedisKeys } from "./tables.ts";

@@ -7,8 +7,8 @@
  * a large collection that goes away leaves a note about its members, in the same transaction.
  */
 
-import type { Database } from "../../database/database.ts";
-import type { CommandMetrics } from "../../database/metrics.ts";
+import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
+import type { CommandMetrics } from "../../database/local/metrics.ts";
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { runSync } from "../../engine/run.ts";

@@ -1,6 +1,6 @@
 /** What commands know of the gateway around them. */
 
-import type { Database } from "../../database/database.ts";
+import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
 import type { Command } from "./command.ts";
 import type { SessionState } from "./session-state.ts";
 import type { ServerSettings } from "./settings.ts";

@@ -8,7 +8,7 @@
  * in between is seen there, or is a conflict that runs it again.
  */
 
-import type { Database } from "../../database/database.ts";
+import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
 import { nowMs, wallClockMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MemberTable } from "./collections/member-table.ts";

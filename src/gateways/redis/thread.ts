@@ -6,9 +6,9 @@
 
 import type { Socket } from "node:net";
 import type { DurabilityMode } from "../../attach/settings.ts";
-import type { Database } from "../../database/database.ts";
-import type { CommandMetrics } from "../../database/metrics.ts";
-import { open } from "../../database/open.ts";
+import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
+import type { CommandMetrics } from "../../database/local/metrics.ts";
+import { openLocal as open } from "../../database/open.ts";
 import { AssertionError } from "../../runtime/assert.ts";
 import { afterTurn, every, realClock, wallClockMs } from "../../runtime/clock.ts";
 import { TimeoutError } from "../../runtime/errors.ts";

@@ -5,7 +5,7 @@
  * keyspace takes it away piece by piece.
  */
 
-import type { Database } from "../../database/database.ts";
+import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
 import { readAtSnapshot, runReadOnly } from "../../engine/run.ts";
 import { Snapshot } from "../../engine/snapshots/snapshot.ts";
 import { Transaction } from "../../engine/transaction.ts";

@@ -7,8 +7,8 @@
 
 import type { NodeId } from "../../fabric/fabric.ts";
 import { type Reader, Writer } from "../../fabric/wire.ts";
+import { keptKey } from "../../tables/copied-key.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import { keptKey } from "../../tables/own-key.ts";
 import type { Coordinator, Held } from "../coordinator.ts";
 import { Part, partAt, WriteList } from "../writes.ts";
 import { keyText, type RemoteTable } from "./remote-table.ts";

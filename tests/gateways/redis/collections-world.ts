@@ -1,6 +1,6 @@
 /** Hash and set commands on a store of their own, without a socket. */
 
-import type { Database } from "../../../src/database/database.ts";
+import type { LocalDatabase as Database } from "../../../src/database/local/local-database.ts";
 import { Call } from "../../../src/gateways/redis/call.ts";
 import { HASH_COMMANDS } from "../../../src/gateways/redis/commands/hashes/all.ts";
 import { SET_COMMANDS } from "../../../src/gateways/redis/commands/sets/all.ts";

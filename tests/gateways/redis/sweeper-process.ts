@@ -3,7 +3,7 @@
  * left, and says how many keys it has removed.
  */
 
-import { open } from "../../../src/database/open.ts";
+import { openLocal as open } from "../../../src/database/open.ts";
 import { Keyspace } from "../../../src/gateways/redis/keyspace.ts";
 import { Sweeper } from "../../../src/gateways/redis/sweeper.ts";
 import { REDIS_TABLES } from "../../../src/gateways/redis/tables.ts";

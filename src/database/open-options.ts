@@ -1,4 +1,4 @@
-/** What `open` takes, checked, with everything that was left out filled in. */
+/** The options of `open` for a local store, checked, with defaults filled in. */
 
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -30,62 +30,66 @@ import { show } from "../runtime/show.ts";
 import type { Table } from "../tables/table.ts";
 
 export interface OpenOptions {
-  /** A folder. Whoever opens the same one joins the same store. */
+  /** The folder of the store. All processes that open the same folder share one store. */
   readonly path: string;
+  /** The tables that this process uses. A table that the store does not have yet is created. */
   readonly tables?: readonly Table[];
-  /** The most memory that the store may use. Counts when the store is created. */
+  /** The most memory that rows and indexes may use. Takes effect only when the store is created. */
   readonly memoryBytes?: number;
   /**
-   * Where the mapped files lie: a file system in memory. Counts when the store is created.
-   * Default: SITU_MEMORY_DIR, or /dev/shm.
+   * The folder for the files that processes map into memory; it should be on a file system in memory.
+   * Takes effect only when the store is created. Default: SITU_MEMORY_DIR, or /dev/shm.
    */
   readonly memoryDir?: string;
   /**
    * Who can open the store: all processes of the machine, or only the threads of this process,
-   * which needs no FFI. Default: processes, where the system allows it.
+   * which needs no native code. Default: "processes" where the system supports it.
    */
   readonly sharing?: "processes" | "threads";
   /**
-   * The most memory for versions that only snapshots still need, beside a ring of 4 MiB for each
-   * executor that writes. When it is full, the oldest snapshots are released. Counts when the
-   * store is created. Default: a quarter of `memoryBytes`.
+   * The most memory for old versions of rows that only snapshots still need, in addition to 4 MiB for
+   * each thread that writes. When it is full, the oldest snapshots are released. Takes effect only
+   * when the store is created. Default: a quarter of `memoryBytes`.
    */
   readonly versionBytes?: number;
-  /** Snapshots taken here are released after this time. Default: one minute. */
+  /** How long a snapshot may stay open before it is released. Default: one minute. */
   readonly maxSnapshotMs?: number;
   /**
    * When a commit is on disk. "sync": before it returns. "lazy": at most `lagMs` later. "none": never;
-   * the store is gone when the machine stops. A store is created with a log or without; one without
-   * gets a log when it is opened with "sync" or "lazy" by one who is alone in it.
-   * Default: "lazy", or "none" for a store that was created so.
+   * the store is gone when the machine stops. A store that was created with "none" has no log; it
+   * gets one when a process opens it with "sync" or "lazy" while no other has it open.
+   * Default: "lazy", or "none" for a store that was created with "none".
    */
   readonly durability?: DurabilityMode;
-  /** How far the log may lag behind in "lazy". The least that an open process asks for counts. */
+  /**
+   * How far the log may lag behind in "lazy" mode, in milliseconds. The smallest value of all processes
+   * that have the store open applies.
+   */
   readonly lagMs?: number;
-  /** A checkpoint is taken after this time, if anything was written. Default: five minutes. */
+  /** A checkpoint is written after this time, if anything was committed. Default: five minutes. */
   readonly checkpointMs?: number;
-  /** A checkpoint is taken after so many bytes of log. Default: 256 MiB. */
+  /** A checkpoint is written after so many bytes of log. Default: 256 MiB. */
   readonly checkpointBytes?: number;
   /**
-   * Log and checkpoints are kept for at least this long, to restore the store to a point in that
-   * time. Default: 0, only what recovery needs.
+   * How long log and checkpoints are kept, so that the store can be restored to a point in that time.
+   * Default: 0, which keeps only what recovery needs.
    */
   readonly keepLogMs?: number;
-  /** Told how far the rebuilding of memory from disk is. Default: a line on a terminal's stderr. */
+  /** Called with the progress of recovery from disk. Default: prints it if stderr is a terminal. */
   readonly onRecovery?: (progress: RecoveryProgress) => void;
   /**
-   * How long transactions retry and wait for others, and for the disk, unless they say otherwise.
-   * Default: 5 s; but calls that hold the event loop meanwhile (`transactSync`, `get`, `scan`, `count`,
-   * `snapshot`) wait for other processes for 500 ms only.
+   * How long transactions retry, and wait for others and for the disk, unless they have a `timeoutMs`
+   * of their own. Default: 5 s, but calls that block the event loop (`transactSync`, `get`, `scan`,
+   * `count`, `snapshot`) wait for other processes for only 500 ms.
    */
   readonly timeoutMs?: number;
 }
 
-/** What `open` was asked for: about the store, and about this process's use of it. */
+/** Checked options: of the store, and of this process. */
 export interface Settings extends StoreSettings {
   readonly tables: readonly Table[];
   readonly timeoutMs: number;
-  /** The same for calls that hold the event loop while they wait. */
+  /** The same for calls that block the event loop. */
   readonly syncTimeoutMs: number;
   readonly maxSnapshotMs: number;
 }
@@ -119,18 +123,18 @@ export function settingsOf(options: OpenOptions): Settings {
   if (typeof SharedArrayBuffer === "undefined") {
     throw new SituError(
       "SITU_UNSUPPORTED",
-      "this process has no SharedArrayBuffer, which Situ's threads share memory by: start Node " +
-        "without the flag that disables it",
+      "this process has no SharedArrayBuffer, which Situ needs: start Node without the flag that " +
+        "disables it",
     );
   }
   const path = folderOf("path", options.path);
   const tables = options.tables ?? [];
   if (!Array.isArray(tables) || tables.some((table) => typeof table?.ordinal !== "number")) {
-    refuse("tables is a list of what table() returns");
+    refuse("tables must be a list of what table() returns");
   }
   const names = tables.map((table) => table.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) refuse(`two tables are called ${twice}`);
+  if (twice !== undefined) refuse(`two tables are named ${twice}`);
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   if (!isDuration(timeoutMs)) refuse(notADuration("timeoutMs", timeoutMs));
   const { maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS } = options;
@@ -155,23 +159,26 @@ export function settingsOf(options: OpenOptions): Settings {
   };
 }
 
-/** The name of a folder that a caller gives, as a full path. */
+/** The path of a folder that a caller gives, as an absolute path. */
 export function folderOf(name: string, value: unknown): string {
   if (typeof value !== "string" || value === "") {
     throw new SituError(
       "SITU_CONFIG",
-      `${name} is the name of a folder, as a string, not ${show(value)}`,
+      `${name} must be the path of a folder, as a string, not ${show(value)}`,
     );
   }
   if (value.includes("\0")) {
-    throw new SituError("SITU_CONFIG", `${name} has a NUL character, which no file name can have`);
+    throw new SituError(
+      "SITU_CONFIG",
+      `${name} contains a NUL character, which file names cannot have`,
+    );
   }
   try {
     return resolve(value);
   } catch (cause) {
     throw new SituError(
       "SITU_CONFIG",
-      `${name} ${show(value)} is relative, and this process's working folder is gone: use a full path`,
+      `${name} ${show(value)} is relative, and the working directory of this process was removed: use an absolute path`,
       { cause },
     );
   }
@@ -180,36 +187,40 @@ export function folderOf(name: string, value: unknown): string {
 function durabilityOf(options: OpenOptions, sharing: Settings["sharing"]) {
   const { durability, onRecovery } = options;
   if (!MODES.includes(durability)) {
-    refuse(`durability is "sync", "lazy" or "none", not ${show(durability)}`);
+    refuse(`durability must be "sync", "lazy" or "none", not ${show(durability)}`);
   }
   if (sharing === "threads" && durability !== undefined && durability !== "none") {
     throw new SituError(
       "SITU_UNSUPPORTED",
       `durability "${durability}" needs a store that processes share: one that only the threads of ` +
-        `a process share ends with it`,
+        `this process share ends with it`,
     );
   }
   const { lagMs = DEFAULT_LAG_MS, checkpointMs = DEFAULT_CHECKPOINT_MS } = options;
   const { checkpointBytes = DEFAULT_CHECKPOINT_BYTES, keepLogMs = 0 } = options;
   if (!Number.isInteger(lagMs) || lagMs < 1 || lagMs > MAX_LAG_MS) {
-    refuse(`lagMs is a whole number of milliseconds from 1 to ${MAX_LAG_MS}, not ${show(lagMs)}`);
+    refuse(
+      `lagMs must be a whole number of milliseconds from 1 to ${MAX_LAG_MS}, not ${show(lagMs)}`,
+    );
   }
   if (!isDuration(checkpointMs)) refuse(notADuration("checkpointMs", checkpointMs));
   if (keepLogMs !== 0 && !(typeof keepLogMs === "number" && keepLogMs > 0)) {
-    refuse(`keepLogMs is a number of milliseconds, 0 or more, not ${show(keepLogMs)}`);
+    refuse(`keepLogMs must be a number of milliseconds, 0 or more, not ${show(keepLogMs)}`);
   }
   if (!Number.isSafeInteger(checkpointBytes) || checkpointBytes < MIN_CHECKPOINT_BYTES) {
     const least = MIN_CHECKPOINT_BYTES;
-    refuse(`checkpointBytes is a whole number from ${least} on, not ${show(checkpointBytes)}`);
+    refuse(
+      `checkpointBytes must be a whole number, at least ${least}, not ${show(checkpointBytes)}`,
+    );
   }
   if (onRecovery !== undefined && typeof onRecovery !== "function") {
-    refuse("onRecovery is a function that is told how far recovery is");
+    refuse("onRecovery must be a function; it is called with the progress of recovery");
   }
   return { durability, lagMs, checkpointMs, checkpointBytes, keepLogMs, onRecovery };
 }
 
 export function notADuration(name: string, value: unknown): string {
-  return `${name} is a number of milliseconds, above 0 and up to ${MAX_TIMEOUT_MS}, not ${show(value)}`;
+  return `${name} must be a number of milliseconds, above 0 and up to ${MAX_TIMEOUT_MS}, not ${show(value)}`;
 }
 
 export function isDuration(ms: unknown): ms is number {
@@ -219,7 +230,9 @@ export function isDuration(ms: unknown): ms is number {
 function memoryBytesOf(bytes: number): number {
   const most = MAX_REGIONS * REGION_BYTES;
   if (!Number.isSafeInteger(bytes) || bytes < MIN_MEMORY_BYTES || bytes > most) {
-    refuse(`memoryBytes is a whole number from ${MIN_MEMORY_BYTES} to ${most}, not ${show(bytes)}`);
+    refuse(
+      `memoryBytes must be a whole number from ${MIN_MEMORY_BYTES} to ${most}, not ${show(bytes)}`,
+    );
   }
   const grain = UNIT_BYTES * MAX_BLOCK_UNITS;
   return Math.ceil(bytes / grain) * grain;
@@ -229,19 +242,19 @@ function versionBytesOf(bytes: number | undefined, memoryBytes: number): number 
   const most = MAX_OVERFLOW_CHUNKS * OVERFLOW_CHUNK_BYTES;
   if (bytes === undefined) return Math.min(memoryBytes / 4, most);
   if (Number.isSafeInteger(bytes) && bytes >= 1 && bytes <= most) return bytes;
-  return refuse(`versionBytes is a whole number from 1 to ${most}, not ${show(bytes)}`);
+  return refuse(`versionBytes must be a whole number from 1 to ${most}, not ${show(bytes)}`);
 }
 
 function sharingOf(wanted: OpenOptions["sharing"]): "processes" | "threads" {
   if (wanted === "threads") return wanted;
   if (wanted !== undefined && wanted !== "processes") {
-    refuse(`sharing is "processes" or "threads", not ${show(wanted)}`);
+    refuse(`sharing must be "processes" or "threads", not ${show(wanted)}`);
   }
   const why = whyNoProcesses();
   if (why === undefined) return "processes";
   if (wanted === "processes") throw new SituError("SITU_UNSUPPORTED", why);
   process.emitWarning(
-    `${why}; the store is shared by the threads of this process only, and ends with it`,
+    `${why}; the store is shared only by the threads of this process, and ends with it`,
     { code: "SITU_THREADS_ONLY" },
   );
   return "threads";

@@ -1,32 +1,37 @@
-/** The durability of an open database: its mode, who writes the log, and waiting for the disk. */
+/** The durability of an open database: its mode, the thread that writes the log, and waiting for the disk. */
 
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
-import type { DurabilityMode } from "../attach/settings.ts";
-import { DISK_FULL, FAILED, LOST, RUNNING } from "../engine/durability.ts";
-import type { Executor } from "../engine/executor.ts";
-import { LAG_MS } from "../engine/slot.ts";
-import { NodeFiles } from "../folder/node-files.ts";
-import { explainedOnDisk, type Identity, makeFolder, memoryFolder } from "../folder/store-files.ts";
-import { figureOf } from "../log/figures.ts";
-import { LogThreadKeeper } from "../log/thread-keeper.ts";
-import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../memory/control.ts";
-import { nowMs, sleep } from "../runtime/clock.ts";
-import { type Holder, SituError } from "../runtime/errors.ts";
-import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../runtime/limits.ts";
-import { show } from "../runtime/show.ts";
-import type { Copied } from "../tools/files/copy.ts";
-import type { FileToolOptions } from "../tools/files/pauses.ts";
-import type { Settings } from "./options.ts";
+import type { DurabilityMode } from "../../attach/settings.ts";
+import { DISK_FULL, FAILED, LOST, RUNNING } from "../../engine/durability.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { LAG_MS } from "../../engine/slot.ts";
+import { NodeFiles } from "../../folder/node-files.ts";
+import {
+  explainedOnDisk,
+  type Identity,
+  makeFolder,
+  memoryFolder,
+} from "../../folder/store-files.ts";
+import { figureOf } from "../../log/figures.ts";
+import { LogThreadKeeper } from "../../log/thread-keeper.ts";
+import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../../memory/control.ts";
+import { nowMs, sleep } from "../../runtime/clock.ts";
+import { type Holder, SituError } from "../../runtime/errors.ts";
+import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
+import { show } from "../../runtime/show.ts";
+import type { Copied } from "../../tools/files/copy.ts";
+import type { FileToolOptions } from "../../tools/files/pauses.ts";
+import type { Settings } from "../open-options.ts";
 
 export interface DurabilityStats {
   readonly mode: DurabilityMode;
-  /** Every commit up to this epoch is on disk. */
+  /** All commits up to this epoch are on disk. */
   readonly durableEpoch: number;
   readonly state: "running" | "disk full" | "failed" | "memory lost";
-  /** Who writes the log; undefined while somebody is about to take over. */
+  /** The process that writes the log; undefined while another is about to take over. */
   readonly writer: Holder | undefined;
-  /** What was written to the log since the store's memory was made. */
+  /** Bytes written to the log since the store was created or recovered. */
   readonly logBytes: number;
   readonly batches: number;
   readonly records: number;
@@ -78,12 +83,12 @@ export class DatabaseDurability {
 
   #notStricter(wanted: unknown): string {
     if (wanted !== "sync" && wanted !== "lazy") {
-      return `the durability of a transaction is "sync" or "lazy", not ${show(wanted)}`;
+      return `the durability of a transaction must be "sync" or "lazy", not ${show(wanted)}`;
     }
     return this.mode === "none"
       ? `durability "${wanted}": the store has no log; open it with durability "lazy" or "sync"`
-      : `a transaction can be stricter than its database, not laxer: this one was opened with ` +
-          `durability "${this.mode}"`;
+      : `a transaction can be stricter than its database, but not less strict: this one was opened ` +
+          `with durability "${this.mode}"`;
   }
 
   /** Waits for all that was committed before the call. */
@@ -98,7 +103,7 @@ export class DatabaseDurability {
     await this.#executor.durability.await(this.#executor.epochs.current(), MAX_TIMEOUT_MS);
     makeFolder(folder);
     refuseUnlessEmpty(folder);
-    const { backupFiles } = await import("../tools/files/copy.ts");
+    const { backupFiles } = await import("../../tools/files/copy.ts");
     return await backupFiles(new NodeFiles(path), new NodeFiles(resolve(folder)), options);
   }
 
@@ -116,12 +121,16 @@ export class DatabaseDurability {
       if (figureOf(memory, "failedCheckpoints") !== failures) {
         throw new SituError(
           "SITU_DISK_FULL",
-          "the checkpoint could not be written; the store goes on with its log. Is there room?",
+          "the checkpoint could not be written; the log continues without it. Is there room on the disk?",
         );
       }
       if (isOver) return;
       if (durability.state >= FAILED) throw durability.failed("nothing was written");
-      if (isClosed()) throw new SituError("SITU_CLOSED", "closed while a checkpoint was taken");
+      if (isClosed())
+        throw new SituError(
+          "SITU_CLOSED",
+          "the database was closed while the checkpoint was written",
+        );
       durability.ensureLogWriter();
       await sleep(Math.min(DURABLE_LOOK_MS, 1 + (nowMs() - startMs) / 10));
     }

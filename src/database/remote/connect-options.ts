@@ -1,4 +1,4 @@
-/** What `open` takes in order to connect to a cluster, checked. */
+/** The options of `open` for a cluster, checked. */
 
 import type { NodeAddress, TlsOptions } from "../../fabric/tcp/options.ts";
 import { SituError } from "../../runtime/errors.ts";
@@ -8,16 +8,17 @@ import { show } from "../../runtime/show.ts";
 import type { Table } from "../../tables/table.ts";
 
 export interface ConnectOptions {
-  /** Nodes of the cluster, as "host:port". One that answers is enough: it knows the others. */
+  /** Nodes of the cluster, as "host:port". It is enough if one of them answers: it knows the others. */
   readonly connect: string | readonly string[];
+  /** The tables that this client uses. A table that the cluster does not have yet is created. */
   readonly tables?: readonly Table[];
   /** The name of the cluster, if its configuration has one. */
   readonly cluster?: string;
-  /** What the nodes' configurations have as their secret. */
+  /** The secret of the nodes' configuration. */
   readonly secret?: string;
-  /** For connections that are encrypted: see `tls.connect` of Node. */
+  /** Encrypts connections, with these options of Node's `tls.connect`. */
   readonly tls?: TlsOptions;
-  /** How long transactions retry and wait for others, unless they say otherwise. */
+  /** How long transactions retry and wait for others, unless they have their own. Default: 5 s. */
   readonly timeoutMs?: number;
 }
 
@@ -38,16 +39,16 @@ export function connectSettingsOf(options: ConnectOptions): ConnectSettings {
   const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
   const list = typeof connect === "string" ? [connect] : connect;
   if (!Array.isArray(list) || list.length === 0) {
-    throw new SituError("SITU_CONFIG", `connect is a list of nodes, as in ["10.0.0.1:7000"]`);
+    throw new SituError("SITU_CONFIG", `connect must be a list of nodes, as in ["10.0.0.1:7000"]`);
   }
   if (!Number.isFinite(timeoutMs) || timeoutMs <= 0 || timeoutMs > MAX_TIMEOUT_MS) {
     throw new SituError(
       "SITU_CONFIG",
-      `timeoutMs is a number of milliseconds, not ${show(timeoutMs)}`,
+      `timeoutMs must be a number of milliseconds, not ${show(timeoutMs)}`,
     );
   }
   if (secret !== undefined && (typeof secret !== "string" || secret === "")) {
-    throw new SituError("SITU_CONFIG", "secret is a text");
+    throw new SituError("SITU_CONFIG", "secret must be a string");
   }
   return { seeds: list.map(addressOf), tables, cluster, secret, tls, timeoutMs };
 }
@@ -57,7 +58,7 @@ export function addressOf(text: unknown): NodeAddress {
   const found = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(String(text));
   const port = Number(found?.[3]);
   if (found === null || port < 1 || port > 65535) {
-    throw new SituError("SITU_CONFIG", `a node is written as "host:port", not ${show(text)}`);
+    throw new SituError("SITU_CONFIG", `write a node as "host:port", not ${show(text)}`);
   }
   return { host: found[1] ?? found[2], port };
 }

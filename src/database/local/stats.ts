@@ -1,6 +1,6 @@
-/** What `db.stats()` tells about a store. */
+/** The statistics of a store: `db.stats()`. */
 
-import type { Executor } from "../engine/executor.ts";
+import type { Executor } from "../../engine/executor.ts";
 import {
   type AbortReason,
   ASYNC_TRANSACTIONS,
@@ -8,44 +8,46 @@ import {
   type Histogram,
   MetricSums,
   SYNC_TRANSACTIONS,
-} from "../engine/metrics.ts";
-import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
-import type { Holder } from "../runtime/errors.ts";
-import { UNIT_BYTES } from "../runtime/limits.ts";
-import { readCatalogue } from "../tables/catalogue.ts";
-import type { TableStats } from "../tables/schema.ts";
-import type { DatabaseDurability, DurabilityStats } from "./durability.ts";
+} from "../../engine/metrics.ts";
+import { COUNTERS, type Counter, counterSum } from "../../engine/slot.ts";
+import type { Holder } from "../../runtime/errors.ts";
+import { UNIT_BYTES } from "../../runtime/limits.ts";
+import { readCatalogue } from "../../tables/catalogue.ts";
+import type { TableStats } from "../../tables/schema.ts";
+import type { DatabaseDurability, DurabilityStats } from "./database-durability.ts";
 
 export interface Stats {
-  /** Who has the store open. */
+  /** The threads that have the store open, in all processes. */
   readonly executors: readonly Holder[];
+  /** The current epoch: a counter that orders commits. */
   readonly epoch: number;
   readonly memory: {
-    /** What tables, indexes and objects may use: `memoryBytes`. Journals and versions are extra. */
+    /** What tables, indexes and objects may use: `memoryBytes`. Journals and old versions are extra. */
     readonly limitBytes: number;
-    /** Of that, what the system has given to the store so far. */
+    /** Of that, what the store has taken from the system so far. */
     readonly reservedBytes: number;
-    /** Of that, what is not handed to any executor. */
+    /** Of that, what no thread has claimed yet. */
     readonly freeBytes: number;
   };
   readonly snapshots: {
-    /** Snapshots that are open, in all processes. */
+    /** Open snapshots, in all processes. */
     readonly open: number;
+    /** The age of the oldest one. */
     readonly oldestMs: number;
-    /** Memory that holds versions which only snapshots need. */
+    /** Memory of old versions that only snapshots need. */
     readonly versionBytes: number;
-    /** What `versionBytes` can come to, with the rings of the executors that have one. */
+    /** The most that `versionBytes` can grow to. */
     readonly limitBytes: number;
   };
   readonly durability: DurabilityStats;
   readonly tables: readonly TableStats[];
-  /** Summed over all executors that the store ever had. */
+  /** Sums over all threads that have ever had the store open. */
   readonly counters: Readonly<Record<Counter | "retries", number>>;
-  /** Attempts that did not commit, by reason. */
+  /** Attempts of transactions that did not commit, by reason. */
   readonly aborts: Readonly<Record<AbortReason, number>>;
-  /** Transactions that ended with an error, by reason. */
+  /** Transactions that failed, by reason. */
   readonly failures: Readonly<Record<FailureReason, number>>;
-  /** How long transactions took; of synchronous ones, a sample that stands for all. */
+  /** How long transactions took. Synchronous ones are sampled. */
   readonly latency: { readonly sync: Histogram; readonly async: Histogram };
 }
 

@@ -4,12 +4,12 @@
  * class of its own, so that strictly serializable transactions need not ask.
  */
 
-import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
-import type { Pointer } from "../memory/pointer.ts";
-import type { Table } from "../tables/table.ts";
-import { type Stores, Transaction } from "./transaction.ts";
+import type { Transaction as EngineTransaction } from "../../engine/transaction.ts";
+import type { Pointer } from "../../memory/pointer.ts";
+import type { Table } from "../../tables/table.ts";
+import { type Stores, SyncTransaction } from "./sync-transaction.ts";
 
-export class SnapshotTransaction extends Transaction {
+export class SnapshotTransaction extends SyncTransaction {
   readonly #tx: EngineTransaction;
 
   constructor(stores: Stores, tx: EngineTransaction) {
@@ -18,7 +18,7 @@ export class SnapshotTransaction extends Transaction {
   }
 
   // A field, because the overloads of `get` are declared once, by the class above.
-  override get: Transaction["get"] = (...call: unknown[]) =>
+  override get: SyncTransaction["get"] = (...call: unknown[]) =>
     this.#reads(() => Reflect.apply(super.get, this, call) as never);
 
   override has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {

@@ -1,0 +1,507 @@
+/** An open store: what `open` returns for a folder (../database.ts says what each method is for). */
+
+import { sealIfLast } from "../../attach/attach.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { readObject } from "../../engine/objects.ts";
+import { runReadOnly, runSync, tryReadOnly } from "../../engine/run.ts";
+import { Snapshot as EngineSnapshot } from "../../engine/snapshots/snapshot.ts";
+import { Transaction as EngineTransaction } from "../../engine/transaction.ts";
+import type { Identity } from "../../folder/store-files.ts";
+import type { Recovered } from "../../log/recovery/rebuild.ts";
+import { type Control, SCHEMA_GENERATION } from "../../memory/control.ts";
+import { loadAcquire } from "../../memory/ordering.ts";
+import type { Pointer } from "../../memory/pointer.ts";
+import { passOver } from "../../runtime/background-errors.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { refuseUnknownOptions } from "../../runtime/known-options.ts";
+import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
+import { coded } from "../../runtime/system-errors.ts";
+import type { Store } from "../../stores/store.ts";
+import { openTable, refreshTables } from "../../tables/catalogue.ts";
+import { ownKey } from "../../tables/copied-key.ts";
+import { buildIndexes } from "../../tables/indexes/build.ts";
+import type {
+  CountOptions,
+  GetOptions,
+  IndexKey,
+  ScanOptions,
+  UniqueName,
+} from "../../tables/indexes/options.ts";
+import type { TableStore } from "../../tables/indexes/table-store.ts";
+import type { ScanPlan, ScanSource } from "../../tables/scan-plan.ts";
+import type { Table } from "../../tables/table.ts";
+import type { Copied } from "../../tools/files/copy.ts";
+import type { FileToolOptions } from "../../tools/files/pauses.ts";
+import type { InspectedTable } from "../../tools/tables/inspect.ts";
+import type { Verification, VerifyOptions } from "../../tools/tables/verify.ts";
+import {
+  type InteractiveTransaction,
+  LOCAL_OPERATIONS,
+  type LocalTransaction,
+} from "../async-transaction.ts";
+import type { Database } from "../database.ts";
+import { folderOf, isDuration, notADuration, type Settings } from "../open-options.ts";
+import { ENDED } from "../run/ended.ts";
+import { handleOf } from "../run/interactive.ts";
+import { CursorBatches, countRows, RowScan, readWhole, WholeBatch } from "../run/row-scan.ts";
+import { TransactionRunner } from "../run/runner.ts";
+import { isInsideTransaction } from "../run/transaction-context.ts";
+import type { Scan } from "../scan.ts";
+import type { Snapshot } from "../snapshot.ts";
+import {
+  checkOptions,
+  nested,
+  notAFunction,
+  type TransactOptions,
+  type TransactSyncOptions,
+  unknownTable,
+} from "../transact-options.ts";
+import type { Transaction } from "../transaction.ts";
+import type { LocalAsyncTransaction } from "./async-transaction.ts";
+import { Upkeep } from "./background-work.ts";
+import { DatabaseDurability } from "./database-durability.ts";
+import { LocalExecution, type LocalLimits, LocalTransactions } from "./local-execution.ts";
+import { LocalSnapshot, type SnapshotHost, SnapshotSource } from "./local-snapshot.ts";
+import { DatabaseMetrics } from "./metrics.ts";
+import { SnapshotTransaction } from "./snapshot-transaction.ts";
+import { type Stats, statsOf } from "./stats.ts";
+import { type Stores, SyncTransaction } from "./sync-transaction.ts";
+
+/** How often a short scan is tried without a snapshot. */
+const SHORT_SCAN_ATTEMPTS = 3;
+
+/** What `open` found. */
+export interface Found {
+  readonly identity?: Identity | undefined;
+  readonly recovered?: Recovered | undefined;
+}
+
+export class LocalDatabase implements Database, Stores {
+  readonly path: string;
+  readonly recovered: Recovered | undefined;
+  /** What is counted; for gateways. `stats()` has most of it in a handier form. */
+  readonly metrics: DatabaseMetrics;
+  readonly #executor: Executor;
+  readonly #identity: Identity | undefined;
+  readonly #control: Control;
+  readonly #timeoutMs: number;
+  /** For calls that hold the event loop while they wait. */
+  readonly #syncTimeoutMs: number;
+  readonly #maxSnapshotMs: number;
+  /** By a table's ordinal. */
+  readonly #stores: (Store<unknown, unknown> | undefined)[] = [];
+  readonly #byOrdinal: (TableStore | undefined)[] = [];
+  readonly #tables: TableStore[] = [];
+  /** The index lists of the tables are those of this schema generation, or later ones. */
+  #generation: number;
+  readonly #engineTx: EngineTransaction;
+  /** For reads outside of transactions that take more than one look. */
+  readonly #reader: EngineTransaction;
+  readonly #tx: SyncTransaction;
+  readonly #snapshotTx: SyncTransaction;
+  readonly #runner: TransactionRunner<LocalAsyncTransaction, LocalLimits>;
+  readonly #upkeep: Upkeep;
+  readonly #durability: DatabaseDurability;
+  /** Whether transactions wait for the disk, unless they say otherwise. */
+  readonly #waits: boolean;
+  readonly #snapshots = new Set<LocalSnapshot>();
+  readonly #snapshotHost: SnapshotHost;
+  #insideSync = false;
+  #closed = false;
+  #closing: Promise<void> | undefined;
+  /** Whether looking for the context of a body is worth while: it costs more than a get. */
+  #asyncSeen = false;
+
+  /** Use `open`. */
+  constructor(executor: Executor, settings: Settings, found: Found = {}) {
+    const { path, tables, timeoutMs, syncTimeoutMs, maxSnapshotMs } = settings;
+    this.path = path;
+    this.recovered = found.recovered;
+    this.#executor = executor;
+    this.#identity = found.identity;
+    this.#control = executor.memory.control;
+    this.#timeoutMs = timeoutMs;
+    this.#syncTimeoutMs = syncTimeoutMs;
+    this.#maxSnapshotMs = maxSnapshotMs;
+    executor.timeoutMs = syncTimeoutMs;
+    this.#generation = this.#currentGeneration();
+    for (const table of tables) this.#tables.push(openTable(executor, table));
+    this.#placeStores();
+    this.#reader = new EngineTransaction(executor);
+    this.#engineTx = new EngineTransaction(executor);
+    this.#tx = new SyncTransaction(this, this.#engineTx);
+    this.#snapshotTx = new SnapshotTransaction(this, this.#engineTx);
+    this.metrics = new DatabaseMetrics(executor, path);
+    const { transactions } = this.metrics;
+    const host = new LocalTransactions(executor, this, transactions, this.#maintain);
+    this.#runner = new TransactionRunner(
+      this,
+      (limits: LocalLimits) => new LocalExecution(host, limits),
+    );
+    this.#snapshotHost = {
+      executor,
+      reader: this.#reader,
+      tableOf: (table) => this.tableOf(table),
+      check: () => this.#check(),
+      isClosed: () => this.#closed,
+      closed: (snapshot) => this.#snapshots.delete(snapshot),
+    };
+    this.#upkeep = new Upkeep(executor);
+    this.#durability = new DatabaseDurability(executor, settings, found.identity);
+    this.#waits = this.#durability.mode === "sync";
+  }
+
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
+  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+    table: Table<Row, Key, Changes, Ways>,
+    key: NoInfer<IndexKey<Ways, Name>>,
+    options: GetOptions<Name>,
+  ): Row | undefined;
+  get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Row | undefined {
+    this.#check();
+    if (options !== undefined) return this.#lookup(table, key, options);
+    return this.storeOf(table).get(key);
+  }
+
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): Scan<Row> {
+    this.#check();
+    const plan = this.tableOf(table).plan<Row>("scan", options);
+    return new RowScan(() =>
+      plan.limit <= SCAN_BATCH_ROWS
+        ? new WholeBatch(
+            () => this.#readWhole(plan),
+            () => this.#check(),
+          )
+        : new CursorBatches(() => this.#scanSource(), plan),
+    );
+  }
+
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): number {
+    this.#check();
+    const plan = this.tableOf(table).plan<Row>("count", options);
+    return countRows(this.#scanSource(), plan);
+  }
+
+  snapshot(): Snapshot {
+    this.#check();
+    const taken = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
+    const snapshot = new LocalSnapshot(this.#snapshotHost, taken);
+    if (this.#snapshots.size >= MAX_SNAPSHOTS) this.#forgetReleased();
+    this.#snapshots.add(snapshot);
+    this.#upkeep.lookAfterVersions();
+    return snapshot;
+  }
+
+  readObject(pointer: Pointer): Uint8Array {
+    this.#check();
+    return readObject(this.#executor, pointer);
+  }
+
+  transactSync<T>(body: (tx: Transaction) => T, options?: TransactSyncOptions): T {
+    this.#check();
+    if (this.#insideSync || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
+    if (typeof body !== "function") throw notAFunction("transactSync", body);
+    let timeoutMs = this.#syncTimeoutMs;
+    let diskMs = this.#timeoutMs;
+    let snapshotMs = 0;
+    let waits = this.#waits;
+    if (options !== undefined) {
+      checkOptions("transactSync", options);
+      if (options.timeoutMs !== undefined) timeoutMs = diskMs = this.#timeoutOf(options);
+      snapshotMs = this.#snapshotMsOf(options);
+      waits = this.#durability.waits(options.durability);
+    }
+    // Only asynchronous transactions can be under way here: one whose stack overflowed is not.
+    if (this.#runner.isIdle) this.#executor.forgetRunning();
+    const { transactions } = this.metrics;
+    const startMs = transactions.beginSync(waits);
+    let result: T;
+    try {
+      result = this.#runSync(body, timeoutMs, diskMs, snapshotMs, waits);
+    } catch (error) {
+      transactions.failSync(startMs, waits, snapshotMs > 0, error);
+      throw error;
+    }
+    if (startMs > 0) transactions.endSync(startMs, waits, snapshotMs > 0);
+    return result;
+  }
+
+  #runSync<T>(
+    body: (tx: Transaction) => T,
+    timeoutMs: number,
+    diskMs: number,
+    snapshotMs: number,
+    waits: boolean,
+  ): T {
+    const tx = snapshotMs > 0 ? this.#snapshotTx : this.#tx;
+    const executor = this.#executor;
+    const engineTx = this.#engineTx;
+    let result: T;
+    this.#insideSync = true;
+    try {
+      // The body's own work is no waiting for others.
+      tx.begin(diskMs);
+      result = runSync(executor, engineTx, timeoutMs, body, tx, snapshotMs, waits, diskMs);
+    } finally {
+      this.#insideSync = false;
+      tx.end(ENDED);
+      this.#maintain();
+    }
+    if (waits) executor.durability.awaitSync(engineTx.epoch, diskMs);
+    return result;
+  }
+
+  async transact<T>(
+    body: (tx: LocalTransaction) => T | PromiseLike<T>,
+    options: TransactOptions = {},
+  ): Promise<Awaited<T>> {
+    const limits = this.#limitsOf("transact", options);
+    if (typeof body !== "function") throw notAFunction("transact", body);
+    return await this.#runner.track(this.#runner.run(body, limits));
+  }
+
+  async begin(options: TransactOptions = {}): Promise<InteractiveTransaction<LocalTransaction>> {
+    return handleOf(await this.#runner.begin(this.#limitsOf("begin", options)), LOCAL_OPERATIONS);
+  }
+
+  #limitsOf(call: "transact" | "begin", options: TransactOptions): LocalLimits {
+    this.#check();
+    this.#asyncSeen = true;
+    if (this.#insideSync || isInsideTransaction(this)) throw nested();
+    checkOptions(call, options);
+    const limits = {
+      timeoutMs: this.#timeoutOf(options),
+      signal: options.signal,
+      snapshotMs: this.#snapshotMsOf(options),
+      waits: this.#durability.waits(options.durability),
+    };
+    if (limits.snapshotMs > 0) this.#upkeep.lookAfterVersions();
+    return limits;
+  }
+
+  async durable(options: { readonly timeoutMs?: number } = {}): Promise<void> {
+    this.#check();
+    refuseUnknownOptions("durable", options, ["timeoutMs"]);
+    await this.#runner.track(this.#durability.durable(this.#timeoutOf(options)));
+  }
+
+  async checkpoint(): Promise<void> {
+    this.#check();
+    await this.#runner.track(this.#durability.checkpoint(() => this.#closed));
+  }
+
+  async verify(options: VerifyOptions = {}): Promise<Verification> {
+    this.#check();
+    refuseUnknownOptions("verify", options, ["signal", "onProgress", "mostProblems"]);
+    const loading = import("../../tools/tables/verify.ts");
+    return this.#runner.track(
+      loading.then(({ verifyTables }) => verifyTables(this.#executor, options)),
+    );
+  }
+
+  async inspect(table: string): Promise<InspectedTable> {
+    this.#check();
+    const loading = import("../../tools/tables/inspect.ts");
+    return this.#runner.track(
+      loading.then(({ inspectTable }) => inspectTable(this.#executor, table)),
+    );
+  }
+
+  async backup(folder: string, options: FileToolOptions = {}): Promise<Copied> {
+    this.#check();
+    refuseUnknownOptions("backup", options, ["signal", "onProgress"]);
+    const target = folderOf("the folder of the backup", folder);
+    const copying = coded(target, () => this.#durability.backup(this.path, target, options));
+    return this.#runner.track(copying);
+  }
+
+  stats(): Stats {
+    this.#check();
+    return statsOf(this.#executor, this.#durability);
+  }
+
+  async close(): Promise<void> {
+    if (this.#insideSync || isInsideTransaction(this)) throw nested();
+    this.#closing ??= this.#close();
+    await this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#closed = true;
+    this.#upkeep.stop();
+    for (const snapshot of this.#snapshots) snapshot.release();
+    await this.#runner.close(this.#closedError());
+    const failure = await this.#durability.stop(this.#timeoutMs);
+    const isLast = this.#executor.close();
+    if (failure !== undefined) throw failure;
+    if (!isLast || this.#identity === undefined) return;
+    // Closed it is all the same: without a seal the next one who opens the store cannot check it.
+    await sealIfLast(this.path, this.#identity).catch(() => {});
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** For gateways, which run transactions of their own. */
+  get executor(): Executor {
+    this.#check();
+    return this.#executor;
+  }
+
+  /** For transactions: the store behind a table. */
+  storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
+    const store = this.#stores[table?.ordinal];
+    if (store === undefined) throw unknownTable(table);
+    return store as Store<Row, Key>;
+  }
+
+  /**
+   * The same with all indexes that the store has by now. A builder of indexes announces a change
+   * by the generation and then waits for the transactions that had begun: one that begins later,
+   * and looks here, knows of it.
+   */
+  currentStoreOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
+    if (this.#currentGeneration() !== this.#generation) this.#refresh();
+    return this.storeOf(table);
+  }
+
+  /** For transactions and snapshots: the table with its indexes. */
+  tableOf(table: Table): TableStore {
+    const found = this.#byOrdinal[table?.ordinal];
+    if (found === undefined) throw unknownTable(table);
+    return found;
+  }
+
+  /** For `open`: builds the indexes that are declared here and not ready in the store. */
+  async buildIndexes(): Promise<void> {
+    const unfinished = this.#tables.filter(({ isComplete }) => !isComplete);
+    for (const table of unfinished) {
+      await buildIndexes({
+        executor: this.#executor,
+        table,
+        timeoutMs: this.#timeoutMs,
+        source: () => this.#buildSource(),
+      });
+    }
+    if (unfinished.length > 0) this.#refresh();
+  }
+
+  #currentGeneration(): number {
+    return loadAcquire(this.#control.i32, SCHEMA_GENERATION);
+  }
+
+  #refresh(): void {
+    const generation = this.#currentGeneration();
+    refreshTables(this.#executor, this.#tables);
+    this.#placeStores();
+    this.#generation = generation;
+  }
+
+  #placeStores(): void {
+    for (const each of this.#tables) {
+      const { ordinal } = each.table;
+      while (this.#stores.length <= ordinal) {
+        this.#stores.push(undefined);
+        this.#byOrdinal.push(undefined);
+      }
+      this.#stores[ordinal] = each.store;
+      this.#byOrdinal[ordinal] = each;
+    }
+  }
+
+  #lookup<Row, Key>(table: Table<Row, Key>, given: unknown, options: unknown): Row | undefined {
+    const store = this.tableOf(table);
+    const index = store.indexOf(options);
+    const key = ownKey(given);
+    const read = (tx: EngineTransaction) => store.lookup(tx, key, index);
+    return runReadOnly(this.#executor, this.#reader, read, undefined) as Row | undefined;
+  }
+
+  /** Snapshots that nobody closes, but that the store has released by now. */
+  #forgetReleased(): void {
+    for (const snapshot of this.#snapshots) {
+      if (snapshot.isReleased) this.#snapshots.delete(snapshot);
+    }
+  }
+
+  /** What a scan outside of transactions reads through: a snapshot of its own. */
+  #scanSource(): ScanSource {
+    this.#check();
+    const snapshot = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
+    this.#upkeep.lookAfterVersions();
+    return new SnapshotSource(this.#snapshotHost, snapshot);
+  }
+
+  /** A short scan is one read-only transaction; only where others get in between, a snapshot. */
+  #readWhole<Row>(plan: ScanPlan<Row>): Row[] {
+    this.#check();
+    let rows: Row[] = [];
+    const done = tryReadOnly(this.#executor, this.#reader, SHORT_SCAN_ATTEMPTS, (tx) => {
+      rows = readWhole(tx, plan);
+    });
+    if (done) return rows;
+    const source = this.#scanSource();
+    try {
+      return source.run(readWhole<Row>, plan);
+    } finally {
+      source.release();
+    }
+  }
+
+  /** What the builder of an index reads through: every step sees the state of its moment. */
+  #buildSource(): ScanSource {
+    return {
+      run: (step, argument) => {
+        const source = this.#scanSource();
+        try {
+          return source.run(step, argument);
+        } finally {
+          source.release();
+        }
+      },
+      check: () => this.#check(),
+      release: () => {},
+    };
+  }
+
+  #check(): void {
+    if (!this.#closed) return;
+    throw this.#closedError();
+  }
+
+  #closedError(): SituError {
+    return new SituError("SITU_CLOSED", `the database at ${this.path} is closed: open it again`);
+  }
+
+  #timeoutOf(options: { readonly timeoutMs?: number }): number {
+    const { timeoutMs = this.#timeoutMs } = options;
+    if (isDuration(timeoutMs)) return timeoutMs;
+    throw new SituError("SITU_CONFIG", notADuration("timeoutMs", timeoutMs));
+  }
+
+  #snapshotMsOf({ isolation }: TransactSyncOptions): number {
+    return isolation === "snapshot" ? this.#maxSnapshotMs : 0;
+  }
+
+  /** Its failure is not the failure of the transaction that came before it. */
+  readonly #maintain = (): void => {
+    try {
+      for (let i = 0; i < this.#tables.length; i++) this.#tables[i].store.maintain();
+    } catch (error) {
+      passOver(error, "maintaining a table after a commit");
+    }
+  };
+}
+
+/** For gateways and tools, which use what is not for users. */
+export function localDatabase(db: Database): LocalDatabase {
+  if (db instanceof LocalDatabase) return db;
+  throw new SituError("SITU_TYPE", "pass a local database: what open({ path }) returns");
+}

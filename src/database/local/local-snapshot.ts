@@ -1,0 +1,171 @@
+/** The snapshots of a local database. Each operation is a read-only transaction at the snapshot. */
+
+import type { Executor } from "../../engine/executor.ts";
+import { readAtSnapshot } from "../../engine/run.ts";
+import type { Snapshot as EngineSnapshot } from "../../engine/snapshots/snapshot.ts";
+import type { Transaction as EngineTransaction } from "../../engine/transaction.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { ownKey } from "../../tables/copied-key.ts";
+import type {
+  CountOptions,
+  GetOptions,
+  IndexKey,
+  ScanOptions,
+  UniqueName,
+} from "../../tables/indexes/options.ts";
+import type { TableStore } from "../../tables/indexes/table-store.ts";
+import type { ScanSource } from "../../tables/scan-plan.ts";
+import type { Table } from "../../tables/table.ts";
+import { listOf } from "../row-errors.ts";
+import { CursorBatches, countRows, RowScan } from "../run/row-scan.ts";
+import type { Scan } from "../scan.ts";
+import type { Snapshot } from "../snapshot.ts";
+
+/** What a snapshot needs of its database. */
+export interface SnapshotHost {
+  readonly executor: Executor;
+  /** A transaction for reads outside of transactions; free between two operations. */
+  readonly reader: EngineTransaction;
+  tableOf(table: Table): TableStore;
+  /** Throws if the database is closed. */
+  check(): void;
+  isClosed(): boolean;
+  closed(snapshot: LocalSnapshot): void;
+}
+
+export class LocalSnapshot implements Snapshot {
+  readonly #host: SnapshotHost;
+  readonly #snapshot: EngineSnapshot;
+  #closed = false;
+
+  constructor(host: SnapshotHost, snapshot: EngineSnapshot) {
+    this.#host = host;
+    this.#snapshot = snapshot;
+  }
+
+  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
+  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+    table: Table<Row, Key, Changes, Ways>,
+    key: NoInfer<IndexKey<Ways, Name>>,
+    options: GetOptions<Name>,
+  ): Row | undefined;
+  get(table: Table, given: unknown, options?: object): unknown {
+    const tableStore = this.#tableStore(table);
+    const key = ownKey(given);
+    if (options === undefined) return this.#read((tx) => tableStore.rows.read(tx, key));
+    const index = tableStore.indexOf(options);
+    return this.#read((tx) => tableStore.lookup(tx, key, index));
+  }
+
+  getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
+    const { rows } = this.#tableStore(table);
+    // One by one: the copies of old versions need not all be held at once.
+    return listOf(table, keys).map((given) => {
+      const key = ownKey(given);
+      return this.#read((tx) => rows.read(tx, key)) as Row | undefined;
+    });
+  }
+
+  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
+    const { rows } = this.#tableStore(table);
+    const own = ownKey(key);
+    return this.#read((tx) => rows.has(tx, own));
+  }
+
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): Scan<Row> {
+    const plan = this.#tableStore(table).plan<Row>("scan", options);
+    return new RowScan<Row>(() => new CursorBatches(() => this.#source(), plan));
+  }
+
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): number {
+    const plan = this.#tableStore(table).plan<Row>("count", options);
+    return countRows(this.#source(), plan);
+  }
+
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    // Of a closed database the snapshots are released, and the memory is gone.
+    if (!this.#host.isClosed()) this.release();
+    this.#host.closed(this);
+  }
+
+  /** For the database, which may be closing. */
+  release(): void {
+    this.#closed = true;
+    this.#snapshot.release();
+  }
+
+  /** For the database: whether the store has released it already, because of its age or for room. */
+  get isReleased(): boolean {
+    return !this.#snapshot.isRegistered;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+
+  #source(): ScanSource {
+    this.check();
+    return new SnapshotSource(this.#host, this.#snapshot, this);
+  }
+
+  #read<T>(body: (tx: EngineTransaction) => T): T {
+    this.check();
+    const { executor, reader } = this.#host;
+    return readAtSnapshot(executor, reader, this.#snapshot, body, undefined);
+  }
+
+  #tableStore(table: Table): TableStore {
+    this.check();
+    return this.#host.tableOf(table);
+  }
+
+  /** Throws if the snapshot, or its database, is closed. */
+  check(): void {
+    this.#host.check();
+    if (this.#closed) {
+      throw new SituError("SITU_CLOSED", "this snapshot is closed: take a new one");
+    }
+  }
+}
+
+/** What a scan reads through: a snapshot that somebody holds, or one of its own. */
+export class SnapshotSource implements ScanSource {
+  readonly #host: SnapshotHost;
+  readonly #snapshot: EngineSnapshot;
+  readonly #owner: LocalSnapshot | undefined;
+
+  constructor(host: SnapshotHost, snapshot: EngineSnapshot, owner?: LocalSnapshot) {
+    this.#host = host;
+    this.#snapshot = snapshot;
+    this.#owner = owner;
+  }
+
+  run<A, T>(step: (tx: EngineTransaction, argument: A) => T, argument: A): T {
+    this.#host.check();
+    this.#owner?.check();
+    const { executor, reader } = this.#host;
+    return readAtSnapshot(executor, reader, this.#snapshot, step, argument);
+  }
+
+  check(): void {
+    // For every row of a scan: a database that closes has closed its snapshots.
+    if (this.#owner === undefined) this.#host.check();
+    else if (this.#owner.isClosed) this.#owner.check();
+  }
+
+  release(): void {
+    if (this.#owner === undefined && !this.#host.isClosed()) this.#snapshot.release();
+  }
+}
