@@ -4,7 +4,8 @@
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
-import { nowMs } from "../runtime/clock.ts";
+import type { Clock, Timer } from "../fabric/fabric.ts";
+import { nowMs, realClock } from "../runtime/clock.ts";
 import { ConflictError, type ConflictKey, SituError, TimeoutError } from "../runtime/errors.ts";
 
 /** The transaction whose body the running code belongs to, or did before it ended. */
@@ -50,21 +51,23 @@ export interface AsyncLimits {
 /** The end of the caller's patience: a deadline, or a signal. */
 export class Expiry {
   readonly #limits: AsyncLimits;
+  readonly #clock: Clock;
   readonly #deadlineMs: number;
   #over: ((cause: SituError) => void) | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer: Timer;
   #onAbort: (() => void) | undefined;
   #cause: SituError | undefined;
   /** Attempts that met others, and the keys that the last of them was about. */
   attempts = 0;
   met: readonly ConflictKey[] = [];
 
-  constructor(limits: AsyncLimits, now = nowMs()) {
+  constructor(limits: AsyncLimits, now = nowMs(), clock: Clock = realClock) {
     this.#limits = limits;
+    this.#clock = clock;
     this.#deadlineMs = now + limits.timeoutMs;
     const { signal } = limits;
     if (signal?.aborted) throw aborted(signal);
-    this.#timer = setTimeout(() => this.#end(tooSlow(limits.timeoutMs)), limits.timeoutMs);
+    this.#timer = clock.after(limits.timeoutMs, () => this.#end(tooSlow(limits.timeoutMs)));
     if (signal) {
       this.#onAbort = () => this.#end(aborted(signal));
       signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -100,7 +103,7 @@ export class Expiry {
   }
 
   isOver(): boolean {
-    return nowMs() >= this.#deadlineMs;
+    return this.#clock.nowMs() >= this.#deadlineMs;
   }
 
   /** Between attempts: an abort counts at once, the deadline is for the caller to name. */
@@ -109,7 +112,7 @@ export class Expiry {
   }
 
   stop(): void {
-    clearTimeout(this.#timer);
+    this.#timer.cancel();
     if (this.#onAbort) this.#limits.signal?.removeEventListener("abort", this.#onAbort);
   }
 }

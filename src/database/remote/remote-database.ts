@@ -16,6 +16,7 @@ import { sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { CALL_GRACE_MS, MAX_TIMEOUT_MS, RESEND_MAX_MS } from "../../runtime/limits.ts";
+import type { Random } from "../../runtime/random.ts";
 import { readAlone } from "../../stores/remote/open.ts";
 import type { Found } from "../../stores/remote/remote.ts";
 import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
@@ -51,6 +52,8 @@ export interface Ends {
   readonly readsByVerb: boolean;
   /** At a node: what commits here, and locks rows as they are read. Clients submit. */
   readonly own?: OwnCommits;
+  /** For pauses between attempts; a simulation passes its own. */
+  readonly random?: Random;
 }
 
 export interface OwnCommits {
@@ -171,7 +174,7 @@ export class RemoteDatabase implements Fetcher {
     options: CallOptions = {},
   ): Promise<unknown> {
     this.#check();
-    const { driver, session } = this.#ends;
+    const { driver, session, endpoint } = this.#ends;
     refuseUnknownOptions("call", options, ["timeoutMs", "near"]);
     const { near } = options;
     const timeoutMs = this.#timeoutOf(options);
@@ -189,7 +192,8 @@ export class RemoteDatabase implements Fetcher {
       // Its body may take `timeoutMs` at the node, and then its commit as much.
       const longestMs = Math.min(2 * timeoutMs + CALL_GRACE_MS, MAX_TIMEOUT_MS);
       const running = driver.start(once(message), timeoutMs);
-      await this.#whileOpen(outcomeWithin(running, longestMs, `procedure ${String(name)}`));
+      const what = `procedure ${String(name)}`;
+      await this.#whileOpen(outcomeWithin(running, longestMs, what, endpoint.clock));
     } finally {
       session.heard(number);
     }
@@ -293,7 +297,7 @@ export class RemoteDatabase implements Fetcher {
       if (found.outcome === "found") return table.codec.decode(found.views, found.at, found.words);
       if (found.outcome === "ask") break;
       if (endpoint.clock.nowMs() >= deadlineMs) throw locked(table, timeoutMs);
-      if (attempt > 0) await sleep(Math.min(2 ** attempt / 2, RESEND_MAX_MS));
+      if (attempt > 0) await sleep(Math.min(2 ** attempt / 2, RESEND_MAX_MS), endpoint.clock);
     }
     return new Promise((resolve, reject) => {
       new SingleGet(endpoint, table, key, timeoutMs, resolve, reject).send();

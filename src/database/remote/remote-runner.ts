@@ -22,11 +22,12 @@ type Attempt<T> = { readonly isDone: true; readonly result: T } | { readonly isD
 export class RemoteRunner {
   readonly #ends: Ends;
   readonly #fetcher: Fetcher;
-  readonly #random = new Random();
+  readonly #random: Random;
 
   constructor(ends: Ends, fetcher: Fetcher) {
     this.#ends = ends;
     this.#fetcher = fetcher;
+    this.#random = ends.random ?? new Random();
   }
 
   async run<T>(
@@ -34,7 +35,9 @@ export class RemoteRunner {
     timeoutMs: number,
     signal: AbortSignal | undefined,
   ): Promise<Awaited<T>> {
-    const expiry = new Expiry({ timeoutMs, signal, snapshotMs: 0, waits: false });
+    const { clock } = this.#ends.endpoint;
+    const limits = { timeoutMs, signal, snapshotMs: 0, waits: false };
+    const expiry = new Expiry(limits, clock.nowMs(), clock);
     try {
       for (let attempt = 1; ; attempt++) {
         const outcome = await this.#attempt(body, timeoutMs, expiry);
@@ -43,7 +46,7 @@ export class RemoteRunner {
         expiry.check();
         if (attempt >= MAX_ATTEMPTS || expiry.isOver()) throw gaveUp(timeoutMs, attempt);
         const pauseMs = this.#random.below(Math.min(2 ** Math.min(attempt, 10) / 4, MAX_PAUSE_MS));
-        if (attempt > 1) await sleep(pauseMs);
+        if (attempt > 1) await sleep(pauseMs, clock);
       }
     } finally {
       expiry.stop();
@@ -94,7 +97,7 @@ export class RemoteRunner {
   }
 
   async #commit(tx: RemoteTransaction, timeoutMs: number): Promise<boolean> {
-    const { driver, session, own } = this.#ends;
+    const { driver, session, own, endpoint } = this.#ends;
     const written = tx.written();
     if (written === undefined && tx.held === undefined) {
       return tx.reads <= 1 || driver.start(session.validate(tx.parts), timeoutMs);
@@ -104,7 +107,8 @@ export class RemoteRunner {
     tx.held = undefined;
     const routine = own === undefined ? session.submit(parts, first) : own.commit(parts, held);
     const running = driver.start(routine, timeoutMs);
-    const outcome = await outcomeWithin(running, timeoutMs, "the transaction");
+    const { clock } = endpoint;
+    const outcome = await outcomeWithin(running, timeoutMs, "the transaction", clock);
     if (outcome.kind === "committed") return true;
     if (outcome.kind === "aborted") return false;
     throw outcome.error;
