@@ -3,8 +3,9 @@
  * other orders, delays, some of them past every time-out). Episodes come one after the other while
  * workers are at work, and heal by themselves: a machine is slow, or stopped for a while and resumed,
  * or two of them do not hear each other, in one direction or in both; a client vanishes. With
- * "crashes", nodes are killed and come back, with the memory of their stores; today's protocol does not
- * promise to survive that (tests/simulation/crashes.test.ts).
+ * "crashes", nodes are killed and come back with the memory of their stores; with "power" that is lost,
+ * and they come back from their logs. Today's protocol does not promise to survive either
+ * (tests/simulation/crashes.test.ts).
  */
 
 import { PROGRESS_TIMEOUT_MS } from "../../src/runtime/limits.ts";
@@ -12,7 +13,7 @@ import type { Random } from "../../src/runtime/random.ts";
 import type { SimulatedFabric } from "../fabric/fabric.ts";
 import type { Fault } from "../fabric/faults.ts";
 
-export const FAULT_LEVELS = ["none", "light", "heavy", "crashes"] as const;
+export const FAULT_LEVELS = ["none", "light", "heavy", "crashes", "power"] as const;
 export type FaultLevel = (typeof FAULT_LEVELS)[number];
 
 const PAST_TIMEOUT_US = PROGRESS_TIMEOUT_MS * 1_000;
@@ -28,6 +29,7 @@ const RULES: Readonly<Record<FaultLevel, readonly Fault[]>> = {
   none: [],
   light: LIGHT,
   crashes: LIGHT,
+  power: LIGHT,
   heavy: [
     { kind: "loss", probability: 0.01 },
     { kind: "duplicate", probability: 0.05 },
@@ -44,6 +46,7 @@ const PAUSE_US: Readonly<Record<FaultLevel, number>> = {
   light: 300_000,
   heavy: 100_000,
   crashes: 20_000,
+  power: 20_000,
 };
 const SHORT_US = 50_000;
 /** So long faults come; then everything is healed, and the workers must get to their ends. */
@@ -106,7 +109,7 @@ export class FaultSchedule {
     this.episodes++;
     const random = this.#random;
     const { nodes } = this.#victims;
-    if (this.#level === "crashes") {
+    if (this.#level === "crashes" || this.#level === "power") {
       this.#crash(pick(random, nodes), 1_000 + random.below(SHORT_US));
       return;
     }

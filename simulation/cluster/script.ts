@@ -11,6 +11,7 @@
  *   crash node 1 when LOCK is served at 1    its process is killed; the memory of its store stays
  *   … when COMMIT is served at 1 for the 2nd time
  *   stop node 0, resume node 0, crash node 1, return node 1     now
+ *   cut power of node 1                      it has only its log to come back from (`logs`, at the top)
  *
  *   client 1 moves 10 from a to b            begins a transaction; also: node 0 moves …, as a procedure
  *   client 1 moves 10 from a to b, slowly    reads, waits 1 ms, writes
@@ -47,6 +48,7 @@ const VERBS: Readonly<Record<string, string>> = {
   resume: "goes on",
   crash: "crashes",
   return: "is back",
+  "cut power of": "loses its power",
 };
 const SLOW_MS = 1;
 const REST_US = 30e6;
@@ -74,6 +76,7 @@ const MOMENT = "when ([A-Z ]+) is served at (\\d+)(?: for the (\\d+)\\w\\w time)
 const COMMANDS: readonly (readonly [pattern: RegExp, run: Command])[] = [
   [/^nodes (\d+)$/, (script, count) => script.size(Number(count))],
   [/^backups (\d+)$/, (script, count) => script.keep(Number(count))],
+  [/^logs$/, (script) => script.log()],
   [/^protocol (rpc|one-sided)$/, (script, name) => script.speak(name as ProtocolName)],
   [
     /^account (\w+) at node (\d+) with (\d+)$/,
@@ -84,12 +87,12 @@ const COMMANDS: readonly (readonly [pattern: RegExp, run: Command])[] = [
     (script, kind, from, to) => script.drop(kind, Number(from), Number(to)),
   ],
   [
-    new RegExp(`^(stop|crash) node (\\d+) ${MOMENT}$`),
+    new RegExp(`^(stop|crash|cut power of) node (\\d+) ${MOMENT}$`),
     (script, verb, node, kind, to, times = "1") =>
       script.when(kind, Number(to), Number(times), () => script.node(verb, Number(node))),
   ],
   [
-    /^(stop|resume|crash|return) node (\d+)$/,
+    /^(stop|resume|crash|return|cut power of) node (\d+)$/,
     (script, verb, node) => script.node(verb, Number(node)),
   ],
   [
@@ -141,6 +144,7 @@ class ClusterScript {
   #size = 3;
   #backups: number | undefined;
   #protocol: ProtocolName = "rpc";
+  #isLogged = false;
   #configuration = configurationOf({ nodes: [{ id: 0, host: "script", port: 0 }] }, "the script");
   readonly #accounts = new Map<string, Account>();
   /** Of all who will run transactions: they are there before the first one does. */
@@ -169,6 +173,10 @@ class ClusterScript {
 
   keep(backups: number): void {
     this.#backups = backups;
+  }
+
+  log(): void {
+    this.#isLogged = true;
   }
 
   speak(protocol: ProtocolName): void {
@@ -204,8 +212,9 @@ class ClusterScript {
     this.#tell(`node ${id} ${VERBS[verb]}`);
     if (verb === "stop") this.#fabric.stop(id);
     else if (verb === "resume") this.#fabric.resume(id);
-    else if (verb === "crash") this.#nodes[id].crash();
-    else this.#nodes[id].comeBack();
+    else if (verb === "return") this.#nodes[id].comeBack();
+    else this.#nodes[id].crash();
+    if (verb === "cut power of") this.#nodes[id].losePower(this.#fabric.random("power"));
   }
 
   async begin(
@@ -299,7 +308,7 @@ class ClusterScript {
       },
       "the script",
     );
-    const options = { protocol: this.#protocol };
+    const options = { protocol: this.#protocol, isLogged: this.#isLogged };
     this.#nodes = ids.map((id) => {
       return new SimulatedNode(this.#fabric, id, this.#configuration, options);
     });

@@ -1,8 +1,8 @@
 /**
  * A node of a simulated cluster: a store of this process, and the same service that a node's NIC
- * worker runs, on the simulated fabric. It can be killed between any two events and come back on the
- * memory of its store, as a process that is started again on the same machine: all that a life had
- * outside of that memory is gone with it. Two seams let tests plant bugs: what serves messages, and
+ * worker runs, on the simulated fabric. It can be killed between any two events and come back: on the
+ * memory of its store, as a process that is started again on the same machine, or from its log, after
+ * the machine lost its power. All else that a life had is gone with it. Two seams let tests plant bugs: what serves messages, and
  * the end through which the node sends its own.
  */
 
@@ -10,33 +10,29 @@ import type { Configuration } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
 import { Session } from "../../src/cluster/session.ts";
-import { settingsOf } from "../../src/database/options.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
-import { Executor } from "../../src/engine/executor.ts";
+import type { Executor } from "../../src/engine/executor.ts";
 import type { Clock, Endpoint, Incoming, NodeId } from "../../src/fabric/fabric.ts";
-import { createControl, geometryOf } from "../../src/folder/memory-creation.ts";
-import { type StoreMemory, segmentSizes } from "../../src/memory/store-memory.ts";
-import { ThreadSegments } from "../../src/memory/thread-segments.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
 import { assert } from "../../src/runtime/assert.ts";
 import type { Random } from "../../src/runtime/random.ts";
-import { createCatalogue } from "../../src/tables/catalogue.ts";
 import { StoreBackupLog } from "../../src/tables/served/backup-log.ts";
 import { StoreTables } from "../../src/tables/served/served-tables.ts";
 import type { SimulatedFabric } from "../fabric/fabric.ts";
-import { SimulatedLeases } from "./leases.ts";
+import { SimulatedStore } from "./sim-store.ts";
 
-const SLOTS = 2;
-const JOURNAL_BYTES = 4 * 1024 * 1024;
-const MEMORY_BYTES = 16 * 1024 * 1024;
 /** As a real node's: more than it can use up between two lives. */
 const SEQUENCES_PER_US = 2;
+/** Between two rounds of the log. */
+const LOG_EVERY_US = 5_000;
 
 export interface SimulatedNodeOptions {
   readonly protocol?: ProtocolName;
   readonly clockRate?: number;
+  /** Whether it has a log, and can come back from it. */
+  readonly isLogged?: boolean;
   readonly makeService?: (options: ServiceOptions) => NodeService;
   readonly wrapEndpoint?: (endpoint: Endpoint) => Endpoint;
 }
@@ -57,8 +53,7 @@ export class SimulatedNode {
   readonly #fabric: SimulatedFabric;
   readonly #configuration: Configuration;
   readonly #options: SimulatedNodeOptions;
-  readonly #leases = new SimulatedLeases();
-  readonly #memory: StoreMemory;
+  readonly #store: SimulatedStore;
   #lives = 0;
   #life: Life;
 
@@ -72,12 +67,9 @@ export class SimulatedNode {
     this.#fabric = fabric;
     this.#configuration = configuration;
     this.#options = options;
-    this.#memory = newMemory(`/simulated/${id}`);
+    this.#store = new SimulatedStore(id, options.isLogged ?? false);
     fabric.machine(id).hasPrograms = false;
-    const executor = this.#newExecutor();
-    createCatalogue(executor);
-    executor.memory.control.publish();
-    this.#life = this.#begin(executor);
+    this.#life = this.#begin();
   }
 
   get executor(): Executor {
@@ -121,15 +113,19 @@ export class SimulatedNode {
     this.#fabric.crash(this.id);
     // Nothing of what is left of its program may reach the memory, which another life may have.
     for (const driver of this.#drivers) driver.close();
-    this.#leases.died(this.#lives);
+    this.#store.died();
   }
 
-  /** The process is started again, and finds the memory of its store. */
+  /** After it has crashed: the memory of its store is lost, and what was not synced on its disk. */
+  losePower(random: Random): void {
+    assert(!this.isUp, "who loses power has crashed");
+    this.#store.lostPower(random);
+  }
+
+  /** The process is started again, and finds the memory of its store, or its log. */
   comeBack(): void {
     assert(!this.isUp, "only a node that has crashed can come back");
-    const executor = this.#newExecutor();
-    executor.sweep();
-    this.#life = this.#begin(executor);
+    this.#life = this.#begin();
     this.isUp = true;
   }
 
@@ -159,6 +155,7 @@ export class SimulatedNode {
   async close(): Promise<void> {
     await this.endpoint.close();
     if (!this.isUp) return;
+    this.#store.close();
     this.executor.forgetRunning();
     this.executor.close();
   }
@@ -167,15 +164,12 @@ export class SimulatedNode {
     return [this.service.driver, ...this.#life.procedures];
   }
 
-  #newExecutor(): Executor {
-    const executor = Executor.open(this.#memory, this.#leases.of(++this.#lives));
-    // The same in every run, another one at every node.
-    executor.newHashSeed = () => this.id + 1;
-    return executor;
-  }
-
-  #begin(executor: Executor): Life {
+  #begin(): Life {
     const { id } = this;
+    this.#lives++;
+    const executor = this.#store.open();
+    // The same in every run, another one at every node.
+    executor.newHashSeed = () => id + 1;
     const configuration = this.#configuration;
     const { protocol = "rpc", makeService, wrapEndpoint, clockRate = 1 } = this.#options;
     const placement = new RingPlacement(configuration);
@@ -200,6 +194,9 @@ export class SimulatedNode {
       firstSequence: 1 + Math.floor(this.#fabric.nowUs * SEQUENCES_PER_US),
     };
     service = makeService?.(serviceOptions) ?? new NodeService(serviceOptions);
+    if (this.#options.isLogged === true) {
+      this.#fabric.every(LOG_EVERY_US, id, () => this.#store.round());
+    }
     return { executor, endpoint, service, tables, procedures: [] };
   }
 
@@ -267,14 +264,4 @@ function withClock(endpoint: Endpoint, clock: Clock): Endpoint {
     // Its databases come and go; the node's end stays.
     close: async () => {},
   };
-}
-
-function newMemory(path: string): StoreMemory {
-  const settings = settingsOf({ path, sharing: "threads", memoryBytes: MEMORY_BYTES });
-  const geometry = geometryOf(settings, SLOTS, JOURNAL_BYTES);
-  const buffers = new Map<string, SharedArrayBuffer>();
-  for (const [name, bytes] of segmentSizes(geometry)) {
-    buffers.set(name, new SharedArrayBuffer(bytes));
-  }
-  return createControl(new ThreadSegments(buffers), geometry);
 }

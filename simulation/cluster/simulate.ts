@@ -58,6 +58,8 @@ export interface SimulationReport {
 
 /** After this much virtual time without an end, something hangs. */
 const LONGEST_US = 120e6;
+/** In this time all that was committed gets into the logs. */
+const SYNCED_US = 50_000;
 /** One transaction in so many is submitted to a node that may have none of its data. */
 const STRAY_ONE_IN = 10;
 /** From the healing of all faults to rest. */
@@ -113,7 +115,8 @@ class Simulation {
     this.#nodes = ids.map((id) => {
       // Clock rates drift by up to 5 %.
       const clockRate = options.faults === "none" ? 1 : 0.95 + random.below(1_000) / 10_000;
-      const each = { protocol: options.protocol, clockRate, ...options.node };
+      const isLogged = options.faults === "power";
+      const each = { protocol: options.protocol, clockRate, isLogged, ...options.node };
       return new SimulatedNode(fabric, id, this.#configuration, each);
     });
     introduce(this.#nodes);
@@ -163,6 +166,8 @@ class Simulation {
     load().catch((error: unknown) => this.#fail(error));
     await this.#runUntil(() => isLoaded, LONGEST_US);
     assert(isLoaded, "a workload is loaded before the faults begin");
+    // And is on disk, where there are any.
+    if (this.#options.faults === "power") await this.#runUntil(() => false, SYNCED_US);
     this.#clients.delete(client.id);
   }
 
@@ -232,6 +237,9 @@ class Simulation {
   #crash(node: SimulatedNode): void {
     this.#crashes++;
     node.crash();
+    if (this.#options.faults === "power") {
+      node.losePower(this.#fabric.random(`power ${this.#crashes}`));
+    }
     for (const procedure of this.#procedures) {
       if (procedure.node !== node || procedure.worker.isGone) continue;
       procedure.worker.killed();

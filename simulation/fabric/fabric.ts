@@ -120,6 +120,15 @@ export class SimulatedFabric {
     return this.#world.at(atUs, run);
   }
 
+  /** Over and over at a machine, until it crashes. This alone does not keep a simulation going. */
+  every(everyUs: number, id: number, run: () => void): void {
+    const again = (): void => {
+      run();
+      this.every(everyUs, id, run);
+    };
+    this.#world.atInBackground(this.nowUs + everyUs, again, this.machine(id));
+  }
+
   addFault(fault: Fault): void {
     this.#world.faults.add(fault);
   }
