@@ -82,13 +82,13 @@ function print(line: string): void {
 }
 
 function summary(report: SimulationReport): string {
-  const { options, counts, backups, workers, vanished, episodes, problems } = report;
+  const { options, counts, backups, workers, vanished, crashes, episodes, problems } = report;
   const { seed, nodes, workload, faults, protocol } = options;
   const lines = [
     `seed ${seed}: ${nodes} nodes with ${backups} backups of each row, ${workload}, ${protocol}, faults: ${faults}`,
     `  transactions   ${counts.committed} committed, ${counts.aborted} attempts aborted, ${counts.unknown} unknown`,
     `  workers        ${workers}, of which ${vanished} vanished`,
-    `  faults         ${episodes} episodes, ${report.lost} requests of nodes lost`,
+    `  faults         ${episodes} episodes, ${crashes} crashes of nodes, ${report.lost} requests of nodes lost`,
     `  messages       ${report.messages} served by nodes, ${report.roundTrips} round trips of coordinators`,
     `  virtual time   ${report.virtualMs.toFixed(3)} ms`,
   ];

@@ -2,7 +2,10 @@
  * What goes wrong in a run, drawn from its seed. Rules for frames hold all the time (loss, copies,
  * other orders, delays, some of them past every time-out). Episodes come one after the other while
  * workers are at work, and heal by themselves: a machine is slow, or stopped for a while and resumed,
- * or two of them do not hear each other, in one direction or in both; a client vanishes.
+ * or two of them do not hear each other, in one direction or in both; a client vanishes. With
+ * "crashes", nodes are killed and come back with the memory of their stores; with "power" that is lost,
+ * and they come back from their logs. Today's protocol does not promise to survive either
+ * (tests/simulation/crashes.test.ts).
  */
 
 import { PROGRESS_TIMEOUT_MS } from "../../src/runtime/limits.ts";
@@ -10,19 +13,23 @@ import type { Random } from "../../src/runtime/random.ts";
 import type { SimulatedFabric } from "../fabric/fabric.ts";
 import type { Fault } from "../fabric/faults.ts";
 
-export const FAULT_LEVELS = ["none", "light", "heavy"] as const;
+export const FAULT_LEVELS = ["none", "light", "heavy", "crashes", "power"] as const;
 export type FaultLevel = (typeof FAULT_LEVELS)[number];
 
 const PAST_TIMEOUT_US = PROGRESS_TIMEOUT_MS * 1_000;
 
+const LIGHT: readonly Fault[] = [
+  { kind: "loss", probability: 0.002 },
+  { kind: "duplicate", probability: 0.01 },
+  { kind: "reorder", probability: 0.05, maxUs: 200 },
+  { kind: "delay", probability: 0.1, maxUs: 300 },
+];
+
 const RULES: Readonly<Record<FaultLevel, readonly Fault[]>> = {
   none: [],
-  light: [
-    { kind: "loss", probability: 0.002 },
-    { kind: "duplicate", probability: 0.01 },
-    { kind: "reorder", probability: 0.05, maxUs: 200 },
-    { kind: "delay", probability: 0.1, maxUs: 300 },
-  ],
+  light: LIGHT,
+  crashes: LIGHT,
+  power: LIGHT,
   heavy: [
     { kind: "loss", probability: 0.01 },
     { kind: "duplicate", probability: 0.05 },
@@ -34,7 +41,13 @@ const RULES: Readonly<Record<FaultLevel, readonly Fault[]>> = {
 };
 
 /** The pauses between two episodes, and how long they last. */
-const PAUSE_US: Readonly<Record<FaultLevel, number>> = { none: 0, light: 300_000, heavy: 100_000 };
+const PAUSE_US: Readonly<Record<FaultLevel, number>> = {
+  none: 0,
+  light: 300_000,
+  heavy: 100_000,
+  crashes: 20_000,
+  power: 20_000,
+};
 const SHORT_US = 50_000;
 /** So long faults come; then everything is healed, and the workers must get to their ends. */
 const STORM_US = 10e6;
@@ -47,6 +60,8 @@ export interface Victims {
   /** Those that are here now. */
   clients(): readonly number[];
   vanish(client: number): void;
+  crash(node: number): void;
+  comeBack(node: number): void;
 }
 
 export class FaultSchedule {
@@ -58,6 +73,7 @@ export class FaultSchedule {
   readonly #heal = new Set<() => void>();
   #isOver = false;
   #vanished = 0;
+  readonly #down = new Set<number>();
   episodes = 0;
 
   constructor(fabric: SimulatedFabric, level: FaultLevel, victims: Victims) {
@@ -93,6 +109,10 @@ export class FaultSchedule {
     this.episodes++;
     const random = this.#random;
     const { nodes } = this.#victims;
+    if (this.#level === "crashes" || this.#level === "power") {
+      this.#crash(pick(random, nodes), 1_000 + random.below(SHORT_US));
+      return;
+    }
     const clients = this.#victims.clients();
     const one =
       random.below(4) > 0 || clients.length === 0 ? pick(random, nodes) : pick(random, clients);
@@ -139,6 +159,16 @@ export class FaultSchedule {
     if (this.#fabric.machine(id).isStopped) return;
     this.#fabric.stop(id);
     this.#until(lastsUs, () => this.#fabric.resume(id));
+  }
+
+  #crash(id: number, lastsUs: number): void {
+    if (this.#down.has(id)) return;
+    this.#down.add(id);
+    this.#victims.crash(id);
+    this.#until(lastsUs, () => {
+      this.#down.delete(id);
+      this.#victims.comeBack(id);
+    });
   }
 
   #cut(from: number, to: number, lastsUs: number): void {

@@ -34,15 +34,15 @@ const SHOWN = 60;
 /** Of the nodes' own state; cheap, and possible at any moment. */
 export function leftOvers(nodes: readonly SimulatedNode[]): string[] {
   const problems: string[] = [];
-  for (const { id, service, executor } of nodes) {
-    const { participant, backup, coordinator, driver } = service;
+  for (const { id, service, executor, running } of nodes) {
+    const { participant, backup, coordinator } = service;
     const told = (what: string, count: number): void => {
       if (count !== 0) problems.push(`node ${id} at rest: ${count} ${what}`);
     };
     told("transactions are prepared", participant.prepared);
     told("records wait to be applied", backup?.logged ?? 0);
     told("transactions of its coordinator are not over", coordinator.open);
-    told("coroutines run", driver.running);
+    told("coroutines run", running);
     told("objects are locked", lockedObjects(executor.memory));
   }
   return problems;

@@ -1,42 +1,61 @@
 /**
  * A node of a simulated cluster: a store of this process, and the same service that a node's NIC
- * worker runs, on the simulated fabric. Two seams let tests plant bugs: what serves messages, and
+ * worker runs, on the simulated fabric. It can be killed between any two events and come back: on the
+ * memory of its store, as a process that is started again on the same machine, or from its log, after
+ * the machine lost its power. All else that a life had is gone with it. Two seams let tests plant bugs: what serves messages, and
  * the end through which the node sends its own.
  */
 
+import { ClusterClient } from "../../src/cluster/client.ts";
 import type { Configuration } from "../../src/cluster/configuration.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
-import { View } from "../../src/cluster/view.ts";
-import { settingsOf } from "../../src/database/open-options.ts";
-import { Executor } from "../../src/engine/executor.ts";
-import { DescriptorLeases } from "../../src/engine/leases/descriptor.ts";
-import type { Endpoint, Incoming, NodeId } from "../../src/fabric/fabric.ts";
-import { createControl, geometryOf } from "../../src/folder/memory-creation.ts";
-import { segmentSizes } from "../../src/memory/store-memory.ts";
-import { ThreadSegments } from "../../src/memory/thread-segments.ts";
-import { createCatalogue } from "../../src/tables/catalogue.ts";
+import { clientView, View } from "../../src/cluster/view.ts";
+import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
+import type { Executor } from "../../src/engine/executor.ts";
+import type { Clock, Endpoint, Incoming, NodeId } from "../../src/fabric/fabric.ts";
+import { Driver } from "../../src/protocols/driver.ts";
+import type { Routine } from "../../src/protocols/message.ts";
+import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
+import { assert } from "../../src/runtime/assert.ts";
+import type { Random } from "../../src/runtime/random.ts";
 import { StoreBackupLog } from "../../src/tables/served/backup-log.ts";
 import { StoreTables } from "../../src/tables/served/served-tables.ts";
 import type { SimulatedFabric } from "../fabric/fabric.ts";
+import { SimulatedStore } from "./sim-store.ts";
 
-const SLOTS = 2;
-const JOURNAL_BYTES = 4 * 1024 * 1024;
-const MEMORY_BYTES = 16 * 1024 * 1024;
-const LEASE_BYTES = 8;
+/** As a real node's: more than it can use up between two lives. */
+const SEQUENCES_PER_US = 2;
+/** Between two rounds of the log. */
+const LOG_EVERY_US = 5_000;
 
 export interface SimulatedNodeOptions {
-  readonly protocol?: string;
+  readonly protocol?: ProtocolName;
   readonly clockRate?: number;
+  /** Whether it has a log, and can come back from it. */
+  readonly isLogged?: boolean;
   readonly makeService?: (options: ServiceOptions) => NodeService;
   readonly wrapEndpoint?: (endpoint: Endpoint) => Endpoint;
 }
 
-export class SimulatedNode {
-  readonly id: NodeId;
+/** All that a process has beside the memory of its store. */
+interface Life {
   readonly executor: Executor;
   readonly endpoint: Endpoint;
   readonly service: NodeService;
   readonly tables: StoreTables;
+  /** Each runs the transactions of one database of procedures. */
+  readonly procedures: Driver[];
+}
+
+export class SimulatedNode {
+  readonly id: NodeId;
+  isUp = true;
+  readonly #fabric: SimulatedFabric;
+  readonly #configuration: Configuration;
+  readonly #options: SimulatedNodeOptions;
+  readonly #store: SimulatedStore;
+  #lives = 0;
+  #life: Life;
 
   constructor(
     fabric: SimulatedFabric,
@@ -44,59 +63,207 @@ export class SimulatedNode {
     configuration: Configuration,
     options: SimulatedNodeOptions = {},
   ) {
-    const { protocol = "rpc", makeService, wrapEndpoint, clockRate = 1 } = options;
     this.id = id;
-    this.executor = newExecutor(`/simulated/${id}`);
-    // The same in every run, another one at every node.
-    this.executor.newHashSeed = () => id + 1;
-    const current = new View({ self: id, instance: instanceOf(id), configuration, protocol });
-    this.tables = new StoreTables(this.executor, current.placement);
-    const endpoint = fabric.endpoint({
-      self: id,
-      configurationId: configuration.configurationId,
-      memory: this.executor.memory,
-      clockRate,
-      service: (incoming: Incoming) => this.service.serve(incoming),
+    this.#fabric = fabric;
+    this.#configuration = configuration;
+    this.#options = options;
+    this.#store = new SimulatedStore(id, options.isLogged ?? false);
+    fabric.machine(id).hasPrograms = false;
+    this.#life = this.#begin();
+  }
+
+  get executor(): Executor {
+    return this.#life.executor;
+  }
+
+  get endpoint(): Endpoint {
+    return this.#life.endpoint;
+  }
+
+  /** For its procedures. */
+  get clock(): Clock {
+    return this.#promising(this.endpoint.clock);
+  }
+
+  get service(): NodeService {
+    return this.#life.service;
+  }
+
+  get tables(): StoreTables {
+    return this.#life.tables;
+  }
+
+  get instance(): string {
+    return `life-${this.#lives}-of-${this.id}`;
+  }
+
+  get roundTrips(): number {
+    return this.#drivers.reduce((sum, { roundTrips }) => sum + roundTrips, 0);
+  }
+
+  /** Coroutines that run. */
+  get running(): number {
+    return this.#drivers.reduce((sum, { running }) => sum + running, 0);
+  }
+
+  /** The process is killed. */
+  crash(): void {
+    assert(this.isUp, "only a node that is up can crash");
+    this.isUp = false;
+    this.#fabric.crash(this.id);
+    // Nothing of what is left of its program may reach the memory, which another life may have.
+    for (const driver of this.#drivers) driver.close();
+    this.#store.died();
+  }
+
+  /** After it has crashed: the memory of its store is lost, and what was not synced on its disk. */
+  losePower(random: Random): void {
+    assert(!this.isUp, "who loses power has crashed");
+    this.#store.lostPower(random);
+  }
+
+  /** The process is started again, and finds the memory of its store, or its log. */
+  comeBack(): void {
+    assert(!this.isUp, "only a node that has crashed can come back");
+    this.#life = this.#begin();
+    this.isUp = true;
+  }
+
+  /** The database as procedures of this node have it: it coordinates, and locks what it reads (rpc). */
+  database(name: string, random: Random, timeoutMs: number): RemoteDatabase {
+    const { endpoint, procedures, service } = this.#life;
+    const { coordinator } = service;
+    const driver = new PromisingDriver(endpoint, service, () => this.#fabric.promised());
+    procedures.push(driver);
+    const { execute, locksOnRead } = PROTOCOLS[this.#options.protocol ?? "rpc"];
+    return new RemoteDatabase({
+      endpoint: withClock(endpoint, this.clock),
+      driver,
+      client: new ClusterClient(
+        name,
+        clientView(name, this.#configuration, this.#options.protocol ?? "rpc"),
+      ),
+      timeoutMs,
+      readsByVerb: execute === "verb",
+      random,
+      own: {
+        commit: (parts, held) =>
+          held === undefined ? service.commit(parts) : coordinator.commit(parts, held),
+        locks: locksOnRead ? coordinator : undefined,
+      },
     });
-    this.endpoint = wrapEndpoint?.(endpoint) ?? endpoint;
-    const serviceOptions: ServiceOptions = {
-      view: { current },
-      endpoint: this.endpoint,
-      executor: this.executor,
-      tables: this.tables,
-      log: new StoreBackupLog(this.executor),
-      thread: "nic",
-      firstSequence: 1,
-    };
-    this.service = makeService?.(serviceOptions) ?? new NodeService(serviceOptions);
-    for (const other of configuration.nodes) {
-      if (other.id !== id) this.service.instances.set(other.id, instanceOf(other.id));
-    }
   }
 
   /** Lets go of the store. Not while transactions are prepared in it. */
   async close(): Promise<void> {
     await this.endpoint.close();
+    if (!this.isUp) return;
+    this.#store.close();
     this.executor.forgetRunning();
     this.executor.close();
   }
-}
 
-function instanceOf(id: NodeId): string {
-  return `life-1-of-${id}`;
-}
-
-function newExecutor(path: string): Executor {
-  const settings = settingsOf({ path, sharing: "threads", memoryBytes: MEMORY_BYTES });
-  const geometry = geometryOf(settings, SLOTS, JOURNAL_BYTES);
-  const buffers = new Map<string, SharedArrayBuffer>();
-  for (const [name, bytes] of segmentSizes(geometry)) {
-    buffers.set(name, new SharedArrayBuffer(bytes));
+  get #drivers(): Driver[] {
+    return [this.service.driver, ...this.#life.procedures];
   }
-  const leases = new SharedArrayBuffer(SLOTS * LEASE_BYTES);
-  const memory = createControl(new ThreadSegments(buffers), geometry);
-  const executor = Executor.open(memory, new DescriptorLeases(leases));
-  createCatalogue(executor);
-  executor.memory.control.publish();
-  return executor;
+
+  #begin(): Life {
+    const { id } = this;
+    this.#lives++;
+    const executor = this.#store.open();
+    // The same in every run, another one at every node.
+    executor.newHashSeed = () => id + 1;
+    const configuration = this.#configuration;
+    const { protocol = "rpc", makeService, wrapEndpoint, clockRate = 1 } = this.#options;
+    const current = new View({ self: id, instance: this.instance, configuration, protocol });
+    const tables = new StoreTables(executor, current.placement);
+    let service: NodeService | undefined;
+    const bare = this.#fabric.endpoint({
+      self: id,
+      configurationId: configuration.configurationId,
+      memory: executor.memory,
+      clockRate,
+      service: (incoming: Incoming) => service?.serve(incoming),
+    });
+    const endpoint = wrapEndpoint?.(bare) ?? bare;
+    const serviceOptions: ServiceOptions = {
+      endpoint,
+      executor,
+      tables,
+      view: { current },
+      log: new StoreBackupLog(executor),
+      thread: "nic",
+      firstSequence: 1 + Math.floor(this.#fabric.nowUs * SEQUENCES_PER_US),
+    };
+    service = makeService?.(serviceOptions) ?? new NodeService(serviceOptions);
+    if (this.#options.isLogged === true) {
+      this.#fabric.every(LOG_EVERY_US, id, () => this.#store.round());
+    }
+    return { executor, endpoint, service, tables, procedures: [] };
+  }
+
+  /** Whoever waits for a moment of this clock waits with a promise. */
+  #promising(clock: Clock): Clock {
+    return {
+      nowMs: () => clock.nowMs(),
+      after: (ms, run) =>
+        clock.after(ms, () => {
+          this.#fabric.promised();
+          run();
+        }),
+    };
+  }
+}
+
+/** Nodes that are up tell each other who they are, so that they can ship transactions. */
+export function introduce(nodes: readonly SimulatedNode[]): void {
+  for (const { id, service } of nodes) {
+    for (const other of nodes) {
+      if (other.id !== id) service.instances.set(other.id, other.instance);
+    }
+  }
+}
+
+/** Tells the fabric when a coroutine ends that a promise waits for. */
+class PromisingDriver extends Driver {
+  readonly #promised: () => void;
+
+  constructor(endpoint: Endpoint, service: NodeService, promised: () => void) {
+    super(endpoint, (incoming) => service.serve(incoming));
+    this.#promised = promised;
+  }
+
+  override run<T>(
+    routine: Routine<T>,
+    timeoutMs: number,
+    done: (result: T) => void,
+    failed: (error: unknown) => void,
+  ): void {
+    const promised = this.#promised;
+    super.run(
+      routine,
+      timeoutMs,
+      (result) => {
+        promised();
+        done(result);
+      },
+      (error) => {
+        promised();
+        failed(error);
+      },
+    );
+  }
+}
+
+/** The same end, for one who looks at another clock. */
+function withClock(endpoint: Endpoint, clock: Clock): Endpoint {
+  return {
+    self: endpoint.self,
+    clock,
+    configurationId: endpoint.configurationId,
+    counters: endpoint.counters,
+    send: (to, request) => endpoint.send(to, request),
+    // Its databases come and go; the node's end stays.
+    close: async () => {},
+  };
 }

@@ -9,10 +9,11 @@ import type { ProtocolName } from "../../src/protocols/places.ts";
 import { assert } from "../../src/runtime/assert.ts";
 import { SimulatedFabric } from "../fabric/fabric.ts";
 import type { Fault } from "../fabric/faults.ts";
+import { SimulatedClient } from "./client.ts";
 import { type FaultLevel, FaultSchedule } from "./fault-schedule.ts";
 import { disagreements, leftOvers, primaryRows, unsound } from "./rest.ts";
-import { SimulatedNode, type SimulatedNodeOptions } from "./sim-node.ts";
-import { type BaseWorker, ClientWorker, ProcedureWorker } from "./worker.ts";
+import { introduce, SimulatedNode, type SimulatedNodeOptions } from "./sim-node.ts";
+import { TIMEOUT_MS, Worker } from "./worker.ts";
 import type { Counts, Witness, Workload } from "./workload.ts";
 import { AppendWorkload } from "./workloads/append.ts";
 import { BankWorkload } from "./workloads/bank.ts";
@@ -43,6 +44,8 @@ export interface SimulationReport {
   readonly backups: number;
   readonly workers: number;
   readonly vanished: number;
+  /** Of nodes. */
+  readonly crashes: number;
   readonly episodes: number;
   readonly virtualMs: number;
   readonly messages: number;
@@ -55,6 +58,10 @@ export interface SimulationReport {
 
 /** After this much virtual time without an end, something hangs. */
 const LONGEST_US = 120e6;
+/** In this time all that was committed gets into the logs. */
+const SYNCED_US = 50_000;
+/** One transaction in so many is submitted to a node that may have none of its data. */
+const STRAY_ONE_IN = 10;
 /** From the healing of all faults to rest. */
 const REST_US = 30e6;
 
@@ -82,11 +89,14 @@ class Simulation {
   readonly #nodes: SimulatedNode[];
   readonly #workload: Workload;
   readonly #configuration;
-  readonly #clients = new Map<number, ClientWorker>();
+  readonly #clients = new Map<number, { client: SimulatedClient; worker: Worker }>();
+  readonly #procedures = new Set<{ node: SimulatedNode; worker: Worker }>();
   readonly #problems: string[] = [];
+  #failure: unknown;
   #workers = 0;
   #working = 0;
   #vanished = 0;
+  #crashes = 0;
 
   constructor(options: SimulationOptions) {
     const { seed, nodes, workload } = options;
@@ -105,9 +115,11 @@ class Simulation {
     this.#nodes = ids.map((id) => {
       // Clock rates drift by up to 5 %.
       const clockRate = options.faults === "none" ? 1 : 0.95 + random.below(1_000) / 10_000;
-      const each = { protocol: options.protocol, clockRate, ...options.node };
+      const isLogged = options.faults === "power";
+      const each = { protocol: options.protocol, clockRate, isLogged, ...options.node };
       return new SimulatedNode(fabric, id, this.#configuration, each);
     });
+    introduce(this.#nodes);
     this.#workload = newWorkload(workload, {
       get nowUs() {
         return fabric.nowUs;
@@ -117,16 +129,18 @@ class Simulation {
   }
 
   async run(): Promise<SimulationReport> {
-    this.#load();
+    await this.#load();
     const schedule = new FaultSchedule(this.#fabric, this.#options.faults, {
       nodes: this.#nodes.map(({ id }) => id),
       clients: () => [...this.#clients.keys()],
       vanish: (client) => this.#vanish(client),
+      crash: (node) => this.#crash(this.#nodes[node]),
+      comeBack: (node) => this.#nodes[node].comeBack(),
     });
     for (const fault of this.#options.frames ?? []) this.#fabric.addFault(fault);
     schedule.begin();
     for (let i = 0; i < this.#options.clients; i++) this.#employ();
-    this.#runUntil(() => this.#working === 0, this.#fabric.nowUs + LONGEST_US);
+    await this.#runUntil(() => this.#working === 0, LONGEST_US);
     schedule.end();
     if (this.#working > 0) {
       const seconds = LONGEST_US / 1e6;
@@ -134,94 +148,118 @@ class Simulation {
         `${this.#working} workers did not end within ${seconds} s of virtual time`,
       );
     }
-    this.#runUntil(() => this.#isAtRest(), this.#fabric.nowUs + REST_US);
+    await this.#runUntil(() => this.#isAtRest(), REST_US);
     await this.#inspect();
     return this.#report(schedule.episodes);
   }
 
   /** Without faults: tables are made, and first rows. */
-  #load(): void {
-    const worker = this.#newClient();
+  async #load(): Promise<void> {
+    const { client, worker } = this.#newClient();
     let isLoaded = false;
-    const { tables } = this.#workload;
-    const load = this.#workload.load(worker);
-    const program = (function* () {
-      yield* worker.arrive(tables);
-      yield* load;
-    })();
-    worker.run(program, () => {
+    const load = async (): Promise<void> => {
+      await client.arrive(this.#workload.tables);
+      await this.#workload.load(worker);
+      await client.db.close();
       isLoaded = true;
-    });
-    this.#runUntil(() => isLoaded, LONGEST_US);
+    };
+    load().catch((error: unknown) => this.#fail(error));
+    await this.#runUntil(() => isLoaded, LONGEST_US);
     assert(isLoaded, "a workload is loaded before the faults begin");
-    worker.vanish();
-    this.#clients.delete(-1 - worker.number);
+    // And is on disk, where there are any.
+    if (this.#options.faults === "power") await this.#runUntil(() => false, SYNCED_US);
+    this.#clients.delete(client.id);
   }
 
-  #newClient(): ClientWorker {
+  #newClient(): { client: SimulatedClient; worker: Worker } {
     const number = this.#workers++;
-    const random = this.#fabric.random(`worker ${number}`);
-    const worker = new ClientWorker(
-      this.#fabric,
+    const client = new SimulatedClient(this.#fabric, {
       number,
-      random,
-      this.#configuration,
-      this.#options.protocol,
-    );
-    this.#clients.set(-1 - number, worker);
-    return worker;
+      configuration: this.#configuration,
+      timeoutMs: TIMEOUT_MS,
+      protocol: this.#options.protocol,
+      strayOneIn: STRAY_ONE_IN,
+    });
+    const random = this.#fabric.random(`worker ${number}`);
+    const worker = new Worker(number, random, client.db, client.endpoint.clock);
+    this.#clients.set(client.id, { client, worker });
+    return { client, worker };
   }
 
   /** One more worker: a client mostly, else a procedure at a node. */
   #employ(): void {
-    const { transactions } = this.#options;
-    this.#working++;
-    const isProcedure = this.#workers % 4 === 3;
-    if (isProcedure) {
+    const up = this.#nodes.filter(({ isUp }) => isUp);
+    if (this.#workers % 4 === 3 && up.length > 0) {
       const number = this.#workers++;
       const random = this.#fabric.random(`worker ${number}`);
-      const node = this.#nodes[random.below(this.#nodes.length)];
-      const worker = new ProcedureWorker(node, number, random, this.#configuration);
-      this.#start(worker, this.#workload.work(worker, transactions));
+      const node = up[random.below(up.length)];
+      const retries = this.#fabric.random(`client ${number}`);
+      const db = node.database(`procedure ${number}`, retries, TIMEOUT_MS);
+      const procedure = { node, worker: new Worker(number, random, db, node.clock) };
+      this.#procedures.add(procedure);
+      const arrive = (): Promise<void> => db.openTables(this.#workload.tables);
+      this.#start(procedure.worker, arrive, () => this.#procedures.delete(procedure));
       return;
     }
-    const worker = this.#newClient();
-    const { tables } = this.#workload;
-    const work = this.#workload.work(worker, transactions);
-    const program = (function* () {
-      yield* worker.arrive(tables);
-      yield* work;
-    })();
-    this.#start(worker, program);
+    const { client, worker } = this.#newClient();
+    const arrive = (): Promise<void> => client.arrive(this.#workload.tables);
+    this.#start(worker, arrive, () => this.#clients.delete(client.id));
   }
 
-  #start(worker: BaseWorker, program: Parameters<BaseWorker["run"]>[0]): void {
-    worker.run(program, () => {
+  #start(worker: Worker, arrive: () => Promise<void>, leave: () => void): void {
+    this.#working++;
+    const run = async (): Promise<void> => {
+      await worker.insist(arrive);
+      await this.#workload.work(worker, this.#options.transactions);
       this.#working--;
-      this.#clients.delete(-1 - worker.number);
-    });
+      leave();
+      if (!worker.isGone) await worker.db.close();
+    };
+    run().catch((error: unknown) => this.#fail(error));
+  }
+
+  /** What no program may throw: the run is over. */
+  #fail(error: unknown): void {
+    this.#failure ??= error;
   }
 
   #vanish(client: number): void {
-    const worker = this.#clients.get(client);
-    if (worker === undefined) return;
+    const gone = this.#clients.get(client);
+    if (gone === undefined) return;
     this.#vanished++;
     this.#clients.delete(client);
-    worker.vanish();
+    gone.client.vanish();
+    gone.worker.killed();
     this.#employ();
   }
 
-  #runUntil(isDone: () => boolean, untilUs: number): void {
-    while (!isDone() && this.#fabric.nowUs < untilUs && this.#fabric.step());
+  /** Procedures die with their node; others come in their places. */
+  #crash(node: SimulatedNode): void {
+    this.#crashes++;
+    node.crash();
+    if (this.#options.faults === "power") {
+      node.losePower(this.#fabric.random(`power ${this.#crashes}`));
+    }
+    for (const procedure of this.#procedures) {
+      if (procedure.node !== node || procedure.worker.isGone) continue;
+      procedure.worker.killed();
+      this.#employ();
+    }
+  }
+
+  async #runUntil(isDone: () => boolean, withinUs: number): Promise<void> {
+    const untilUs = this.#fabric.nowUs + withinUs;
+    await this.#fabric.settle(() => this.#failure !== undefined || isDone(), untilUs);
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   #isAtRest(): boolean {
     return this.#nodes.every(
-      ({ service }) =>
+      ({ service, running }) =>
         service.participant.prepared === 0 &&
         (service.backup?.logged ?? 0) === 0 &&
         service.coordinator.open === 0 &&
-        service.driver.running === 0,
+        running === 0,
     );
   }
 
@@ -251,18 +289,19 @@ class Simulation {
       backups: this.#configuration.backups,
       workers: this.#workers,
       vanished: this.#vanished,
+      crashes: this.#crashes,
       episodes,
       virtualMs: this.#fabric.nowUs / 1e3,
       messages: sum(({ endpoint }) => endpoint.counters.requestsServed),
       lost: sum(({ endpoint }) => endpoint.counters.lost),
-      roundTrips: sum(({ service }) => service.driver.roundTrips),
+      roundTrips: sum(({ roundTrips }) => roundTrips),
       traceHash: this.#fabric.traceHash(),
       problems: this.#problems,
     };
   }
 
   async close(): Promise<void> {
-    for (const client of this.#clients.values()) client.vanish();
+    for (const { client } of this.#clients.values()) client.vanish();
     for (const node of this.#nodes) await node.close();
   }
 }

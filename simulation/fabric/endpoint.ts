@@ -84,6 +84,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
   #nextId = 1;
   #connections = 0;
   #isClosed = false;
+  #isCrashed = false;
   readonly #reader: Reader;
 
   constructor(
@@ -114,6 +115,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
 
   send(to: NodeId, request: Request): void {
     this.#server.checkNoReplyIsOpen();
+    if (this.#isCrashed) return;
     if (this.#isClosed) this.#failLater(request, closed());
     else if (!this.#isNode(to)) {
       this.#failLater(request, new SituError("SITU_UNREACHABLE", `there is no node ${to}`));
@@ -146,6 +148,19 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
       this.#world.underWay--;
       request.failed(closed());
     }
+    this.whenClosed();
+  }
+
+  /** As if its process were killed: nothing of its program runs any more, and nobody here is told. */
+  crash(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#isCrashed = true;
+    this.#transit.disconnect(this);
+    this.#world.underWay -= this.#underWay.size;
+    for (const peer of this.#peers.values()) this.#world.underWay -= peer.queued;
+    this.#underWay.clear();
+    this.#peers.clear();
     this.whenClosed();
   }
 
@@ -191,6 +206,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
   }
 
   flush(): void {
+    if (this.#isCrashed) this.#dirty.length = 0;
     const packets: Packet[] = [];
     for (const peer of this.#dirty) {
       peer.isDirty = false;
@@ -280,6 +296,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
     return {
       nowMs: () => (world.nowUs * rate) / 1e3,
       after: (ms, run) => {
+        if (this.#isCrashed) return { cancel() {} };
         const runHere = (): void => {
           this.turnPlace = this.options.home ?? "host";
           run();

@@ -102,6 +102,12 @@ export class EventQueue {
     if (this.#cancelled > MANY_CANCELLED && this.#cancelled * 2 > this.#heap.length) this.#clean();
   }
 
+  /** Nothing of what its owner had to do happens any more. */
+  cancelAllOf(owner: EventOwner): void {
+    // Cancelling may clean the heap: go through a copy.
+    for (const event of [...this.#heap]) if (event.owner === owner) event.cancel();
+  }
+
   #removeFirst(): Event {
     const heap = this.#heap;
     const first = heap[0];

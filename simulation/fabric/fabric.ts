@@ -45,7 +45,10 @@ export class SimulatedFabric {
     const { self } = options;
     const before = this.#endpoints.get(self);
     assert(before === undefined || before.isClosed, `there is one end ${self} at a time`);
-    if (before !== undefined) for (const other of this.#others(before)) other.peerClosed(before);
+    if (before !== undefined) {
+      for (const other of this.#others(before)) other.peerClosed(before);
+      this.#world.trace?.note("returned", this.nowUs, self, 0);
+    }
     const machine = this.machine(self);
     const isNode = (id: number): boolean => id >= 0 && this.#endpoints.has(id);
     const endpoint = new SimulatedEndpoint(this.#world, this.#transit, machine, isNode, options);
@@ -85,25 +88,45 @@ export class SimulatedFabric {
   }
 
   /**
-   * The same for programs that use promises: after each event all that has become ready runs to
-   * its end. Until `done`, or until there is nothing left to happen. Says whether it is done.
+   * The same for programs that use promises: after each event that may have settled some, all that
+   * has become ready runs to its end. Until `done`, or up to an instant, or until there is nothing
+   * left to happen. Says whether it is done.
    */
   async settle(done: () => boolean, untilUs = Number.POSITIVE_INFINITY): Promise<boolean> {
     const world = this.#world;
-    for (;;) {
-      await turn();
-      if (done()) return true;
-      if (world.isAtRest || !world.step(untilUs)) {
+    const isBounded = untilUs !== Number.POSITIVE_INFINITY;
+    world.hasPromised = true;
+    for (let isIdle = false; ; ) {
+      if (world.hasPromised || isIdle) {
+        world.hasPromised = false;
         await turn();
-        if (done()) return true;
-        if (world.isAtRest || world.queue.nextUs > untilUs) return false;
       }
+      if (done()) return true;
+      if ((isBounded || !world.isAtRest) && world.step(untilUs)) isIdle = false;
+      else if (isIdle) break;
+      else isIdle = true;
     }
+    if (isBounded) world.nowUs = Math.max(world.nowUs, untilUs);
+    return false;
+  }
+
+  /** Promises were settled in this turn, at a machine whose events do not count as such. */
+  promised(): void {
+    this.#world.hasPromised = true;
   }
 
   /** Something that a simulation does at an instant, such as switching a fault. */
   at(atUs: number, run: () => void): Event {
     return this.#world.at(atUs, run);
+  }
+
+  /** Over and over at a machine, until it crashes. This alone does not keep a simulation going. */
+  every(everyUs: number, id: number, run: () => void): void {
+    const again = (): void => {
+      run();
+      this.every(everyUs, id, run);
+    };
+    this.#world.atInBackground(this.nowUs + everyUs, again, this.machine(id));
   }
 
   addFault(fault: Fault): void {
@@ -141,6 +164,19 @@ export class SimulatedFabric {
       event.atUs = Math.max(event.atUs, this.nowUs);
       this.#world.queue.push(event);
     }
+  }
+
+  /**
+   * The process at a machine is killed: what it would have done, and what is on its way to it, is gone.
+   * Another end may then take its place.
+   */
+  crash(id: number): void {
+    this.#world.trace?.note("crashed", this.nowUs, id, 0);
+    const machine = this.machine(id);
+    this.#endpoints.get(id)?.crash();
+    this.#world.queue.cancelAllOf(machine);
+    machine.waiting.length = 0;
+    machine.isStopped = false;
   }
 
   /** All that reaches the machine comes later by a random time; undefined: no more. */

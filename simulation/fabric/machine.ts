@@ -43,6 +43,8 @@ export class Machine implements EventOwner {
   slowness: Slowness | undefined;
   /** What would have happened while it was stopped. */
   readonly waiting: Event[] = [];
+  /** Whether what happens here may settle promises. A node says it itself: SimulatedFabric.promised. */
+  hasPrograms = true;
 
   constructor(id: number, hardware: Hardware) {
     this.id = id;

@@ -14,6 +14,8 @@ export type Happening =
   | "lost"
   | "stopped"
   | "resumed"
+  | "crashed"
+  | "returned"
   | "note";
 
 const NUMBER_OF: Readonly<Record<Happening, number>> = {
@@ -27,6 +29,8 @@ const NUMBER_OF: Readonly<Record<Happening, number>> = {
   stopped: 8,
   resumed: 9,
   note: 10,
+  crashed: 11,
+  returned: 12,
 };
 
 /** One line of a trace; `hash` is that of the frame alone. */
@@ -41,7 +45,14 @@ export interface TraceLine {
   readonly hash: number;
 }
 
-export type TraceHook = (line: TraceLine) => void;
+/** Words [at, end) of a frame, to be read during the call only. */
+export interface TraceFrame {
+  readonly i32: Int32Array;
+  readonly at: number;
+  readonly end: number;
+}
+
+export type TraceHook = (line: TraceLine, frame?: TraceFrame) => void;
 
 const PRIME = 0x01000193;
 const OTHER_PRIME = 0x01000055;
@@ -74,7 +85,8 @@ export class Trace {
     this.#word(hash);
     if (this.#hook === undefined) return;
     const words = end - at;
-    this.#hook({ atUs, what, from, to, kind: i32[at + 1], id: i32[at + 2], words, hash });
+    const line = { atUs, what, from, to, kind: i32[at + 1], id: i32[at + 2], words, hash };
+    this.#hook(line, { i32, at, end });
   }
 
   /** Something without a frame. */

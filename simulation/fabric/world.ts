@@ -28,6 +28,8 @@ export class World {
   readonly trace: Trace | undefined;
   /** Requests that have not ended; they keep the simulation going. */
   underWay = 0;
+  /** Whether promises may have been settled since somebody last waited for them to move. */
+  hasPromised = false;
   readonly #dirty: Flushable[] = [];
 
   constructor({ seed, faults = [], trace }: WorldOptions) {
@@ -76,6 +78,8 @@ export class World {
       return true;
     }
     this.nowUs = event.atUs;
+    // What belongs to no machine is done by the simulation itself, which may do anything.
+    if (machine?.hasPrograms !== false) this.hasPromised = true;
     const { run } = event;
     event.run = undefined;
     run?.();

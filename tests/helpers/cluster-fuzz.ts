@@ -3,17 +3,15 @@
  * their words changed. They are served directly, so that whatever is thrown is seen here.
  */
 
-import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedClient } from "../../simulation/cluster/client.ts";
+import { introduce, SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
-import { ClusterClient } from "../../src/cluster/client.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
-import { clientView } from "../../src/cluster/view.ts";
-import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
+import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import { DESCRIBE_KIND, type Incoming, type Ticket } from "../../src/fabric/fabric.ts";
 import { Reader, Writer } from "../../src/fabric/wire.ts";
-import { Driver } from "../../src/protocols/driver.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import { COORDINATORS_PER_NODE } from "../../src/protocols/names.ts";
 import { SituError } from "../../src/runtime/errors.ts";
@@ -27,6 +25,7 @@ export interface Recorded {
 
 const NODES = 3;
 const PASS_US = 20_000;
+const TIMEOUT_MS = 60_000;
 /** A node that takes part in nothing: what is sent in its name does not disturb the others. */
 const STRANGER = 9;
 export const STRANGER_COORDINATOR = STRANGER * COORDINATORS_PER_NODE;
@@ -68,26 +67,17 @@ export class FuzzedCluster {
         new RecordingService(options, this.recorded);
       return new SimulatedNode(this.fabric, id, this.#configuration, { makeService });
     });
+    introduce(this.nodes);
   }
 
   async client(tables: readonly Table[]): Promise<RemoteDatabase> {
-    const number = ++this.#clients;
-    const endpoint = this.fabric.endpoint({
-      self: -number,
-      configurationId: this.#configuration.configurationId,
+    const client = new SimulatedClient(this.fabric, {
+      number: this.#clients++,
+      configuration: this.#configuration,
+      timeoutMs: TIMEOUT_MS,
     });
-    const driver = new Driver(endpoint);
-    const client = new ClusterClient(
-      `client ${number}`,
-      clientView(`client ${number}`, this.#configuration, "rpc"),
-    );
-    const connection = { endpoint, driver, client, timeoutMs: 60_000, readsByVerb: false };
-    const db = new RemoteDatabase(connection);
-    await this.run(async () => {
-      await driver.start(client.meet(), 60_000);
-      await db.openTables(tables);
-    });
-    return db;
+    await this.run(() => client.arrive(tables));
+    return client.db;
   }
 
   async run<T>(program: () => Promise<T>): Promise<T> {
@@ -96,8 +86,8 @@ export class FuzzedCluster {
       isOver = true;
     });
     running.catch(() => {});
-    while (!(await this.fabric.settle(() => isOver))) await new Promise(setImmediate);
-    return running;
+    if (await this.fabric.settle(() => isOver)) return running;
+    throw new Error("the cluster is at rest, and the program is not over");
   }
 
   /** Serves some words at a node. Whatever is no SituError is thrown. */

@@ -1,17 +1,16 @@
 /** A cluster of simulated nodes, with databases of clients that know nothing of it. */
 
-import { setTimeout as sleepMs } from "node:timers/promises";
-import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedClient } from "../../simulation/cluster/client.ts";
+import { introduce, SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import type { Fault } from "../../simulation/fabric/faults.ts";
-import { ClusterClient } from "../../src/cluster/client.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { clientView } from "../../src/cluster/view.ts";
-import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
+import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
-import { Driver } from "../../src/protocols/driver.ts";
+import { sleep } from "../../src/runtime/clock.ts";
 import type { Table } from "../../src/tables/table.ts";
 
+const TIMEOUT_MS = 60_000;
 /** Real time that nothing may happen in before a test is given up. */
 const MAX_IDLE_MS = 5_000;
 
@@ -34,51 +33,32 @@ export class RemoteCluster {
     const members = Array.from({ length: nodes }, (_, id) => ({ id, host: "simulated", port: id }));
     this.#configuration = configurationOf({ nodes: members, backups }, "test");
     this.nodes = members.map(({ id }) => new SimulatedNode(this.fabric, id, this.#configuration));
+    introduce(this.nodes);
   }
 
   /** A client that has opened some tables. */
   async client(tables: readonly Table[], readsByVerb = false): Promise<RemoteDatabase> {
-    const number = ++this.#clients;
-    const endpoint = this.fabric.endpoint({
-      self: -number,
-      configurationId: this.#configuration.configurationId,
+    const client = new SimulatedClient(this.fabric, {
+      number: this.#clients++,
+      configuration: this.#configuration,
+      timeoutMs: TIMEOUT_MS,
+      protocol: readsByVerb ? "one-sided" : "rpc",
     });
-    const driver = new Driver(endpoint);
-    const client = new ClusterClient(
-      `client ${number}`,
-      clientView(`client ${number}`, this.#configuration, "rpc"),
-    );
-    const db = new RemoteDatabase({ endpoint, driver, client, timeoutMs: 60_000, readsByVerb });
-    await this.run(async () => {
-      await driver.start(client.meet(), 60_000);
-      await db.openTables(tables);
-    });
-    return db;
+    await this.run(() => client.arrive(tables));
+    return client.db;
   }
 
   /** The same inside of a node, as its procedures have it: it coordinates, and locks what it reads. */
   async inside(id: NodeId, tables: readonly Table[]): Promise<RemoteDatabase> {
-    const { endpoint, service } = this.nodes[id];
-    const { driver, coordinator } = service;
-    const client = new ClusterClient(
-      `node ${id}`,
-      clientView(`node ${id}`, this.#configuration, "rpc"),
-    );
-    const db = new RemoteDatabase({
-      endpoint,
-      driver,
-      client,
-      timeoutMs: 60_000,
-      readsByVerb: false,
-      own: { commit: (parts, held) => coordinator.commit(parts, held), locks: coordinator },
-    });
+    const random = this.fabric.random(`node ${id}`);
+    const db = this.nodes[id].database(`node ${id}`, random, TIMEOUT_MS);
     await this.run(() => db.openTables(tables));
     return db;
   }
 
   endpoint() {
     return this.fabric.endpoint({
-      self: -++this.#clients,
+      self: -1 - this.#clients++,
       configurationId: this.#configuration.configurationId,
     });
   }
@@ -91,10 +71,11 @@ export class RemoteCluster {
     });
     running.catch(() => {});
     for (let idleMs = 0; !(await this.fabric.settle(() => isOver)); idleMs++) {
-      // Nothing is left to happen in virtual time: the program waits for the real one.
-      if (idleMs > MAX_IDLE_MS)
+      // Nothing is left to happen in virtual time: the program waits for a local database.
+      if (idleMs > MAX_IDLE_MS) {
         throw new Error("the cluster is at rest, and the program is not over");
-      await sleepMs(1);
+      }
+      await sleep(1);
     }
     return running;
   }

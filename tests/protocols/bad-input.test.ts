@@ -54,14 +54,14 @@ function mutated(words: Int32Array, random: Random): Int32Array {
   return Int32Array.from(list);
 }
 
-test(`mutated messages of clients (seed ${SEED})`, () => {
+test(`mutated messages of clients (seed ${SEED})`, async () => {
   const scene = new Scene();
   const random = new Random(SEED);
   const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
   const spare = scene.accountAt(0, 1);
   scene.open([a, b, spare]);
-  const client = scene.client();
-  const other = scene.client();
+  const client = await scene.client();
+  const other = await scene.client();
   const partition = scene.accounts.partitionOf(spare);
   let number = 0;
   const sound = (): Message[] => {
@@ -117,8 +117,8 @@ test(`mutated messages of clients (seed ${SEED})`, () => {
   expect([...codes.keys()]).toContain("SITU_PROTOCOL");
   scene.rest();
   // Others see nothing of it.
-  expect(scene.run(other, transfer(other, a, b)).kind).toBe("ok");
-  const seen = scene.run(other, balancesOf(other, [a, b]));
+  expect((await scene.run(transfer(other, a, b))).kind).toBe("ok");
+  const seen = await scene.run(balancesOf(other, [a, b]));
   expect(seen).toMatchObject({ result: [FIRST_BALANCE - 1n, FIRST_BALANCE + 1n] });
   scene.rest();
 });

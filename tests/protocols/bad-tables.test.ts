@@ -40,11 +40,11 @@ const BAD: readonly unknown[] = [
   { ...SOUND, fields: { id: "u32", p: "pointer" } },
 ];
 
-test("schemas that make no sense", () => {
+test("schemas that make no sense", async () => {
   const scene = new Scene();
   const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
   scene.open([a, b]);
-  const client = scene.client();
+  const client = await scene.client();
   const answers: string[] = [];
   for (const schema of BAD) {
     const message = new OpenTable(0, JSON.stringify(schema) ?? "{{");
@@ -63,14 +63,14 @@ test("schemas that make no sense", () => {
     }
   }
   expect(answers).toEqual([]);
-  expect(scene.run(client, transfer(client, a, b)).kind).toBe("ok");
+  expect((await scene.run(transfer(client, a, b))).kind).toBe("ok");
   scene.rest();
 });
 
-test("a table that is there with other fields: refused with both", () => {
+test("a table that is there with other fields: refused with both", async () => {
   const scene = new Scene();
   scene.open([scene.accountAt(0)]);
-  const client = scene.client();
+  const client = await scene.client();
   const { fields, ...rest } = schemaOf(Account);
   const message = new OpenTable(0, JSON.stringify({ ...rest, fields: { ...fields, more: "u32" } }));
   let isDone = false;

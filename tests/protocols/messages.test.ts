@@ -291,10 +291,10 @@ describe("LOG and TRUNCATE", () => {
   });
 });
 
-test("only nodes take part in a commit: from clients these messages are refused", () => {
+test("only nodes take part in a commit: from clients these messages are refused", async () => {
   const script = new Script();
   const { scene, name, account } = script;
-  const client = scene.client();
+  const client = await scene.client();
   const part = scene.put(account, 1n);
   const messages = [
     new Lock(AT, name, part, 1),
@@ -318,7 +318,7 @@ test("only nodes take part in a commit: from clients these messages are refused"
   );
   scene.until(() => isDone);
   expect(messages.map(({ error }) => error?.code)).toEqual(messages.map(() => "SITU_PERMISSION"));
-  expect(scene.run(client, balancesOf(client, [account]))).toMatchObject({
+  expect(await scene.run(balancesOf(client, [account]))).toMatchObject({
     result: [FIRST_BALANCE],
   });
   scene.rest();

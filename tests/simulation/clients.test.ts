@@ -1,23 +1,22 @@
-/** FAULTS.md, "Network and cluster": what concerns clients. Retries, vanishing, partitions, configurations. */
+/** FAULTS.md, "Network and cluster": what concerns clients. Retries, vanishing, partitions, epochs. */
 
 import { describe, expect, test } from "vitest";
-import { attempt } from "../../simulation/cluster/worker.ts";
 import { COMMIT, LOCK, LOG, READ, SUBMIT } from "../../src/protocols/kinds.ts";
 import { Account, balancesOf, FIRST_BALANCE, LONG_MS, Scene, transfer } from "./scene.ts";
 
 describe("reply lost and the client retries", () => {
-  test("applied once, same outcome", () => {
+  test("applied once, same outcome", async () => {
     const scene = new Scene();
     const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
     scene.open([a, b]);
-    const client = scene.client();
+    const client = await scene.client();
     const before = scene.served(SUBMIT);
-    const lost = { kind: "loss", probability: 1, from: 0, to: -1 - client.number } as const;
+    const lost = { kind: "loss", probability: 1, from: 0, to: client.id } as const;
     scene.when("sent", SUBMIT, () => {
       scene.fabric.addFault(lost);
       scene.fabric.at(scene.fabric.nowUs + 2_500_000, () => scene.fabric.removeFault(lost));
     });
-    const moved = scene.run(client, transfer(client, a, b));
+    const moved = await scene.run(transfer(client, a, b));
     expect(moved.kind).toBe("ok");
     expect(scene.served(SUBMIT) - before).toBeGreaterThan(1);
     scene.rest();
@@ -25,36 +24,32 @@ describe("reply lost and the client retries", () => {
     expect(scene.nodes[0].service.coordinator.counters.committed).toBe(2);
   });
 
-  test("a blind write is not done again, also after another one", () => {
+  test("a blind write is not done again, also after another one", async () => {
     const scene = new Scene();
     const a = scene.accountAt(0);
     scene.open([a]);
-    const [client, other] = [scene.client(), scene.client()];
+    const [client, other] = [await scene.client(), await scene.client()];
     // The first copy of the request is served at once, another one a long time later.
-    const from = -1 - client.number;
+    const from = client.id;
     const delay = { probability: 1, minUs: 5e6, maxUs: 5e6 };
     scene.fabric.addFault({ kind: "duplicate", frames: "requests", from, ...delay });
     const put = (who: typeof client, balance: bigint) =>
-      // biome-ignore lint/correctness/useYield: a body that reads nothing
-      attempt(who, function* (tx) {
-        tx.put(who.tableOf(Account), { id: a, balance });
-        return "done" as const;
-      });
-    expect(scene.run(client, put(client, 1n)).kind).toBe("ok");
-    expect(scene.run(other, put(other, 2n)).kind).toBe("ok");
+      who.worker.transact((tx) => tx.put(Account, { id: a, balance }));
+    expect((await scene.run(put(client, 1n))).kind).toBe("ok");
+    expect((await scene.run(put(other, 2n))).kind).toBe("ok");
     scene.pass(LONG_MS);
     scene.rest();
     expect(scene.balance(a)).toBe(2n);
   });
 
-  test('one who gives up is told "unknown", never "aborted"', () => {
+  test('one who gives up is told "unknown", never "aborted"', async () => {
     const scene = new Scene();
     const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
     scene.open([a, b]);
-    const client = scene.client();
-    const id = -1 - client.number;
+    const client = await scene.client();
+    const { id } = client;
     scene.when("sent", SUBMIT, () => scene.fabric.partition(0, id));
-    const moved = scene.run(client, transfer(client, a, b));
+    const moved = await scene.run(transfer(client, a, b));
     expect(moved.kind).toBe("unknown");
     scene.rest();
     expect(scene.balance(b)).toBe(FIRST_BALANCE + 1n);
@@ -70,53 +65,56 @@ describe("client vanishes in a transaction: locks gone", () => {
     { name: "after a backup has logged", what: "served", kind: LOG },
     { name: "after a primary has committed", what: "served", kind: COMMIT },
   ] as const;
-  test.each(moments)("$name", ({ what, kind }) => {
+  test.each(moments)("$name", async ({ what, kind }) => {
     const scene = new Scene();
     const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
     scene.open([a, b]);
-    const client = scene.client();
-    const other = scene.client();
+    const client = await scene.client();
+    const other = await scene.client();
     scene.when(what, kind, () => client.vanish());
-    scene.start(client, transfer(client, a, b));
-    scene.fabric.run();
+    scene.start(transfer(client, a, b));
+    await scene.work(LONG_MS);
     expect(client.isGone).toBe(true);
     scene.rest();
     const sum = (scene.balance(a) ?? 0n) + (scene.balance(b) ?? 0n);
     expect(sum).toBe(2n * FIRST_BALANCE);
     // Whoever comes next finds nothing in his way.
-    expect(scene.run(other, transfer(other, b, a)).kind).toBe("ok");
+    expect((await scene.run(transfer(other, b, a))).kind).toBe("ok");
     scene.rest();
   });
 });
 
 describe("majority/minority and one-way partitions", () => {
-  test.each(["one-way", "two-way"])("%s: what cannot be logged is not acknowledged", (how) => {
-    const scene = new Scene();
-    const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
-    scene.open([a, b]);
-    const client = scene.client();
-    const reader = scene.client();
-    scene.fabric.partition(0, 2);
-    if (how === "two-way") scene.fabric.partition(2, 0);
-    const moved = scene.start(client, transfer(client, a, b));
-    scene.pass(LONG_MS);
-    expect(moved.result?.kind).toBe("unknown");
-    // Both rows are locked, so that nobody sees what may yet come, or not.
-    for (const id of [0, 1]) expect(scene.nodes[id].service.participant.prepared).toBe(1);
-    expect(scene.balances(2).get(`n${b}`)).toBe(FIRST_BALANCE);
-    expect(scene.run(reader, balancesOf(reader, [b])).kind).toBe("failed");
-    scene.rest();
-    expect(scene.balance(b)).toBe(FIRST_BALANCE + 1n);
-  });
+  test.each(["one-way", "two-way"])(
+    "%s: what cannot be logged is not acknowledged",
+    async (how) => {
+      const scene = new Scene();
+      const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
+      scene.open([a, b]);
+      const client = await scene.client();
+      const reader = await scene.client();
+      scene.fabric.partition(0, 2);
+      if (how === "two-way") scene.fabric.partition(2, 0);
+      const moved = scene.start(transfer(client, a, b));
+      await scene.work(LONG_MS);
+      expect(moved.result?.kind).toBe("unknown");
+      // Both rows are locked, so that nobody sees what may yet come, or not.
+      for (const id of [0, 1]) expect(scene.nodes[id].service.participant.prepared).toBe(1);
+      expect(scene.balances(2).get(`n${b}`)).toBe(FIRST_BALANCE);
+      expect((await scene.run(balancesOf(reader, [b]))).kind).toBe("failed");
+      scene.rest();
+      expect(scene.balance(b)).toBe(FIRST_BALANCE + 1n);
+    },
+  );
 
-  test("a primary that is not reached before the locks are held: aborted, nothing is left", () => {
+  test("a primary that is not reached before the locks are held: aborted, nothing is left", async () => {
     const scene = new Scene();
     const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
     scene.open([a, b]);
-    const client = scene.client();
+    const client = await scene.client();
     scene.when("sent", SUBMIT, () => scene.fabric.partition(0, 1));
-    const moved = scene.start(client, transfer(client, a, b));
-    scene.pass(LONG_MS);
+    const moved = scene.start(transfer(client, a, b));
+    await scene.work(LONG_MS);
     expect(["failed", "unknown"]).toContain(moved.result?.kind);
     scene.rest();
     expect([scene.balance(a), scene.balance(b)]).toEqual([FIRST_BALANCE, FIRST_BALANCE]);
@@ -124,21 +122,16 @@ describe("majority/minority and one-way partitions", () => {
 });
 
 describe("another configuration number is refused at the receiver", () => {
-  test.each([-1, 1])("a client whose configuration number differs by %d", (by) => {
+  test.each([-1, 1])("a client whose configuration number differs by %d", async (by) => {
     const scene = new Scene();
     const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
     scene.open([a, b]);
-    const stale = scene.client(scene.configuration.configurationId + by);
+    const stale = await scene.client(scene.configuration.configurationId + by);
     const before = scene.nodes[0].endpoint.counters.stale;
-    const seen = scene.run(stale, balancesOf(stale, [a, b]));
+    const seen = await scene.run(balancesOf(stale, [a, b]));
     expect(seen).toMatchObject({ kind: "failed", error: { code: "SITU_STALE_CONFIGURATION" } });
-    const written = scene.run(
-      stale,
-      // biome-ignore lint/correctness/useYield: a body that reads nothing
-      attempt(stale, function* (tx) {
-        tx.put(stale.tableOf(Account), { id: a, balance: 0n });
-        return "done" as const;
-      }),
+    const written = await scene.run(
+      stale.worker.transact((tx) => tx.put(Account, { id: a, balance: 0n })),
     );
     expect(written).toMatchObject({ kind: "failed", error: { code: "SITU_STALE_CONFIGURATION" } });
     expect(scene.nodes[0].endpoint.counters.stale).toBeGreaterThan(before);
@@ -146,16 +139,16 @@ describe("another configuration number is refused at the receiver", () => {
     expect(scene.balance(a)).toBe(FIRST_BALANCE);
   });
 
-  test("a node that was paused and has an old one commits nothing elsewhere", () => {
+  test("a node that was paused and has an old one commits nothing elsewhere", async () => {
     const scene = new Scene();
     const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
     scene.open([a, b]);
-    const client = scene.client();
+    const client = await scene.client();
     // Node 0 alone is one configuration behind when it begins to coordinate.
     scene.when("served", SUBMIT, () => {
       scene.nodes[0].endpoint.configurationId = scene.configuration.configurationId - 1;
     });
-    const moved = scene.run(client, transfer(client, a, b));
+    const moved = await scene.run(transfer(client, a, b));
     expect(moved.kind).not.toBe("ok");
     expect(scene.nodes[1].endpoint.counters.stale).toBeGreaterThan(0);
     expect(scene.nodes[1].service.participant.prepared).toBe(0);

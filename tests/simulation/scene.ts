@@ -4,20 +4,24 @@
  */
 
 import { afterEach, expect } from "vitest";
-import type { Program } from "../../simulation/cluster/program.ts";
+import { SimulatedClient } from "../../simulation/cluster/client.ts";
 import { disagreements, leftOvers, rowsOf } from "../../simulation/cluster/rest.ts";
-import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
-import { type Attempt, attempt, ClientWorker, read } from "../../simulation/cluster/worker.ts";
+import { introduce, SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { type Ended, TIMEOUT_MS, Worker } from "../../simulation/cluster/worker.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import type { TraceLine } from "../../simulation/fabric/trace.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
+import type { RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import { i64, table, u32 } from "../../src/index.ts";
+import { COMMITTED } from "../../src/protocols/coordinator.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
+import { Random } from "../../src/runtime/random.ts";
+import { schemaOf } from "../../src/tables/schema.ts";
 import type { Table } from "../../src/tables/table.ts";
 
 export const Account = table(
@@ -50,9 +54,10 @@ export class Scene {
   readonly placement: RingPlacement;
   readonly nodes: SimulatedNode[];
   readonly accounts: RemoteTable;
-  readonly #clients: ClientWorker[] = [];
+  readonly #clients: SceneClient[] = [];
   readonly #watches: Watch[] = [];
   #served = new Map<number, number>();
+  #failure: unknown;
 
   constructor({ nodes = 3, backups = Math.min(2, nodes - 1), seed = 1 } = {}) {
     this.fabric = new SimulatedFabric({ seed, trace: (line) => this.#look(line) });
@@ -63,6 +68,7 @@ export class Scene {
     );
     this.placement = new RingPlacement(this.configuration);
     this.nodes = ids.map((id) => new SimulatedNode(this.fabric, id, this.configuration));
+    introduce(this.nodes);
     this.accounts = new RemoteTable(Account, this.placement);
     scenes.push(this);
   }
@@ -76,48 +82,53 @@ export class Scene {
     }
   }
 
-  /** A client that has met all nodes. */
-  client(configurationId = this.configuration.configurationId): ClientWorker {
+  /** A client that has met all nodes, and from then on has this configuration number. */
+  async client(configurationId = this.configuration.configurationId): Promise<SceneClient> {
     const number = this.#clients.length;
-    const random = this.fabric.random(`client ${number}`);
-    const configuration = { ...this.configuration, configurationId };
-    const client = new ClientWorker(this.fabric, number, random, configuration, "rpc");
+    const { configuration } = this;
+    const client = new SceneClient(this.fabric, { number, configuration, timeoutMs: TIMEOUT_MS });
     this.#clients.push(client);
-    if (configurationId === this.configuration.configurationId)
-      this.run(client, client.arrive([Account]));
+    await this.run(client.arrive([Account]));
+    client.endpoint.configurationId = configurationId;
     return client;
   }
 
-  /** Makes accounts, with a client that is used for nothing else. */
+  /** Makes accounts; the first node coordinates that. */
   open(ids: readonly number[]): void {
-    const client = this.client();
-    const made = this.run(
-      client,
-      // biome-ignore lint/correctness/useYield: a body that reads nothing
-      attempt(client, function* (tx) {
-        for (const id of ids) tx.put(client.tableOf(Account), { id, balance: FIRST_BALANCE });
-        return "done" as const;
-      }),
-    );
-    expect(made.kind).toBe("ok");
+    for (const { tables } of this.nodes) tables.open(JSON.stringify(schemaOf(Account)));
+    const parts = new Map<NodeId, Part>();
+    for (const id of ids) {
+      const node = this.accounts.primaryOf(this.accounts.partitionOf(id));
+      const part = this.put(id, FIRST_BALANCE);
+      parts.set(node, parts.get(node)?.with(part) ?? part);
+    }
+    expect(this.runAt(0, this.nodes[0].service.coordinator.commit(parts))).toBe(COMMITTED);
     this.rest();
   }
 
-  /** Begins something; what it returns is there when it has ended. */
-  start<T>(client: ClientWorker, program: Program<T>): { result: T | undefined } {
+  /** What it comes to is there when it has ended. */
+  start<T>(running: Promise<T>): { result: T | undefined } {
     const started: { result: T | undefined } = { result: undefined };
-    const keep = function* (): Program<void> {
-      started.result = yield* program;
-    };
-    client.run(keep(), () => {});
+    running.then(
+      (result) => {
+        started.result = result;
+      },
+      (error: unknown) => {
+        this.#failure = error;
+      },
+    );
     return started;
   }
 
-  /** Runs something to its end. */
-  run<T>(client: ClientWorker, program: Program<T>): T {
-    const started = this.start(client, program);
-    this.until(() => started.result !== undefined || client.isGone, true);
-    return started.result as T;
+  /** Lets time pass until something has ended. */
+  async run<T>(running: Promise<T>): Promise<T> {
+    let isOver = false;
+    const end = (): void => {
+      isOver = true;
+    };
+    running.then(end, end);
+    if (!(await this.fabric.settle(() => isOver))) expect.fail("nothing is left to happen");
+    return running;
   }
 
   /** Runs a coroutine at a node, as its coordinator would. */
@@ -133,17 +144,20 @@ export class Scene {
     return ended!.result;
   }
 
-  until(isDone: () => boolean, mayRest = false): void {
-    while (!isDone()) {
-      if (this.fabric.step()) continue;
-      if (mayRest) return;
-      expect.fail("nothing is left to happen");
-    }
+  /** Promises do not move meanwhile, here and in `pass` and `rest`. */
+  until(isDone: () => boolean): void {
+    while (!isDone()) if (!this.fabric.step()) expect.fail("nothing is left to happen");
   }
 
   /** Virtual time passes. */
   pass(ms: number): void {
     this.fabric.run(this.fabric.nowUs + ms * 1e3);
+  }
+
+  /** The same, with clients at work. */
+  async work(ms: number): Promise<void> {
+    await this.fabric.settle(() => false, this.fabric.nowUs + ms * 1e3);
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   /** Once, the first time (or the `times`th) that something of this kind happens. */
@@ -202,38 +216,38 @@ export class Scene {
   }
 }
 
-/** One attempt to move an amount from one account to another. */
-export function* transfer(
-  client: ClientWorker,
+export class SceneClient extends SimulatedClient {
+  readonly worker = new Worker(-1 - this.id, new Random(1), this.db, this.endpoint.clock);
+
+  override vanish(): void {
+    super.vanish();
+    this.worker.killed();
+  }
+}
+
+/** Moves an amount from one account to another. */
+export function transfer(
+  { worker }: SceneClient,
   from: number,
   to: number,
   amount = 1n,
-): Program<Attempt<"done">> {
-  const accounts = client.tableOf(Account);
-  return yield* attempt(client, function* (tx) {
-    const rows = yield* read(
-      tx,
-      [from, to].map((key) => ({ table: accounts, key })),
-    );
-    if (rows === "locked") return "locked";
-    const [source, target] = rows.map((row) => row?.balance as bigint);
-    tx.put(accounts, { id: from, balance: source - amount });
-    tx.put(accounts, { id: to, balance: target + amount });
-    return "done" as const;
+): Promise<Ended<void>> {
+  return worker.transact(async (tx) => {
+    const [source, target] = await balances(tx, [from, to]);
+    await tx.put(Account, { id: from, balance: source - amount });
+    await tx.put(Account, { id: to, balance: target + amount });
   });
 }
 
-/** One attempt to read some balances. */
-export function* balancesOf(
-  client: ClientWorker,
+/** Reads some balances, all at one moment. */
+export function balancesOf(
+  { worker }: SceneClient,
   ids: readonly number[],
-): Program<Attempt<readonly bigint[]>> {
-  const accounts = client.tableOf(Account);
-  return yield* attempt(client, function* (tx) {
-    const rows = yield* read(
-      tx,
-      ids.map((key) => ({ table: accounts, key })),
-    );
-    return rows === "locked" ? rows : rows.map((row) => row?.balance as bigint);
-  });
+): Promise<Ended<readonly bigint[]>> {
+  return worker.transact((tx) => balances(tx, ids));
+}
+
+async function balances(tx: RemoteTransaction, ids: readonly number[]): Promise<bigint[]> {
+  const rows = await Promise.all(ids.map((id) => tx.get(Account, id)));
+  return rows.map((row) => (row as { balance: bigint }).balance);
 }

@@ -5,15 +5,14 @@
  * history goes through the checker for strict serializability.
  */
 
+import type { RemoteTransaction } from "../../../src/database/remote/remote-transaction.ts";
 import { bytes, u32 } from "../../../src/tables/fields.ts";
 import type { Values } from "../../../src/tables/indexes/structure.ts";
 import { type Table, table } from "../../../src/tables/table.ts";
 import type { FinalReads, Operation, Transaction, Value } from "../../checkers/history.ts";
 import { checkListAppend } from "../../checkers/list-append.ts";
-import { type Program, pause } from "../program.ts";
-import type { RowKey, SimulatedTransaction } from "../transaction.ts";
-import { attempt, backOff, read, type Worker } from "../worker.ts";
-import type { Counts, FinalRows, Witness, Workload } from "../workload.ts";
+import type { Worker } from "../worker.ts";
+import { type Counts, count, type FinalRows, type Witness, type Workload } from "../workload.ts";
 
 /** Rows of one size that lie in their buckets: procedures can lock them as they read them. */
 const FIXED_BYTES = 96;
@@ -63,70 +62,66 @@ export class AppendWorkload implements Workload {
     this.#witness = witness;
   }
 
-  *load(): Program<void> {}
+  async load(): Promise<void> {}
 
-  *work(worker: Worker, transactions: number): Program<void> {
-    for (let done = 0; done < transactions; ) {
+  async work(worker: Worker, transactions: number): Promise<void> {
+    for (let done = 0; done < transactions; done++) {
       const picked = pick(worker, Math.floor(this.#values / GENERATION) % MOST_GENERATIONS);
-      for (let attempts = 1; ; attempts++) {
-        if (worker.isGone) return;
-        const outcome = yield* this.#attempt(worker, picked);
-        if (outcome !== "failed") break;
-        yield* backOff(worker, attempts);
+      for (let times = 1; !worker.isGone; times++) {
+        if ((await this.#transact(worker, picked)) !== "failed") break;
+        await worker.backOff(times);
       }
-      done++;
+      if (worker.isGone) return;
     }
   }
 
-  *#attempt(worker: Worker, picked: readonly Picked[]): Program<Transaction["outcome"]> {
-    const start = this.#witness.nowUs;
-    let operations: Operation[] = [];
-    const ended = yield* attempt(worker, (tx) => {
-      operations = [];
-      return this.#body(worker, tx, picked, operations);
+  async #transact(worker: Worker, picked: readonly Picked[]): Promise<Transaction["outcome"]> {
+    const attempts: { readonly start: number; readonly operations: Operation[] }[] = [];
+    const ended = await worker.transact(async (tx) => {
+      const operations: Operation[] = [];
+      attempts.push({ start: this.#witness.nowUs, operations });
+      await this.#body(worker, tx, picked, operations);
     });
-    const end = this.#witness.nowUs;
-    const { kind: outcome } = ended;
-    this.counts[outcome === "ok" ? "committed" : outcome === "failed" ? "aborted" : "unknown"]++;
-    const isWriter = operations.some(({ kind }) => kind === "append");
-    if (outcome !== "failed" || isWriter) {
-      this.history.push({ process: worker.number, start, end, operations, outcome });
+    count(this.counts, ended);
+    for (const [i, { start, operations }] of attempts.entries()) {
+      const isLast = i === attempts.length - 1;
+      const outcome = isLast ? ended.kind : "failed";
+      const end = isLast ? this.#witness.nowUs : attempts[i + 1].start;
+      const isWriter = operations.some(({ kind }) => kind === "append");
+      if (outcome !== "failed" || isWriter) {
+        this.history.push({ process: worker.number, start, end, operations, outcome });
+      }
+      this.#witness.note(JSON.stringify({ worker: worker.number, outcome, operations }));
     }
-    this.#witness.note(JSON.stringify({ worker: worker.number, outcome, operations }));
-    return outcome;
+    return ended.kind;
   }
 
-  *#body(
+  async #body(
     worker: Worker,
-    tx: SimulatedTransaction,
+    tx: RemoteTransaction,
     picked: readonly Picked[],
     operations: Operation[],
-  ): Program<"done" | "locked"> {
+  ): Promise<void> {
     // All in one batch, or the first ones before the others.
     const first = picked.length > 1 && worker.random.below(2) === 0 ? 1 : picked.length;
     for (const part of [picked.slice(0, first), picked.slice(first)]) {
       if (part.length === 0) continue;
-      const keys: RowKey[] = part.map(({ table, id }) => ({
-        table: worker.tableOf(table),
-        key: id,
-      }));
-      const rows = yield* read(tx, keys);
-      if (rows === "locked") return "locked";
-      part.forEach((each, index) => {
-        this.#apply(keys[index], tx, each, rows[index], operations);
-      });
-      if (worker.random.below(2) === 0) yield* pause(worker.random.below(MOST_THINK_US) / 1e3);
+      const reads = part.map(({ table, id, isWritten }) =>
+        isWritten ? tx.getForUpdate(table, id) : tx.get(table, id),
+      );
+      const rows = (await Promise.all(reads)) as (Values | undefined)[];
+      for (const [i, each] of part.entries()) await this.#apply(tx, each, rows[i], operations);
+      if (worker.random.below(2) === 0)
+        await worker.pause(worker.random.below(MOST_THINK_US) / 1e3);
     }
-    return "done";
   }
 
-  #apply(
-    { table: remote }: RowKey,
-    tx: SimulatedTransaction,
+  async #apply(
+    tx: RemoteTransaction,
     { table, id, isWritten }: Picked,
     row: Values | undefined,
     operations: Operation[],
-  ): void {
+  ): Promise<void> {
     const key = keyOf(table, id);
     const list = decodeList(row);
     operations.push({ kind: "read", key, list });
@@ -135,8 +130,8 @@ export class AppendWorkload implements Workload {
     const value = ++this.#values;
     operations.push({ kind: "append", key, value });
     const values = encodeList([...list, value]);
-    tx.put(
-      remote,
+    await tx.put(
+      table,
       "length" in table.fields ? { id, length: list.length + 1, values } : { id, values },
     );
   }

@@ -4,12 +4,12 @@
  * of its worker: in the end the row has all that were acknowledged, and none twice.
  */
 
+import type { RemoteTransaction } from "../../../src/database/remote/remote-transaction.ts";
 import { i64, u32 } from "../../../src/tables/fields.ts";
+import type { Values } from "../../../src/tables/indexes/structure.ts";
 import { type Table, table } from "../../../src/tables/table.ts";
-import { type Program, pause, perform } from "../program.ts";
-import type { RowKey, SimulatedTransaction } from "../transaction.ts";
-import { type Attempt, attempt, type Body, backOff, read, type Worker } from "../worker.ts";
-import type { Counts, FinalRows, Witness, Workload } from "../workload.ts";
+import type { Ended, Worker } from "../worker.ts";
+import { type Counts, count, type FinalRows, type Witness, type Workload } from "../workload.ts";
 
 const FIELDS = { id: u32(), owner: u32(), balance: i64() };
 const Done = table("done", { worker: u32(), count: u32() }, { key: "worker" }) as unknown as Table;
@@ -28,9 +28,6 @@ const ACCOUNTS: readonly Table[] = [
 const PER_TABLE = 6;
 const FIRST_BALANCE = 100n;
 const TOTAL = BigInt(ACCOUNTS.length * PER_TABLE) * FIRST_BALANCE;
-/** A sum that others keep changing is given up: it is not what the run is about. */
-const MOST_SUM_ATTEMPTS = 30;
-const LOAD_TIMEOUT_MS = 60_000;
 
 interface Account {
   readonly table: Table;
@@ -49,48 +46,37 @@ export class BankWorkload implements Workload {
     this.#witness = witness;
   }
 
-  *load(worker: Worker): Program<void> {
-    const tx = worker.begin();
-    for (const { table: each, id } of all()) {
-      tx.put(worker.tableOf(each), { id, owner: id % 2, balance: FIRST_BALANCE });
-    }
-    const outcome = yield* perform(tx.commit(), LOAD_TIMEOUT_MS);
-    if (outcome.kind !== "committed") throw new Error(`loading the bank: ${outcome.kind}`);
-  }
-
-  *work(worker: Worker, transactions: number): Program<void> {
-    for (let done = 0; done < transactions; done++) {
-      if (worker.random.below(8) === 0) yield* this.#sum(worker);
-      else yield* this.#transfer(worker);
-      if (worker.isGone) return;
-      yield* pause(worker.random.below(1_000) / 1_000);
-    }
-  }
-
-  *#sum(worker: Worker): Program<void> {
-    for (let attempts = 1; attempts <= MOST_SUM_ATTEMPTS && !worker.isGone; attempts++) {
-      const ended = yield* attempt(worker, function* (tx) {
-        const rows = yield* read(
-          tx,
-          all().map((account) => keyIn(worker, account)),
-        );
-        if (rows === "locked") return "locked";
-        return rows.reduce((sum, row) => sum + (row?.balance as bigint), 0n);
-      });
-      this.#count(worker, ended, "sum");
-      if (ended.kind === "ok") {
-        if (ended.result !== TOTAL) {
-          this.#problems.push(
-            `at ${this.#witness.nowUs} µs worker ${worker.number} found ${ended.result} instead of ${TOTAL}`,
-          );
-        }
-        return;
+  async load(worker: Worker): Promise<void> {
+    const ended = await worker.transact(async (tx) => {
+      for (const { table: each, id } of all()) {
+        await tx.put(each, { id, owner: id % 2, balance: FIRST_BALANCE });
       }
-      yield* backOff(worker, attempts);
+    });
+    if (ended.kind !== "ok") throw new Error(`loading the bank: ${ended.kind}`);
+  }
+
+  async work(worker: Worker, transactions: number): Promise<void> {
+    for (let done = 0; done < transactions && !worker.isGone; done++) {
+      if (worker.random.below(8) === 0) await this.#sum(worker);
+      else await this.#transfer(worker);
+      await worker.pause(worker.random.below(1_000) / 1_000);
     }
   }
 
-  *#transfer(worker: Worker): Program<void> {
+  /** A sum that others keep changing is given up: it is not what the run is about. */
+  async #sum(worker: Worker): Promise<void> {
+    const ended = await worker.transact(async (tx) => {
+      const rows = await Promise.all(all().map((account) => rowOf(tx, account)));
+      return rows.reduce((sum, row) => sum + (row?.balance as bigint), 0n);
+    });
+    this.#count(worker, ended, "sum");
+    if (ended.kind !== "ok" || ended.result === TOTAL) return;
+    this.#problems.push(
+      `at ${this.#witness.nowUs} µs worker ${worker.number} found ${ended.result} instead of ${TOTAL}`,
+    );
+  }
+
+  async #transfer(worker: Worker): Promise<void> {
     const accounts = all();
     const { random, number } = worker;
     const from = random.below(accounts.length);
@@ -98,20 +84,21 @@ export class BankWorkload implements Workload {
     const amount = BigInt(1 + random.below(5));
     const counted = this.#transfers.get(number) ?? { acknowledged: 0, unknown: 0 };
     this.#transfers.set(number, counted);
-    for (let attempts = 1; !worker.isGone; attempts++) {
-      const body = transferBody(worker, accounts[from], accounts[to], amount);
-      const ended = yield* attempt(worker, body);
+    for (let times = 1; !worker.isGone; times++) {
+      const ended = await worker.transact((tx) =>
+        transfer(tx, number, accounts[from], accounts[to], amount),
+      );
       this.#count(worker, ended, `${from} to ${to}`);
       if (ended.kind === "ok") counted.acknowledged++;
       if (ended.kind === "unknown") counted.unknown++;
       if (ended.kind !== "failed") return;
-      yield* backOff(worker, attempts);
+      await worker.backOff(times);
     }
   }
 
-  #count({ number }: Worker, { kind }: Attempt<unknown>, what: string): void {
-    this.counts[kind === "ok" ? "committed" : kind === "failed" ? "aborted" : "unknown"]++;
-    this.#witness.note(`${number} ${what} ${kind}`);
+  #count({ number }: Worker, ended: Ended<unknown>, what: string): void {
+    count(this.counts, ended);
+    this.#witness.note(`${number} ${what} ${ended.kind} ${ended.attempts}`);
   }
 
   check(rows: FinalRows): string[] {
@@ -134,23 +121,24 @@ export class BankWorkload implements Workload {
   }
 }
 
-function transferBody(worker: Worker, from: Account, to: Account, amount: bigint): Body<"done"> {
-  return function* (tx: SimulatedTransaction) {
-    const done = worker.tableOf(Done);
-    const keys = [keyIn(worker, from), keyIn(worker, to)];
-    const rows = yield* read(tx, [...keys, { table: done, key: worker.number }]);
-    if (rows === "locked") return "locked";
-    const [source, target, counter] = rows;
-    if (source === undefined || target === undefined) throw new Error("an account is gone");
-    tx.put(keys[0].table, { ...source, balance: (source.balance as bigint) - amount });
-    tx.put(keys[1].table, { ...target, balance: (target.balance as bigint) + amount });
-    tx.put(done, { worker: worker.number, count: ((counter?.count as number) ?? 0) + 1 });
-    return "done";
-  };
+async function transfer(
+  tx: RemoteTransaction,
+  worker: number,
+  from: Account,
+  to: Account,
+  amount: bigint,
+): Promise<void> {
+  const counted = tx.getForUpdate(Done, worker) as Promise<Values | undefined>;
+  const [source, target, counter] = await Promise.all([rowOf(tx, from), rowOf(tx, to), counted]);
+  if (source === undefined || target === undefined) throw new Error("an account is gone");
+  await tx.put(from.table, { ...source, balance: (source.balance as bigint) - amount });
+  await tx.put(to.table, { ...target, balance: (target.balance as bigint) + amount });
+  await tx.put(Done, { worker, count: ((counter?.count as number) ?? 0) + 1 });
 }
 
-function keyIn(worker: Worker, { table: each, id }: Account): RowKey {
-  return { table: worker.tableOf(each), key: id };
+/** Locked as it is read where that is possible; a sum locks all accounts then. */
+function rowOf(tx: RemoteTransaction, { table: each, id }: Account): Promise<Values | undefined> {
+  return tx.getForUpdate(each, id) as Promise<Values | undefined>;
 }
 
 function all(): Account[] {

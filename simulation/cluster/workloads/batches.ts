@@ -7,10 +7,8 @@
 import { str, u32 } from "../../../src/tables/fields.ts";
 import type { Values } from "../../../src/tables/indexes/structure.ts";
 import { type Table, table } from "../../../src/tables/table.ts";
-import { type Program, pause } from "../program.ts";
-import type { RowKey } from "../transaction.ts";
-import { attempt, backOff, read, type Worker } from "../worker.ts";
-import type { Counts, FinalRows, Witness, Workload } from "../workload.ts";
+import type { Worker } from "../worker.ts";
+import { type Counts, count, type FinalRows, type Witness, type Workload } from "../workload.ts";
 
 const TABLES = [
   table("batches", { id: u32(), value: u32() }, { key: "id" }),
@@ -43,38 +41,41 @@ export class BatchesWorkload implements Workload {
     this.#witness = witness;
   }
 
-  *load(): Program<void> {}
+  async load(): Promise<void> {}
 
-  *work(worker: Worker, transactions: number): Program<void> {
+  async work(worker: Worker, transactions: number): Promise<void> {
     for (let done = 0; done < transactions; done++) {
       const batch = worker.random.below(BATCHES);
       const isReader = worker.random.below(4) === 0;
-      for (let attempts = 1; ; attempts++) {
-        if (worker.isGone) return;
-        if (yield* this.#attempt(worker, batch, isReader)) break;
-        yield* backOff(worker, attempts);
+      for (let times = 1; !worker.isGone; times++) {
+        if (await this.#transact(worker, batch, isReader)) break;
+        await worker.backOff(times);
       }
-      yield* pause(worker.random.below(300) / 1_000);
+      if (worker.isGone) return;
+      await worker.pause(worker.random.below(300) / 1_000);
     }
   }
 
-  *#attempt(worker: Worker, batch: number, isReader: boolean): Program<boolean> {
-    const keys = keysOf(worker, batch);
+  async #transact(worker: Worker, batch: number, isReader: boolean): Promise<boolean> {
+    const keys = keysOf(batch);
     const value = ++this.#values;
-    const ended = yield* attempt(worker, function* (tx) {
-      const rows = yield* read(tx, isReader ? keys : keys.slice(0, 1));
-      if (rows === "locked" || isReader) return rows;
-      for (const { table: remote, key } of keys) {
-        if (rows[0] !== undefined) tx.remove(remote, key);
-        else tx.put(remote, rowOf(remote.table, key as number, value));
-      }
+    const ended = await worker.transact(async (tx) => {
+      const read = (isReader ? keys : keys.slice(0, 1)).map(
+        ({ table: each, id }) => tx.get(each, id) as Promise<Values | undefined>,
+      );
+      const rows = await Promise.all(read);
+      if (isReader) return rows;
+      const writes = keys.map(({ table: each, id }) =>
+        rows[0] !== undefined ? tx.delete(each, id) : tx.put(each, rowOf(each, id, value)),
+      );
+      await Promise.all(writes);
       return rows;
     });
     const { kind } = ended;
-    this.counts[kind === "ok" ? "committed" : kind === "failed" ? "aborted" : "unknown"]++;
+    count(this.counts, ended);
     this.#witness.note(`${worker.number} ${batch} ${isReader ? "read" : value} ${kind}`);
     if (!isReader && kind !== "failed") this.#possible.add(value);
-    if (isReader && kind === "ok") this.#judge(batch, ended.result as readonly Values[]);
+    if (isReader && kind === "ok") this.#judge(batch, ended.result);
     return kind !== "failed";
   }
 
@@ -104,8 +105,8 @@ function idsOf(batch: number): number[] {
   return Array.from({ length: ROWS_PER_BATCH }, (_, i) => batch * ROWS_PER_BATCH + i);
 }
 
-function keysOf(worker: Worker, batch: number): RowKey[] {
-  return idsOf(batch).map((key, i) => ({ table: worker.tableOf(TABLES[i % TABLES.length]), key }));
+function keysOf(batch: number): { readonly table: Table; readonly id: number }[] {
+  return idsOf(batch).map((id, i) => ({ table: TABLES[i % TABLES.length], id }));
 }
 
 function rowOf({ fields }: Table, id: number, value: number): Values {

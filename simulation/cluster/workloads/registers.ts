@@ -1,18 +1,15 @@
 /**
  * Blind writes, removals and inserts of absent keys. A register is three rows, of three tables and
- * mostly of three nodes. A transaction that sets it writes one new number to all three; one that
- * clears it removes two of them and writes its number to the third. Neither reads anything. So
- * whoever reads must find all three from one transaction, and the third row says which one: it makes
+ * mostly of three nodes. A transaction that sets it writes one new number to all three, and reads
+ * nothing; one that clears it removes two of them and writes its number to the third. So whoever reads must find all three from one transaction, and the third row says which one: it makes
  * the history one of a register whose writes differ, which can be checked exactly.
  */
 
 import { str, u32 } from "../../../src/tables/fields.ts";
 import type { Values } from "../../../src/tables/indexes/structure.ts";
 import { type Table, table } from "../../../src/tables/table.ts";
-import { type Program, pause } from "../program.ts";
-import type { RowKey } from "../transaction.ts";
-import { attempt, backOff, read, type Worker } from "../worker.ts";
-import type { Counts, FinalRows, Witness, Workload } from "../workload.ts";
+import type { Ended, Worker } from "../worker.ts";
+import { type Counts, count, type FinalRows, type Witness, type Workload } from "../workload.ts";
 import { checkRegister, INITIAL, type RegisterRead, type RegisterWrite } from "./register-zones.ts";
 
 const Left = table("left", { id: u32(), value: u32(), text: str() }, { key: "id" });
@@ -44,63 +41,57 @@ export class RegistersWorkload implements Workload {
     this.#witness = witness;
   }
 
-  *load(): Program<void> {}
+  async load(): Promise<void> {}
 
-  *work(worker: Worker, transactions: number): Program<void> {
+  async work(worker: Worker, transactions: number): Promise<void> {
     for (let done = 0; done < transactions; done++) {
       const id = worker.random.below(REGISTERS);
       const isReader = worker.random.below(2) === 0;
-      for (let attempts = 1; ; attempts++) {
-        if (worker.isGone) return;
+      for (let times = 1; !worker.isGone; times++) {
         const isEnded = isReader
-          ? yield* this.#read(worker, id)
-          : yield* this.#write(worker, id, worker.random.below(3) > 0);
+          ? await this.#read(worker, id)
+          : await this.#write(worker, id, worker.random.below(3) > 0);
         if (isEnded) break;
-        yield* backOff(worker, attempts);
+        await worker.backOff(times);
       }
-      yield* pause(worker.random.below(500) / 1_000);
+      if (worker.isGone) return;
+      await worker.pause(worker.random.below(500) / 1_000);
     }
   }
 
-  *#write(worker: Worker, id: number, present: boolean): Program<boolean> {
+  async #write(worker: Worker, id: number, present: boolean): Promise<boolean> {
     const value = ++this.#values;
     const start = this.#witness.nowUs;
-    const [left, right, middle] = TABLES.map((each) => worker.tableOf(each));
-    // biome-ignore lint/correctness/useYield: a body that reads nothing
-    const { kind } = yield* attempt(worker, function* (tx) {
-      if (present) {
-        tx.put(left, { id, value, text: "x".repeat(value % 300) });
-        tx.put(right, { id, value });
-      } else {
-        tx.remove(left, id);
-        tx.remove(right, id);
-      }
-      tx.put(middle, { id, value, present: present ? 1 : 0 });
-      return "done" as const;
+    const ended = await worker.transact(async (tx) => {
+      const others = present
+        ? [tx.put(Left, { id, value, text: "x".repeat(value % 300) }), tx.put(Right, { id, value })]
+        : [tx.delete(Left, id), tx.delete(Right, id)];
+      await Promise.all([...others, tx.put(Middle, { id, value, present: present ? 1 : 0 })]);
     });
-    this.#count(worker, kind, `${id} := ${value}`);
+    this.#count(worker, ended, `${id} := ${value}`);
+    const { kind } = ended;
     const end = kind === "unknown" ? Number.POSITIVE_INFINITY : this.#witness.nowUs;
     if (kind !== "failed") this.#writes[id].push({ value, start, end });
     return kind !== "failed";
   }
 
-  *#read(worker: Worker, id: number): Program<boolean> {
-    const start = this.#witness.nowUs;
-    const keys: RowKey[] = TABLES.map((each) => ({ table: worker.tableOf(each), key: id }));
-    const ended = yield* attempt(worker, function* (tx) {
-      const rows = yield* read(tx, keys);
-      return rows;
+  async #read(worker: Worker, id: number): Promise<boolean> {
+    // That of the last attempt: the others have returned nothing.
+    let start = 0;
+    const ended = await worker.transact(async (tx) => {
+      start = this.#witness.nowUs;
+      return Promise.all(TABLES.map((each) => tx.get(each, id) as Promise<Values | undefined>));
     });
-    this.#count(worker, ended.kind, `${id}?`);
+    this.#count(worker, ended, `${id}?`);
     if (ended.kind !== "ok") return false;
     const end = this.#witness.nowUs;
     this.#reads[id].push({ value: this.#valueOf(id, ended.result), start, end });
     return true;
   }
 
-  #count({ number }: Worker, kind: "ok" | "failed" | "unknown", what: string): void {
-    this.counts[kind === "ok" ? "committed" : kind === "failed" ? "aborted" : "unknown"]++;
-    this.#witness.note(`${number} ${what} ${kind} ${this.#witness.nowUs}`);
+  #count({ number }: Worker, ended: Ended<unknown>, what: string): void {
+    count(this.counts, ended);
+    this.#witness.note(`${number} ${what} ${ended.kind} ${this.#witness.nowUs}`);
   }
 
   /** The value of a register, if its rows agree. */

@@ -21,7 +21,7 @@ export class RemoteTable {
   constructor(table: Table, placement: Placement) {
     this.table = table;
     this.id = tableId(table.name);
-    this.codec = new Structure(table as Table<Values>).codec as RowCodec<Values, unknown>;
+    this.codec = codecOf(table);
     this.#placement = placement;
     this.#isListOfOne = !table.singleKey && table.key.length === 1;
   }
@@ -59,6 +59,18 @@ export class RemoteTable {
     return this.#isListOfOne ? (key as unknown[])[0] : key;
   }
 }
+
+/** The codec of a table is generated code: all connections of this thread share it. */
+function codecOf(table: Table): RowCodec<Values, unknown> {
+  let codec = codecs.get(table);
+  if (codec === undefined) {
+    codec = new Structure(table as Table<Values>).codec as RowCodec<Values, unknown>;
+    codecs.set(table, codec);
+  }
+  return codec;
+}
+
+const codecs = new WeakMap<Table, RowCodec<Values, unknown>>();
 
 /** Tells keys apart. */
 export function keyText(key: unknown): string {

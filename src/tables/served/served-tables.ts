@@ -18,6 +18,8 @@ export class StoreTables implements ServedTables {
   readonly #executor: Executor;
   readonly #placement: Placement;
   readonly #tables = new Map<number, NodeTable>();
+  /** What `open` has answered, by the schema that was sent: every client sends the same ones. */
+  readonly #places = new Map<string, string>();
 
   constructor(executor: Executor, placement: Placement) {
     this.#executor = executor;
@@ -29,10 +31,14 @@ export class StoreTables implements ServedTables {
   }
 
   open(text: string): string {
+    const known = this.#places.get(text);
+    if (known !== undefined) return known;
     const made = tableIn(text);
     refuseUnserved(made);
     const { structure, root } = this.#open(made).table;
-    return JSON.stringify(structure.describeRemote(this.#executor, root) ?? null);
+    const place = JSON.stringify(structure.describeRemote(this.#executor, root) ?? null);
+    if (this.#places.size < MAX_PLACES) this.#places.set(text, place);
+    return place;
   }
 
   #open(made: Table): NodeTable {
@@ -65,6 +71,9 @@ export class StoreTables implements ServedTables {
     return this.#open(tableFromSchema(schema));
   }
 }
+
+/** Clients that send many schemas of one table, such as older ones, must not fill the memory. */
+const MAX_PLACES = 1_024;
 
 /** Names of what nodes keep for themselves, such as the records of a backup. */
 const OWN = "situ ";

@@ -1,0 +1,97 @@
+/**
+ * A client of a simulated cluster: the database that users have (src/database/remote), on an end of
+ * the simulated fabric. Its time is the fabric's, and what it draws follows from the seed.
+ */
+
+import { ClusterClient } from "../../src/cluster/client.ts";
+import type { Configuration } from "../../src/cluster/configuration.ts";
+import { clientView, type ViewHolder } from "../../src/cluster/view.ts";
+import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
+import type { NodeId } from "../../src/fabric/fabric.ts";
+import type { Outcome, Parts } from "../../src/protocols/coordinator.ts";
+import { Driver } from "../../src/protocols/driver.ts";
+import type { Routine } from "../../src/protocols/message.ts";
+import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
+import type { Random } from "../../src/runtime/random.ts";
+import type { Table } from "../../src/tables/table.ts";
+import type { SimulatedEndpoint } from "../fabric/endpoint.ts";
+import type { SimulatedFabric } from "../fabric/fabric.ts";
+
+export interface ClientOptions {
+  /** Different for all clients of a fabric, from 0 on. */
+  readonly number: number;
+  readonly configuration: Configuration;
+  readonly timeoutMs: number;
+  readonly protocol?: ProtocolName;
+  /** One transaction in so many is submitted to any node, which may have none of its data. */
+  readonly strayOneIn?: number;
+}
+
+export class SimulatedClient {
+  /** Of its end on the fabric. */
+  readonly id: number;
+  readonly endpoint: SimulatedEndpoint;
+  readonly driver: Driver;
+  readonly session: ClusterClient;
+  readonly db: RemoteDatabase;
+  isGone = false;
+  readonly #fabric: SimulatedFabric;
+  readonly #timeoutMs: number;
+
+  constructor(fabric: SimulatedFabric, options: ClientOptions) {
+    const { number, configuration, timeoutMs, protocol = "rpc", strayOneIn = 0 } = options;
+    this.id = -1 - number;
+    this.#fabric = fabric;
+    this.#timeoutMs = timeoutMs;
+    this.endpoint = fabric.endpoint({
+      self: this.id,
+      configurationId: configuration.configurationId,
+    });
+    this.driver = new Driver(this.endpoint);
+    const random = fabric.random(`client ${number}`);
+    this.session = new StrayClient(
+      `client ${number}`,
+      clientView(`client ${number}`, configuration, protocol),
+      random,
+      strayOneIn,
+    );
+    this.db = new RemoteDatabase({
+      endpoint: this.endpoint,
+      driver: this.driver,
+      client: this.session,
+      timeoutMs,
+      readsByVerb: PROTOCOLS[protocol].execute === "verb",
+      random,
+    });
+  }
+
+  /** Meets the nodes and makes tables known to them. */
+  async arrive(tables: readonly Table[]): Promise<void> {
+    await this.driver.start(this.session.meet(), this.#timeoutMs);
+    await this.db.openTables(tables);
+  }
+
+  /** Its process is killed. */
+  vanish(): void {
+    this.isGone = true;
+    this.#fabric.crash(this.id);
+  }
+}
+
+/** Now and then submits to a node that has none of the data: who then has all of it gets it from there. */
+class StrayClient extends ClusterClient {
+  readonly #random: Random;
+  readonly #oneIn: number;
+
+  constructor(id: string, view: ViewHolder, random: Random, oneIn: number) {
+    super(id, view);
+    this.#random = random;
+    this.#oneIn = oneIn;
+  }
+
+  override submit(parts: Parts, coordinator: NodeId): Routine<Outcome> {
+    const isAstray = this.#oneIn > 0 && this.#random.below(this.#oneIn) === 0;
+    const { nodes } = this;
+    return super.submit(parts, isAstray ? nodes[this.#random.below(nodes.length)] : coordinator);
+  }
+}
