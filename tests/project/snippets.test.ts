@@ -28,7 +28,7 @@ const run = ["README.md", "docs/TABLES.md", "docs/TRANSACTIONS.md", "docs/ERRORS
 
 /** Of all pages at once: a program is made only one time. */
 function typeErrors(shown: readonly Page[]): string[] {
-  const nameOf = ({ path }: Page): string => join(root, `${path.replaceAll("/", "-")}.snippet.ts`);
+  const nameOf = ({ path }: Page): string => join(root, "dist", `${path}.snippet.ts`);
   const programs = new Map(shown.map((page) => [nameOf(page), page.program]));
   const { config } = ts.readConfigFile(join(root, "tsconfig.json"), ts.sys.readFile);
   const { options } = ts.parseJsonConfigFileContent(
@@ -43,6 +43,8 @@ function typeErrors(shown: readonly Page[]): string[] {
     noUnusedParameters: false,
     verbatimModuleSyntax: false,
     incremental: false,
+    // What a user gets: the declarations of the build. To compile the source takes twice as long.
+    paths: { situ: [join(root, "dist/src/index.d.ts")] },
   };
   delete settings.tsBuildInfoFile;
   const host = ts.createCompilerHost(settings);
