@@ -126,6 +126,14 @@ test("README is for three minutes", () => {
   expect(wordsOf(project.text("README.md"))).toBeLessThanOrEqual(900);
 });
 
+test("every figure of README was printed by a benchmark", () => {
+  const [, section] = /\n## How fast it is\n([\s\S]*?)\n## /.exec(project.text("README.md"))!;
+  const figures = section.match(/\d+\.\d+(?: ms)?|\d+ µs/g) ?? [];
+  expect(figures.length).toBeGreaterThan(8);
+  const printed = project.text("docs/figures/report.md") + project.text("docs/BENCHMARKS.md");
+  expect(figures.filter((figure) => !printed.includes(figure))).toEqual([]);
+});
+
 test("pages for users do not send them to what the package lacks", () => {
   const pages = documents.filter(
     (path) => /^docs\/[A-Z]+\.md$/.test(path) && !FOR_CONTRIBUTORS.includes(path),
