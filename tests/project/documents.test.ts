@@ -121,6 +121,18 @@ describe("documents that code cites are there", () => {
   });
 });
 
+test("every decision is listed, and every page of docs/ is in its table", () => {
+  const listed = project.text("docs/decisions/README.md");
+  const pages = project.text("docs/README.md");
+  const missing = documents.filter((path) => {
+    const [, decision] = /^docs\/decisions\/(\d.*)$/.exec(path) ?? [];
+    if (decision !== undefined) return !listed.includes(`](${decision})`);
+    const [, page] = /^docs\/([A-Z_]+\.md)$/.exec(path) ?? [];
+    return page !== undefined && page !== "README.md" && !pages.includes(`](${page})`);
+  });
+  expect(missing).toEqual([]);
+});
+
 test("README is for three minutes", () => {
   expect(wordsOf("# A\n\n`b` c,\n d ")).toBe(5);
   expect(wordsOf(project.text("README.md"))).toBeLessThanOrEqual(900);
