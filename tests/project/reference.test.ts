@@ -62,10 +62,12 @@ function declares(statement: ts.Statement, name: string): boolean {
 const hasComment = (node: ts.Node): boolean =>
   ts.getJSDocCommentsAndTags(node).some((each) => ts.isJSDoc(each) && each.comment !== undefined);
 
-/** Of overloads and accessors one comment is enough. */
+/** Methods of classes and interfaces; of overloads, one needs a comment. */
 function undocumentedMethods({ name, path, declaration }: Exported): string[] {
-  if (!ts.isClassDeclaration(declaration)) return [];
-  const methods = declaration.members.filter(ts.isMethodDeclaration);
+  if (!ts.isClassDeclaration(declaration) && !ts.isInterfaceDeclaration(declaration)) return [];
+  const methods = [...declaration.members].filter(
+    (member) => ts.isMethodDeclaration(member) || ts.isMethodSignature(member),
+  );
   const names = new Set(methods.map((method) => method.name.getText()));
   return [...names]
     .filter((method) => !/^[#[]/.test(method))
