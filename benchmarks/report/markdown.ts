@@ -12,14 +12,23 @@ import { problemsOf } from "./measures.ts";
 import { missingOf, reason } from "./missing.ts";
 import { describeWin, peerWins } from "./peer-wins.ts";
 import type { SuiteResult } from "./result.ts";
-import { barsSentence, barsTable, cellNotes, cellTable, type TextTable } from "./rows.ts";
+import {
+  barsSentence,
+  barsTable,
+  cellNotes,
+  cellTable,
+  headlineTable,
+  type TextTable,
+} from "./rows.ts";
 import { scalingTable } from "./scaling-table.ts";
 import { settingsOf } from "./settings.ts";
 
 export function renderMarkdown(result: SuiteResult): string {
   const blocks = [
     "# Situ benchmark",
-    ...(result.quick ? ["**A quick run: it shows that all works, and is not to be quoted.**"] : []),
+    ...(result.quick
+      ? ["**A quick run: it shows that everything works; its figures are not to be quoted.**"]
+      : []),
     bullets([
       `${formatDate(result.date)}, ${formatSeconds(result.seconds)}, seed ${result.seed}, commit ${
         result.commit || "unknown"
@@ -27,9 +36,14 @@ export function renderMarkdown(result: SuiteResult): string {
       ...result.machine,
     ]),
     ...problemBlocks(result),
-    "## Bars",
-    `${barsSentence(result.bars)}. Situ against a peer with the same durability, in the same run.`,
-    ...(result.bars.length > 0 ? [table(barsTable(result))] : []),
+    ...(result.bars.length > 0
+      ? [
+          "## Situ against its best peer",
+          "Transactions per second, with the same durability, in the same run. A ratio is taken in " +
+            "each round; shown are the median of the rounds, the least and the most.",
+          table(headlineTable(result)),
+        ]
+      : []),
     "## Where a peer wins",
     winsBlock(result),
     "## What is missing",
@@ -37,12 +51,15 @@ export function renderMarkdown(result: SuiteResult): string {
     "## Results",
     "Transactions per second of all processes: median of the rounds, with the least and the most. " +
       "Latency is over all rounds; in an open loop it counts from the intended start. Retries are " +
-      "attempts undone by conflicts, refused is what a rule of the benchmark said no to, both as " +
-      "part of the transactions.",
+      "attempts that conflicts undid, refused are transactions that a rule of the benchmark forbids " +
+      "(an overdrawn account, say); both as a share of all transactions.",
     ...byWorkload(result.cells).flatMap((group) => workloadBlocks(result, group)),
     ...scalingBlocks(result),
+    "## Goals",
+    `${barsSentence(result.bars)}. What the project wants to reach, which is not always against the best peer.`,
+    ...(result.bars.length > 0 ? [table(barsTable(result))] : []),
     "## Conditions",
-    "Durability, which is always the same for all engines of a table:",
+    "Durability. All engines of a table have the same:",
     markup(durabilityMeanings.map(([mode, meaning]) => `**${durabilityTitle(mode)}**: ${meaning}`)),
     markup(
       result.engines.map(({ title, version, missing }) =>
@@ -83,7 +100,7 @@ function winsBlock(result: SuiteResult): string {
 
 function missingBlock(result: SuiteResult): string {
   const missing = missingOf(result);
-  if (missing.length === 0) return "Nothing: all engines were measured in all of their cells.";
+  if (missing.length === 0) return "Nothing. Every engine was measured wherever it takes part.";
   return markup(missing.map(({ what, why }) => `**${plain(what)}**: ${plain(why)}`));
 }
 

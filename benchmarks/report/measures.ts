@@ -1,7 +1,7 @@
 // What is read off a result: ratios, percentiles, and who of a cell is Situ.
 import type { EngineName } from "../engines/engine.ts";
 import { ratiosPerRound, type Summary, summarize } from "../harness/statistics.ts";
-import type { Cell, Entry, Latency } from "./result.ts";
+import type { Cell, Entry, Latency, SuiteResult } from "./result.ts";
 
 /** Situ over several machines is Situ too: nobody to win or lose against. */
 export function isPeer(engine: EngineName): boolean {
@@ -60,6 +60,29 @@ export function throughputRatio(over: MeasuredEntry, under: MeasuredEntry): Summ
  */
 export function percentile(latency: Latency | undefined, percent: number): number | undefined {
   return latency?.percentiles.find((point) => point.percent >= percent)?.nanoseconds;
+}
+
+/** The peer with the highest throughput in a cell. */
+export function bestPeerOf(cell: Cell): MeasuredEntry | undefined {
+  return peersOf(cell).reduce<MeasuredEntry | undefined>(
+    (best, peer) =>
+      best === undefined || peer.throughput.median > best.throughput.median ? peer : best,
+    undefined,
+  );
+}
+
+/** The headline workloads, each against the best peer there, whichever peer its goal is against. */
+export function againstBestPeers(result: SuiteResult): SuiteResult {
+  const bars = result.bars.map((bar) => {
+    const cell = result.cells.find(({ id }) => id === bar.cell);
+    // Where a peer was not measured, the best of the others may not be the best.
+    if (cell === undefined || bar.ratio === undefined) return bar;
+    const [situ, best] = [situOf(cell), bestPeerOf(cell)];
+    if (situ === undefined || best === undefined) return bar;
+    const { median, min, max } = throughputRatio(situ, best);
+    return { ...bar, ratio: median, spread: { min, max }, best: best.engine };
+  });
+  return { ...result, bars };
 }
 
 /** What did not hold, of all cells. */

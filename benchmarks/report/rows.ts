@@ -5,14 +5,16 @@ import {
   formatNanoseconds,
   formatPart,
   formatRange,
+  formatRate,
   formatTimes,
   formatTimesRange,
 } from "./format.ts";
 import {
+  againstBestPeers,
+  bestPeerOf,
   inOrder,
   isMeasured,
   isPeer,
-  peersOf,
   percentile,
   situOf,
   throughputRatio,
@@ -113,9 +115,29 @@ export function opponent(result: SuiteResult, bar: BarResult): string {
   if (bar.best === undefined) return "the best peer";
   const named = engineTitle(result, bar.best);
   const cell = result.cells.find(({ id }) => id === bar.cell);
-  const [first] = cell === undefined ? [] : inOrder(peersOf(cell));
+  const first = cell === undefined ? undefined : bestPeerOf(cell);
   if (first === undefined || first.engine === bar.best) return `${named}, the best peer`;
   return `${named}; ${engineTitle(result, first.engine)} is the best peer`;
+}
+
+/** How fast Situ is, and against whom: the headline workloads without our goals for them. */
+export function headlineTable(result: SuiteResult): TextTable {
+  const rows = againstBestPeers(result).bars.map((bar) => {
+    const cell = result.cells.find(({ id }) => id === bar.cell);
+    const entry = (engine: Entry["engine"] | undefined): Entry | undefined =>
+      cell?.entries.find((entry) => entry.engine === engine);
+    const rate = (entry: Entry | undefined): string =>
+      entry?.throughput === undefined ? nothing : formatRate(entry.throughput.median);
+    const peer = bar.ratio === undefined ? undefined : entry(bar.best);
+    return [
+      bar.title,
+      rate(cell && situOf(cell)),
+      peer === undefined ? nothing : `${engineTitle(result, peer.engine)} ${rate(peer)}`,
+      bar.ratio === undefined ? nothing : formatTimes(bar.ratio),
+      bar.spread === undefined ? nothing : formatTimesRange(bar.spread),
+    ];
+  });
+  return { head: ["workload", "Situ", "best peer", "ratio", "min–max"], rows };
 }
 
 export function barsTable(result: SuiteResult): TextTable {

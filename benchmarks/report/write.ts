@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { headlineChart, headlineHeight } from "./charts/headline.ts";
 import { darkPalette, lightPalette, type Palette } from "./charts/palette.ts";
 import { renderMarkdown } from "./markdown.ts";
+import { againstBestPeers } from "./measures.ts";
 import { renderPage } from "./page/page.ts";
 import type { SuiteResult } from "./result.ts";
 
@@ -22,7 +23,9 @@ export async function writeReport(result: SuiteResult, folder: string): Promise<
   await Promise.all(files.map(([name, text]) => writeFile(join(folder, name), text)));
 }
 
+/** For users: always against the best peer, and without goals. */
 function readmeChart(result: SuiteResult, palette: Palette): string {
-  const height = headlineHeight(result, readmeWidth);
-  return `${headlineChart(result, { width: readmeWidth, height, palette })}\n`;
+  const shown = againstBestPeers(result);
+  const height = headlineHeight(shown, readmeWidth);
+  return `${headlineChart(shown, { width: readmeWidth, height, palette }, false)}\n`;
 }

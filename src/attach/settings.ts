@@ -2,6 +2,7 @@
 
 import type { RecoveryProgress } from "../log/recovery/progress.ts";
 
+/** When a commit is on disk: before it returns, a moment later, or never. */
 export type DurabilityMode = "sync" | "lazy" | "none";
 
 export interface StoreSettings {

@@ -1,13 +1,13 @@
 /**
- * The commit of a transaction whose data is local (DESIGN §5): plain synchronous code, no
+ * The commit of a transaction whose data is local (docs/DESIGN.md §5): plain synchronous code, no
  * allocation. The order of the steps is the protocol; each says why it stands where it does.
  *
  *  1. Journal: addresses and data of the write set, if it has room for them and the log is not late, then status INTENT. From here a dead
  *     committer's locks can be found by anyone.
  *  2. Lock the write set in address order, compare-and-swap, never waiting. The version must be
  *     the one that was read. On failure undo and report the conflict.
- *     Then turn every lock to INSTALLING. This comes before validation, not after the commit point
- *     as DESIGN has it: were it later, T2 could validate r, T4 overwrite r and return, and a
+ *     Then turn every lock to INSTALLING. This comes before validation, not after the commit point:
+ *     were it later, T2 could validate r, T4 overwrite r and return, and a
  *     reader that starts only then still find the old x that T2 has PREPARED: it would see T4 but
  *     not T2, which precedes T4 (docs/decisions/0002). It also comes before any data is written,
  *     so no reader sees the new x and afterwards the old y.

@@ -1,5 +1,5 @@
 /**
- * The one clock of a store (DESIGN §5): a 64-bit counter in the control segment that moves on
+ * The one clock of a store (docs/DESIGN.md §5): a 64-bit counter in the control segment that moves on
  * demand. It is advanced with 64-bit compare-and-swap, and read on the hot path as two 32-bit
  * words: as it only grows, low, high and low again unchanged are one moment's value.
  */
@@ -67,7 +67,7 @@ export class Epochs {
   }
 
   /**
-   * Moves up to `epoch`, if it is behind: another machine has come so far (DESIGN §5). Not further
+   * Moves up to `epoch`, if it is behind: another machine has come so far (docs/DESIGN.md §5). Not further
    * at once than announcements can lag behind: the rest comes with the next ones.
    */
   raiseTo(epoch: Epoch): void {

@@ -1,8 +1,7 @@
 /**
- * The journal of a slot: what its commits do, each complete before anything is locked. DESIGN §5
- * speaks of an intent list (addresses, before locking) and a journal (data, at the commit point).
- * They are one record here: the addresses are the intent, and the same bytes become the redo record
- * when the status word turns to COMMITTED. Locks are then held for as long as it takes to choose a
+ * The journal of a slot: what its commits do, each complete before anything is locked. It is intent list
+ * and redo record in one (docs/DESIGN.md §5): the addresses are the intent, and the same bytes are redone
+ * from the moment that the status word is COMMITTED. Locks are then held for as long as it takes to choose a
  * TID, not to copy data.
  *
  *   word 0  length of the record in words

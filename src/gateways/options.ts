@@ -15,6 +15,7 @@ import {
 import { show } from "../runtime/show.ts";
 import { isLoopback } from "./listen.ts";
 
+/** What `serve` takes. */
 export interface GatewayOptions {
   /** The store's folder; it is made if it does not exist. */
   readonly path: string;

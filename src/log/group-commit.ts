@@ -1,5 +1,5 @@
 /**
- * The writer of the log (DESIGN §5: durability). One round:
+ * The writer of the log (docs/DESIGN.md §5: durability). One round:
  *
  *   1. E = the epoch; advance it; wait until nobody commits at E or before. What such commits have
  *      written to their journals has then been passed on, and whoever commits from now on has a

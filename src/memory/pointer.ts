@@ -15,6 +15,7 @@ export function wordsFor(bytes: number): number {
   return Math.ceil(bytes / 8) * 2;
 }
 
+/** A reference to an object or an array that `tx.alloc` or `tx.allocArray` has allocated. */
 export class Pointer {
   /** Only what the constructor has made has it: `instanceof` believes any prototype. */
   readonly #isPointer = true;
@@ -33,6 +34,7 @@ export class Pointer {
     Object.freeze(this);
   }
 
+  /** Whether a value is a pointer. */
   static is(value: unknown): value is Pointer {
     return typeof value === "object" && value !== null && #isPointer in value;
   }
@@ -66,6 +68,7 @@ export class Pointer {
 
   static readonly BYTES = 4 * POINTER_WORDS;
 
+  /** For messages and logs. */
   toString(): string {
     const shape = this.count > 0 ? `${this.count} × ${this.size}` : `${this.size}`;
     return `pointer(${regionIdOf(this.address)}:${wordOf(this.address) * 4}, ${shape} bytes)`;

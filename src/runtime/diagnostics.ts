@@ -25,6 +25,7 @@ interface OperationEvent {
   readonly "db.response.status_code"?: string;
 }
 
+/** How a transaction ended. */
 export type TransactionOutcome =
   | "committed"
   /** Committed, but not known to be on disk. */

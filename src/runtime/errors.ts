@@ -3,6 +3,7 @@
  * whether the same call may succeed later. A broken invariant is not one of these: see assert.ts.
  */
 
+/** The codes of all errors; docs/ERRORS.md says what each means. */
 export type SituErrorCode =
   | "SITU_ABORTED"
   | "SITU_ASYNC_BODY"
@@ -53,6 +54,7 @@ const RETRYABLE: ReadonlySet<SituErrorCode> = new Set([
   "SITU_UNREACHABLE",
 ]);
 
+/** Every error that Situ throws. `retryable` says whether the same call may succeed later. */
 export class SituError extends Error {
   override readonly name: string = "SituError";
   readonly code: SituErrorCode;
@@ -89,6 +91,7 @@ export interface Holder {
   readonly slot: number;
 }
 
+/** A callback or a wait took longer than `timeoutMs`; `holder` is the process that was waited for, if any. */
 export class TimeoutError extends SituError {
   override readonly name = "TimeoutError";
   readonly holder: Holder | undefined;

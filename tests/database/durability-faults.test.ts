@@ -1,5 +1,5 @@
 /**
- * FAULTS, "Disk", met for real: a log that cannot be written, a disk that is full, a checkpoint that
+ * docs/FAULTS.md, "Disk", met for real: a log that cannot be written, a disk that is full, a checkpoint that
  * fails. Coded errors, reads go on, and the way back is the one that the errors name.
  */
 

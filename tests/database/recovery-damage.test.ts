@@ -1,5 +1,5 @@
 /**
- * FAULTS, "Disk", on real files: torn tails are cut; any other damage is told with file and byte, and
+ * docs/FAULTS.md, "Disk", on real files: torn tails are cut; any other damage is told with file and byte, and
  * never passed over or read as data; a damaged checkpoint is no loss as long as there is another.
  */
 

@@ -1,5 +1,5 @@
 /**
- * FAULTS, "Disk": crash during log-writer hand-over. The log's writer dies at each of its calls to the
+ * docs/FAULTS.md, "Disk": crash during log-writer hand-over. The log's writer dies at each of its calls to the
  * disk and before and after each of its atomic steps: in a plain round, at the start of a segment,
  * at a rotation, in a segment that it has made ahead. Its successor dies, too. The third goes on, and
  * the log has all that was committed, once.

@@ -1,5 +1,5 @@
 /**
- * FAULTS, "Disk": power loss with any subset of unsynced blocks dropped; crash during checkpoint,
+ * docs/FAULTS.md, "Disk": power loss with any subset of unsynced blocks dropped; crash during checkpoint,
  * rename, log removal, log-writer hand-over. A whole store in one thread, by the dice of a seed: it
  * works until the power is lost, or all processes are killed, at some call to the disk. What is
  * recovered must be a state that the store has had, word for word, with everything that was durable.

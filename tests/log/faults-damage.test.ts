@@ -1,5 +1,5 @@
 /**
- * FAULTS, "Disk": torn tail; flipped bit in the middle; missing segment; checkpoint and log that do
+ * docs/FAULTS.md, "Disk": torn tail; flipped bit in the middle; missing segment; checkpoint and log that do
  * not match. Bits are flipped all over the files of a store, and files taken away: what is recovered
  * is all that there was, or the damage is told with its file and its place. Only the end of a log
  * whose writer was killed may be cut, and that is told, too. Nothing is ever read as data.

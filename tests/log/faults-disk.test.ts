@@ -1,5 +1,5 @@
 /**
- * FAULTS, "Disk": EIO on fsync; ENOSPC, short write, slow disk. At each call that a round of the log,
+ * docs/FAULTS.md, "Disk": EIO on fsync; ENOSPC, short write, slow disk. At each call that a round of the log,
  * or a checkpoint, makes to the disk: what waits is told with a code, reads go on, nothing is
  * acknowledged that is not on disk; and where the fault passes, the log goes on by itself.
  */

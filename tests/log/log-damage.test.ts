@@ -1,5 +1,5 @@
 /**
- * FAULTS, "Disk": every kind of damage under the reader of the log. A torn end is cut; all else is
+ * docs/FAULTS.md, "Disk": every kind of damage under the reader of the log. A torn end is cut; all else is
  * told with its file and place, and nothing behind it is read.
  */
 

@@ -1,5 +1,5 @@
 /**
- * FAULTS, "One machine": a process killed with SIGKILL before and after every step of its commit;
+ * docs/FAULTS.md, "One machine": a process killed with SIGKILL before and after every step of its commit;
  * the recovering process killed at each of its steps too. Whole or not at all, no lock is left.
  */
 

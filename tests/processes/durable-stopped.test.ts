@@ -1,5 +1,5 @@
 /**
- * FAULTS: a process that is stopped is not dead. Where it is the one that writes the log, or one in the
+ * docs/FAULTS.md: a process that is stopped is not dead. Where it is the one that writes the log, or one in the
  * middle of a commit that the log must wait for, others go on in memory, and are told who it is
  * when they wait for the disk; when it goes on, everything does.
  */

@@ -1,4 +1,4 @@
-/** FAULTS, "One machine": one hot key; a long transaction against many short ones. */
+/** docs/FAULTS.md, "One machine": one hot key; a long transaction against many short ones. */
 
 import { afterAll, expect, test } from "vitest";
 import { endAll, StoreFolder, start } from "../helpers/engine-processes.ts";

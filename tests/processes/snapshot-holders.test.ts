@@ -1,5 +1,5 @@
 /**
- * FAULTS, "One machine": a snapshot holder that is killed, one that is stopped for too long, and
+ * docs/FAULTS.md, "One machine": a snapshot holder that is killed, one that is stopped for too long, and
  * too little memory for what snapshots need. Released; a read says "too old", never wrong data.
  */
 

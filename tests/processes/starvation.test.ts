@@ -1,4 +1,4 @@
-/** FAULTS, "One machine": a long transaction against many short ones gets through. */
+/** docs/FAULTS.md, "One machine": a long transaction against many short ones gets through. */
 
 import { afterAll, describe, expect, test } from "vitest";
 import type { Database } from "../../src/index.ts";

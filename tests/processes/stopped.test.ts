@@ -1,5 +1,5 @@
 /**
- * FAULTS, "One machine": a process that is stopped is not dead. Others wait for it, up to their
+ * docs/FAULTS.md, "One machine": a process that is stopped is not dead. Others wait for it, up to their
  * deadline, then get an error that names it; when it goes on, everything goes on.
  */
 

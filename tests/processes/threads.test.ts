@@ -1,4 +1,4 @@
-/** FAULTS, "One machine": a worker thread that is terminated counts as dead, in both sharing modes. */
+/** docs/FAULTS.md, "One machine": a worker thread that is terminated counts as dead, in both sharing modes. */
 
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";

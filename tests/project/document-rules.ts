@@ -1,4 +1,4 @@
-/** What documents point at must be there: files, headings, and paths of the source. */
+/** What documents and code point at must be there: files, headings, and paths of the source. */
 
 import { dirname, join, normalize } from "node:path/posix";
 
@@ -47,10 +47,42 @@ export function brokenLinks(path: string, markdown: string, project: Project): s
   });
 }
 
+const FOLDERS = "src|tests|simulation|workloads|benchmarks|examples|scripts";
+/** Made by a run, and in no clone. */
+const GENERATED = ["benchmarks/results"];
+
 /** Paths of the source that a document mentions, in prose, in `code` or in a drawing. */
 export function missingSources(path: string, markdown: string, project: Project): string[] {
-  const mentioned = markdown.matchAll(/(?<![\w/.-])src\/[\w./-]*\w(?:\/(?![\w*<{]))?(?![*<{])/g);
+  const mentioned = markdown.matchAll(
+    new RegExp(`(?<![\\w/.-])(?:${FOLDERS})/[\\w./-]*\\w(?:/(?![\\w*<{]))?(?![*<{…])`, "g"),
+  );
   return [...new Set([...mentioned].map(([found]) => found.replace(/\/$/, "")))]
-    .filter((found) => !project.exists(found))
+    .filter((found) => !GENERATED.includes(found) && !project.exists(found))
     .map((found) => `${path}: there is no ${found}`);
+}
+
+/**
+ * Documents that a file of code cites: docs/ISOLATION.md, docs/DESIGN.md §5, which is a heading with that
+ * number, and docs/FAULTS.md, "Disk", which is a heading with that name.
+ */
+export function brokenCitations(path: string, text: string, project: Project): string[] {
+  const prose = text.replace(/\n\s*(?:\*|\/\/) ?/g, " ");
+  const cited = prose.matchAll(
+    /(?<![\w/.-])(docs\/[A-Z][A-Z_]*\.md|docs\/decisions\/\d{4})(?: §(\d+)|, "([A-Z][\w ]*)"[,:])?/g,
+  );
+  return [...cited].flatMap(([citation, document, section, title]) => {
+    const complain = [`${path}: there is no ${citation}`];
+    if (!document.endsWith(".md")) return project.exists(document) ? [] : complain;
+    if (!project.exists(document)) return complain;
+    const headings = project.text(document).match(/^#+ .*$/gm) ?? [];
+    const isThere = (heading: string): boolean =>
+      (section === undefined || heading.startsWith(`## ${section}. `)) &&
+      (title === undefined || heading === `## ${title}`);
+    return headings.some(isThere) ? [] : complain;
+  });
+}
+
+/** As a reader counts them, code included. */
+export function wordsOf(markdown: string): number {
+  return markdown.split(/\s+/).filter((word) => word !== "").length;
 }

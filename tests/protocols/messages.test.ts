@@ -1,6 +1,6 @@
 /**
  * What each message of a protocol does when it comes twice, late, or out of order: written out one by
- * one, as a coordinator would send them. FAULTS.md: "messages dropped, duplicated, reordered, delayed
+ * one, as a coordinator would send them. docs/FAULTS.md: "messages dropped, duplicated, reordered, delayed
  * past the time-out: idempotent".
  */
 

@@ -1,4 +1,4 @@
-/** FAULTS.md, "Network and cluster": what concerns clients. Retries, vanishing, partitions, epochs. */
+/** docs/FAULTS.md, "Network and cluster": what concerns clients. Retries, vanishing, partitions, epochs. */
 
 import { describe, expect, test } from "vitest";
 import { COMMIT, LOCK, LOG, READ, SUBMIT } from "../../src/protocols/kinds.ts";

@@ -1,5 +1,5 @@
 /**
- * FAULTS.md, "Network and cluster": coordinator killed after lock, after some backups logged, after
+ * docs/FAULTS.md, "Network and cluster": coordinator killed after lock, after some backups logged, after
  * all, after one primary, before truncation. Without a change of the membership a node does not
  * die for good: it is stopped, longer than all time-outs, and resumed. One outcome everywhere.
  */

@@ -29,7 +29,7 @@ describe.each(WORKLOADS)("%s", (workload) => {
   });
 });
 
-/** FAULTS.md, "messages dropped, duplicated, reordered, delayed past the time-out: idempotent". */
+/** docs/FAULTS.md, "messages dropped, duplicated, reordered, delayed past the time-out: idempotent". */
 describe("many messages are", () => {
   const kinds: Readonly<Record<string, Fault>> = {
     dropped: { kind: "loss", probability: 0.05 },

@@ -1,6 +1,7 @@
 /**
- * What the project claims, in one look: for each bar, Situ beside the peer of it, in multiples of
- * that peer, from zero. A cross line shows what Situ must reach.
+ * The result in one look: for each headline workload, Situ beside a peer, in multiples of that peer,
+ * from zero. The report also draws the goal of each workload as a cross line, with a verdict; the chart
+ * of the README is for users, and has none.
  */
 import type { CustomSeriesRenderItemAPI, CustomSeriesRenderItemReturn } from "echarts";
 import { engineTitle, formatRate, formatTimes } from "../format.ts";
@@ -23,11 +24,11 @@ export function headlineHeight({ bars }: SuiteResult, width: number): number {
   return bars.length * (width < narrowWidth ? narrowRowHeight : rowHeight) + 8;
 }
 
-export function headlineChart(result: SuiteResult, frame: Frame): string {
+export function headlineChart(result: SuiteResult, frame: Frame, showGoals = true): string {
   const { width, height, palette } = frame;
   const isNarrow = width < narrowWidth;
   const left = isNarrow ? 2 : Math.round(width * 0.3);
-  const right = isNarrow ? 122 : 244;
+  const right = isNarrow ? 122 : showGoals ? 244 : labelWidth;
   const renderItem = (
     { dataIndex }: { dataIndex: number },
     api: CustomSeriesRenderItemAPI,
@@ -43,17 +44,17 @@ export function headlineChart(result: SuiteResult, frame: Frame): string {
           ...wrapped(left - 18),
         });
     const verdict =
-      bar.ratio === undefined
+      bar.ratio === undefined || !showGoals
         ? []
         : [verdictText(bar, palette, width - 4, isNarrow ? y + 8.5 : y - 10)];
     return {
       type: "group",
-      children: [title, ...row(result, bar, palette, zero, at, y), ...verdict],
+      children: [title, ...row(result, bar, palette, zero, at, y, showGoals), ...verdict],
     } as CustomSeriesRenderItemReturn;
   };
   const option = {
     grid: { left, right, top: 4, bottom: 4 },
-    xAxis: { type: "value", show: false, min: 0, max: most(result) },
+    xAxis: { type: "value", show: false, min: 0, max: most(result, showGoals) },
     yAxis: { type: "category", inverse: true, show: false, data: result.bars.map((_, row) => row) },
     series: [
       {
@@ -82,6 +83,7 @@ function row(
   zero: number,
   at: (times: number) => number,
   y: number,
+  showGoals: boolean,
 ): object[] {
   if (bar.ratio === undefined) {
     const why = `not measured: ${reason(bar.missing)}`;
@@ -91,7 +93,8 @@ function row(
   const end = at(bar.ratio);
   const goal = at(bar.atLeast);
   // Beside the bar, unless the line of the goal would go through it.
-  const labelX = (goal > end && goal - end < labelWidth ? goal : end) + 10;
+  const isInTheWay = showGoals && goal > end && goal - end < labelWidth;
+  const labelX = (isInTheWay ? goal : end) + 10;
   const rates = {
     situ: situ?.throughput === undefined ? "" : `{rate|${formatRate(situ.throughput.median)}}`,
     peer: peer?.throughput === undefined ? "" : `  ${formatRate(peer.throughput.median)}`,
@@ -104,13 +107,14 @@ function row(
     bandFrom(zero, y - 20, end, 20, palette.engines[own]),
     text(labelX, y - 10, `${formatTimes(bar.ratio)}${rates.situ}`, palette.text, strong),
     bandFrom(zero, y + 3, at(1), 10, peerColor),
-    {
-      type: "line",
-      shape: { x1: goal, y1: y - 24, x2: goal, y2: y + 3 },
-      style: { stroke: palette.text, lineWidth: 2 },
-    },
+    ...(showGoals ? [goalLine(goal, y, palette)] : []),
     text(at(1) + 8, y + 8.5, `${peerName}${rates.peer}`, palette.muted, { fontSize: 12 }),
   ];
+}
+
+function goalLine(x: number, y: number, palette: Palette): object {
+  const shape = { x1: x, y1: y - 24, x2: x, y2: y + 3 };
+  return { type: "line", shape, style: { stroke: palette.text, lineWidth: 2 } };
 }
 
 /** In a column of its own, at the right. */
@@ -142,9 +146,11 @@ function sides(result: SuiteResult, bar: BarResult): { situ?: Entry; peer?: Entr
   return { ...(situ && { situ }), ...(peer && { peer }) };
 }
 
-function most({ bars }: SuiteResult): number {
+function most({ bars }: SuiteResult, showGoals: boolean): number {
   return Math.max(
     1,
-    ...bars.flatMap(({ ratio, atLeast }) => (ratio === undefined ? [] : [ratio, atLeast])),
+    ...bars.flatMap(({ ratio, atLeast }) =>
+      ratio === undefined ? [] : showGoals ? [ratio, atLeast] : [ratio],
+    ),
   );
 }

@@ -84,7 +84,7 @@ export function missingSection(result: SuiteResult): Html {
 <h2 id="missing-title">What is missing</h2>
 ${
   missing.length === 0
-    ? html`<p>Nothing: all engines were measured in all of their cells.</p>`
+    ? html`<p>Nothing. Every engine was measured wherever it takes part.</p>`
     : html`<dl class="facts panel">${missing.map(
         ({ what, why }) => html`<div><dt>${what}</dt><dd>${why}</dd></div>`,
       )}</dl>`

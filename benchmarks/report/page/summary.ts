@@ -18,7 +18,7 @@ export function pageHeader(result: SuiteResult): Html {
 <p class="lead">Situ beside the systems that people would use instead, in one run, on one machine, with the same durability.
 ${wins === 0 ? "No peer wins by throughput, p50 or p99." : html`<a href="#peer-wins">A peer wins ${howOften(wins)}</a>, by throughput, p50 or p99.`}
 ${absent === 0 ? "" : html` <a href="#missing">${absent === 1 ? "One thing is" : `${absent} things are`} missing</a>.`}</p>
-${result.quick ? html`<p class="notice">A quick run: it shows that all works, and is not to be quoted.</p>` : nothing}
+${result.quick ? html`<p class="notice">A quick run: it shows that everything works; its figures are not to be quoted.</p>` : nothing}
 ${problems(result)}
 </header>`;
 }

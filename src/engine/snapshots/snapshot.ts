@@ -1,5 +1,5 @@
 /**
- * Taking a snapshot (DESIGN §5): register S = the epoch, advance the epoch, wait until no slot is
+ * Taking a snapshot (docs/DESIGN.md §5): register S = the epoch, advance the epoch, wait until no slot is
  * committing at S or below. What is then in place with an epoch of at most S is a consistent prefix
  * of the serial order, and contains everything that was committed before the call.
  *

@@ -26,6 +26,7 @@ import { type CommandNames, storeMetrics } from "./families.ts";
 import { ProcessFigures } from "./process-figures.ts";
 import { CONTENT_TYPE } from "./prometheus.ts";
 
+/** Where `serveMetrics` listens. */
 export interface ServeMetricsOptions {
   /** Where to listen. Default 127.0.0.1: whoever reaches it can read it. */
   readonly host?: string;

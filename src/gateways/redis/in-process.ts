@@ -28,6 +28,7 @@ import { HASH, SET, STRING, TYPE_NAMES } from "./tables.ts";
 /** A key, field, member or value: text stands for its bytes in UTF-8. */
 export type RedisBytes = string | Uint8Array;
 
+/** The keys of Redis clients, for code that has the store open itself. */
 export class RedisKeyspace {
   readonly #database: LocalDatabase;
   readonly #keys: Keyspace;
@@ -80,6 +81,7 @@ export class RedisKeys {
     return this.getBytes(key)?.toString();
   }
 
+  /** The bytes of a string. */
   getBytes(key: RedisBytes): Buffer | undefined {
     return this.#find(key, STRING)?.value;
   }
@@ -125,6 +127,7 @@ export class RedisKeys {
     });
   }
 
+  /** One field of a hash. */
   hashGet(key: RedisBytes, field: RedisBytes): string | undefined {
     const wanted = keyBytes(field);
     return this.#read(key, HASH, (form) => (form.find(wanted) ? textOf(form.value) : undefined));
@@ -160,11 +163,13 @@ export class RedisKeys {
     });
   }
 
+  /** Whether a set has this member. */
   hasMember(key: RedisBytes, member: RedisBytes): boolean {
     const wanted = keyBytes(member);
     return this.#read(key, SET, (form) => form.find(wanted)) ?? false;
   }
 
+  /** Adds members to a set. */
   addMembers(key: RedisBytes, ...members: readonly RedisBytes[]): void {
     const checked = members.map(keyBytes);
     this.#change(key, SET, (set) => {
@@ -172,6 +177,7 @@ export class RedisKeys {
     });
   }
 
+  /** Removes members from a set. */
   removeMembers(key: RedisBytes, ...members: readonly RedisBytes[]): void {
     const checked = members.map(keyBytes);
     this.#change(key, SET, (set) => {

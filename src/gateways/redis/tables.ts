@@ -62,4 +62,5 @@ export function secondOf(expires: number): number {
 
 export const RedisGarbage = table("redis:garbage", { id: u64(), members: u32() }, { key: "id" });
 
+/** The tables that hold the keys of Redis clients; pass them to `open`. */
 export const REDIS_TABLES = [RedisKeys, RedisMembers, RedisExpiries, RedisGarbage] as const;

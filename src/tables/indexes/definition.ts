@@ -6,6 +6,7 @@ import { show } from "../../runtime/show.ts";
 import type { FieldKind } from "../fields.ts";
 import type { Fields } from "../table.ts";
 
+/** "ordered" supports ranges, "hash" only exact values. */
 export type IndexKind = "ordered" | "hash";
 
 /** How a caller declares an index. */
@@ -18,6 +19,7 @@ export interface IndexOptions<FieldName extends string = string> {
   readonly kind?: IndexKind;
 }
 
+/** An index of a table, as declared, with all defaults. */
 export interface IndexDefinition {
   readonly name: string;
   readonly on: readonly string[];

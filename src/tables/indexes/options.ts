@@ -61,10 +61,12 @@ type DirectionOf<W> = W extends { readonly kind: "ordered" } ? Direction : unkno
 export type AnyCountOptions = Bounds<unknown> & { readonly index?: string | undefined };
 export type AnyScanOptions = AnyCountOptions & Limits & Direction;
 
+/** What `count` takes: an index, and bounds of its key or of the table's. */
 export type CountOptions<Ways> = unknown extends Ways
   ? AnyCountOptions
   : { [Name in keyof Ways]: NameOf<Name> & BoundsOf<Ways[Name], Name> }[keyof Ways];
 
+/** What `scan` takes: an index, bounds, `limit`, and `reverse` where there is an order. */
 export type ScanOptions<Ways> = unknown extends Ways
   ? AnyScanOptions
   : {
@@ -89,6 +91,7 @@ export type IndexKey<Ways, Name> = Name extends keyof Ways
     : never
   : never;
 
+/** What `get` takes to find a row through a unique index. */
 export interface GetOptions<Name> {
   /** The index that the key is one of. */
   readonly index: Name;
