@@ -10,6 +10,7 @@ import { afterAll, expect, test } from "vitest";
 import { Random } from "../../src/runtime/random.ts";
 import { endAll, StoreFolder, until } from "../helpers/engine-processes.ts";
 import { Talker } from "../helpers/process-group.ts";
+import { freshSeed } from "../helpers/seed.ts";
 import type { DurableOrder } from "./durable-child.ts";
 import { judge } from "./durable-history.ts";
 import { fillDurable, logName, openDurable } from "./durable-store.ts";
@@ -20,7 +21,7 @@ const CHECKPOINT_BYTES = 128 * 1024;
 
 afterAll(endAll);
 
-const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
+const seed = freshSeed();
 const replay = `replay with SITU_SEED=${seed}`;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));

@@ -4,8 +4,8 @@
  */
 
 import { afterAll, expect, test } from "vitest";
-import { Random } from "../../src/runtime/random.ts";
 import { endAll } from "../helpers/engine-processes.ts";
+import { freshSeed } from "../helpers/seed.ts";
 import { runSnapshotStorm } from "./snapshot-storm.ts";
 
 const KILLS = 25;
@@ -13,7 +13,7 @@ const KILLS = 25;
 afterAll(endAll);
 
 test(`${KILLS} kills: the same sum in every snapshot, and nothing is kept in the end`, async () => {
-  const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
+  const seed = freshSeed();
   const replay = `replay with SITU_SEED=${seed}`;
   const report = await runSnapshotStorm({ seed, processes: 4, kills: KILLS, minutes: 0 });
   expect(report.problems, replay).toEqual([]);

@@ -7,7 +7,7 @@ import { whyNoProcesses } from "../../memory/libc.ts";
 import { nowMs } from "../../runtime/clock.ts";
 import { uniqueId } from "../../runtime/random.ts";
 import { shownMs, shownSize } from "../units.ts";
-import { type Finding, failed, ok, warning } from "./doctor.ts";
+import { type Finding, failed, ok, warning } from "./doctor-finding.ts";
 import { checkLocks } from "./doctor-locks.ts";
 import { checkSharedMemory } from "./doctor-machine.ts";
 

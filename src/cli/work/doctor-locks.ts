@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { libc } from "../../memory/libc.ts";
 import { nowMs, sleep } from "../../runtime/clock.ts";
 import { uniqueId } from "../../runtime/random.ts";
-import { type Finding, failed, ok } from "./doctor.ts";
+import { type Finding, failed, ok } from "./doctor-finding.ts";
 
 const PATIENCE_MS = 5_000;
 const LOOK_MS = 5;

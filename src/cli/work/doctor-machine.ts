@@ -5,7 +5,7 @@ import { availableParallelism, freemem, totalmem } from "node:os";
 import { libc, whyNoProcesses } from "../../memory/libc.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
 import { counted, shownSize } from "../units.ts";
-import { type Finding, failed, ok, warning } from "./doctor.ts";
+import { type Finding, failed, ok, warning } from "./doctor-finding.ts";
 import { checkLocks } from "./doctor-locks.ts";
 
 const LEAST_NODE = [20, 19];

@@ -7,35 +7,9 @@
 import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import type { Screen } from "../screen.ts";
 import type { Run } from "./context.ts";
+import type { Finding } from "./doctor-finding.ts";
 import { checkFolder } from "./doctor-folder.ts";
 import { checkMachine } from "./doctor-machine.ts";
-
-export interface Finding {
-  readonly check: string;
-  readonly status: "ok" | "warning" | "failed";
-  readonly found: string;
-  /** What to do; empty if all is well. */
-  readonly advice: string;
-}
-
-export const ok = (check: string, found: string): Finding => ({
-  check,
-  status: "ok",
-  found,
-  advice: "",
-});
-export const warning = (check: string, found: string, advice: string): Finding => ({
-  check,
-  status: "warning",
-  found,
-  advice,
-});
-export const failed = (check: string, found: string, advice: string): Finding => ({
-  check,
-  status: "failed",
-  found,
-  advice,
-});
 
 export const runDoctor: Run<"doctor"> = async ({ path }, { screen }) => {
   const findings = [
