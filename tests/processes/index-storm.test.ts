@@ -2,10 +2,10 @@
 
 import { afterAll, expect, test } from "vitest";
 import { endAll } from "../helpers/engine-processes.ts";
-import { freshSeed } from "../helpers/seed.ts";
+import { freshSeed, SOAK } from "../helpers/seed.ts";
 import { ENOUGH, runIndexStorm } from "./index-storm.ts";
 
-const KILLS = 30;
+const KILLS = 20 * SOAK;
 
 afterAll(endAll);
 

@@ -6,11 +6,11 @@
 
 import { afterAll, describe, expect, test } from "vitest";
 import { endAll } from "../helpers/engine-processes.ts";
-import { freshSeed } from "../helpers/seed.ts";
+import { freshSeed, SOAK } from "../helpers/seed.ts";
 import { KINDS } from "./mixed-store.ts";
 import { runMixedStorm } from "./mixed-storm.ts";
 
-const KILLS = 40;
+const KILLS = 20 * SOAK;
 const seed = freshSeed();
 
 afterAll(endAll);

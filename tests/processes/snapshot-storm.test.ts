@@ -5,10 +5,10 @@
 
 import { afterAll, expect, test } from "vitest";
 import { endAll } from "../helpers/engine-processes.ts";
-import { freshSeed } from "../helpers/seed.ts";
+import { freshSeed, SOAK } from "../helpers/seed.ts";
 import { runSnapshotStorm } from "./snapshot-storm.ts";
 
-const KILLS = 25;
+const KILLS = 12 * SOAK;
 
 afterAll(endAll);
 
