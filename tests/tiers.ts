@@ -31,9 +31,10 @@ export const TIERS = {
     "tests/log/faults-*.test.ts",
     "tests/log/log-{power-loss,reader}.test.ts",
     "tests/papers/{farm,fasst,namdb}.test.ts",
+    "tests/report/pages.test.ts",
     "tests/simulation/{clients,planted-bugs,seeds,fabric-*}.test.ts",
     "tests/stores/*-{conflicts,growth}.test.ts",
-    "tests/stores/{btree,buckets,hopscotch,remote,remote-threads}.test.ts",
+    "tests/stores/{btree,buckets,hash-seeds,hopscotch,remote,remote-threads}.test.ts",
     "tests/tools/{check-*,copy,verify,verify-damage}.test.ts",
   ],
   processes: [
