@@ -1,11 +1,12 @@
 // Brings in what Situ is compared with, and what looks at its reports: packages of npm into
 // benchmarks/peers, servers and a browser from Debian's packages. What is there is left alone.
 //
-//   node scripts/peers.mjs --for-tests    all that `npm test` needs; fails if something cannot be had
+//   node scripts/peers.mjs --install    all that `npm test` needs; fails if something cannot be had
 import { spawn } from "node:child_process";
-import { accessSync, constants, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isInstalled, noteAbi } from "./fresh.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const postgresFolder = "/usr/lib/postgresql/15/bin";
@@ -13,13 +14,15 @@ const postgresFolder = "/usr/lib/postgresql/15/bin";
 /** Each of these says whether it is there, in the end. They may be called at the same time. */
 export async function installPackages() {
   const folder = join(root, "benchmarks", "peers");
-  const installed = join(folder, "node_modules", ".package-lock.json");
-  const locked = join(folder, "package-lock.json");
-  if (existsSync(installed) && statSync(installed).mtimeMs >= statSync(locked).mtimeMs) return true;
+  // better-sqlite3 is compiled for one ABI.
+  const abi = process.versions.modules;
+  if (isInstalled(folder, { abi })) return true;
   console.error("Installing the peers once; better-sqlite3 may compile for a minute or two.");
   // JOBS is for node-gyp: compile on all cores.
   const env = { ...process.env, JOBS: "max" };
-  return run("npm", ["ci", "--no-fund", "--no-audit"], { cwd: folder, env });
+  if (!(await run("npm", ["ci", "--no-fund", "--no-audit"], { cwd: folder, env }))) return false;
+  noteAbi(folder, abi);
+  return true;
 }
 
 export async function installRedis() {
@@ -116,10 +119,10 @@ async function installForTests() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  if (process.argv[2] === "--for-tests") {
+  if (process.argv[2] === "--install") {
     await installForTests();
   } else {
-    console.error("node scripts/peers.mjs --for-tests");
+    console.error("node scripts/peers.mjs --install");
     process.exitCode = 2;
   }
 }

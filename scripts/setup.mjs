@@ -1,10 +1,12 @@
-// Brings a fresh clone to where everything runs: packages from the lock file, then the build.
-// Does nothing twice: both steps are skipped or incremental when they are up to date. With
-// --for-tests also what the tests compare Situ with (peers.mjs), at the same time.
+// Brings a fresh clone to where everything runs: packages from the lock file, then the build. Leaves
+// alone what is fresh (fresh.mjs).
+//
+//   --peers   also what Situ is compared with (peers.mjs), at the same time
+//   --nodes   also the other versions of Node.js that it is tested on (nodes.mjs)
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildOnce, isBuilt, isInstalled, removeOrphans } from "./fresh.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const [major, minor] = process.versions.node.split(".").map(Number);
@@ -19,18 +21,23 @@ function run(command, args) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-let peers = Promise.resolve(0);
-if (process.argv.includes("--for-tests")) {
-  const script = join(root, "scripts", "peers.mjs");
-  const child = spawn(process.execPath, [script, "--for-tests"], { cwd: root, stdio: "inherit" });
-  peers = new Promise((resolve) => child.once("exit", (code) => resolve(code ?? 1)));
+function runInBackground(script) {
+  const child = spawn(process.execPath, [join(root, "scripts", script), "--install"], {
+    cwd: root,
+    stdio: "inherit",
+  });
+  return new Promise((resolve) => child.once("exit", (code) => resolve(code ?? 1)));
 }
 
-const installed = join(root, "node_modules", ".package-lock.json");
-const locked = join(root, "package-lock.json");
-if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(locked).mtimeMs) {
-  run("npm", ["ci", "--no-fund", "--no-audit"]);
+const others = ["peers", "nodes"].filter((name) => process.argv.includes(`--${name}`));
+const installing = others.map((name) => runInBackground(`${name}.mjs`));
+
+if (!isInstalled(root)) run("npm", ["ci", "--no-fund", "--no-audit"]);
+if (!isBuilt(root)) {
+  buildOnce(root, () => {
+    run(process.execPath, [join(root, "node_modules", "typescript", "bin", "tsc"), "-p", root]);
+    removeOrphans(root);
+    run(process.execPath, [join(root, "scripts", "bundle.mjs")]);
+  });
 }
-run(process.execPath, [join(root, "node_modules", "typescript", "bin", "tsc"), "-p", root]);
-run(process.execPath, [join(root, "scripts", "bundle.mjs")]);
-process.exitCode = await peers;
+process.exitCode = Math.max(0, ...(await Promise.all(installing)));

@@ -1,9 +1,9 @@
 // Two processes share a store's folder and have a /dev/shm each, as two containers on one volume. One commits
 // with durability "sync" all the time, the other tries to open the store again and again.
-import { spawnSync } from "node:child_process";
 import { tmpdir } from "node:os";
 import * as situ from "situ";
 import { counted, type Figure, missingFigure } from "../harness/figures.ts";
+import { OWN_MEMORY, whyNoOwnMemory } from "../harness/own-memory.ts";
 import { MeasuringProcess } from "../harness/processes.ts";
 import { temporaryFolder } from "../harness/resources.ts";
 import type { TrustContext, TrustMeasure, TrustResult } from "./measure.ts";
@@ -18,16 +18,6 @@ import {
 const ATTEMPTS = 100;
 const QUICK_ATTEMPTS = 10;
 const REFUSED = "SITU_OTHER_MEMORY";
-
-/** Runs a command with a /dev/shm of its own. */
-const OWN_MEMORY = [
-  "unshare",
-  "--mount",
-  "sh",
-  "-c",
-  'mount -t tmpfs tmpfs /dev/shm && exec "$@"',
-  "sh",
-];
 
 type Client = MeasuringProcess<ClientRequest, ClientReply>;
 
@@ -44,7 +34,7 @@ export const secondMemory: TrustMeasure = {
       counted(refusedName(attempts), { atLeast: attempts }, refused, "attempts"),
       counted(LOST, { atMost: 0 }, lost, "commits"),
     ];
-    const why = whyNoNamespace();
+    const why = whyNoOwnMemory();
     if (why !== undefined) {
       const figures = [
         missingFigure(refusedName(attempts), { atLeast: attempts }, why),
@@ -83,13 +73,6 @@ export const secondMemory: TrustMeasure = {
 const LOST = "acknowledged sync commits lost";
 const refusedName = (attempts: number): string =>
   `a second memory refused, of ${attempts} attempts`;
-
-function whyNoNamespace(): string | undefined {
-  const [command, ...args] = [...OWN_MEMORY, "true"];
-  const { status, error, stderr } = spawnSync(command, args, { encoding: "utf8" });
-  if (status === 0) return undefined;
-  return `no mount namespace can be made here: ${error?.message ?? stderr.trim()}`;
-}
 
 /** The memory of both went with their mounts, so what is found here comes from the log. */
 async function countLost(path: string, acknowledged: readonly ClientReply[]): Promise<number> {

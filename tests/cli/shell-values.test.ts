@@ -1,16 +1,14 @@
 /** Statements and values as they are typed, and as they are shown. */
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { keyFor, rowFor, valueFor } from "../../src/cli/work/shell/fields.ts";
 import { parseLiteral } from "../../src/cli/work/shell/literals.ts";
 import { safeText, shownBytes, shownValue } from "../../src/cli/work/shell/show.ts";
 import { splitStatements, wordsOf } from "../../src/cli/work/shell/words.ts";
 import { bytes, i64, json, str, table, u32, u64 } from "../../src/index.ts";
+import { check, fc } from "../helpers/property.ts";
 
 // The same inputs in every run; a failure prints the seed and the path to its counterexample.
-fc.configureGlobal({ seed: 20261115 });
-
 describe("statements", () => {
   test("end at semicolons and new lines, not inside quotes and brackets", () => {
     const text = `get a 1; put a {x: "a;b\n", y: [1,\n2]}\n# a comment; not one\nscan a ';';`;
@@ -41,7 +39,7 @@ describe("statements", () => {
   });
 
   test("any text is split into what can be split again", () => {
-    fc.assert(
+    check(
       fc.property(fc.string({ unit: fc.constantFrom(..."a1 \n;\"'{}[]\\#:,") }), (text) => {
         const { statements } = splitStatements(text);
         for (const each of statements) {
@@ -100,7 +98,7 @@ describe("literals", () => {
       const text = JSON.stringify(each);
       return !/\d{16}/.test(text) && !/__proto__/.test(text);
     });
-    fc.assert(
+    check(
       fc.property(value, (each) => {
         // What JSON makes of it: -0 is 0 there.
         const text = JSON.stringify(each);
@@ -170,7 +168,7 @@ describe("shown", () => {
   test("nothing that a terminal would obey is left in a text or in bytes", () => {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: it is them that must not be there
     const obeyed = /[\u0000-\u001f\u007f-\u009f]/;
-    fc.assert(
+    check(
       fc.property(fc.string({ unit: "binary" }), fc.uint8Array({ maxLength: 100 }), (text, raw) => {
         expect(safeText(text)).not.toMatch(obeyed);
         expect(shownBytes(raw)).not.toMatch(obeyed);
@@ -179,7 +177,7 @@ describe("shown", () => {
   });
 
   test("bytes are typed again as they are shown", () => {
-    fc.assert(
+    check(
       fc.property(fc.uint8Array({ maxLength: 40 }), (raw) => {
         const shown = shownBytes(raw);
         const typed = shown.startsWith("0x") ? shown : `"${shown.replaceAll('"', '\\"')}"`;

@@ -1,6 +1,5 @@
 /** The small parts that everything else is shown and read with: names, units, tables, progress. */
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { failureOf, Interrupted } from "../../src/cli/failures.ts";
 import { progressText } from "../../src/cli/progress.ts";
@@ -8,10 +7,9 @@ import { toJson } from "../../src/cli/screen.ts";
 import { columnWidths, renderTable, truncated, widthOf } from "../../src/cli/text-table.ts";
 import { durationOf, shownSize, sizeOf } from "../../src/cli/units.ts";
 import { distance, nearest } from "../../src/runtime/nearest.ts";
+import { check, fc } from "../helpers/property.ts";
 
 // The same inputs in every run; a failure prints the seed and the path to its counterexample.
-fc.configureGlobal({ seed: 20261115 });
-
 describe("the nearest name", () => {
   test.each([
     ["prot", "port"],
@@ -27,7 +25,7 @@ describe("the nearest name", () => {
 
   test("a distance is one: none to itself, the same both ways, never more than the longer", () => {
     const words = fc.string({ maxLength: 12 });
-    fc.assert(
+    check(
       fc.property(words, words, (a, b) => {
         expect(distance(a, a)).toBe(0);
         expect(distance(a, b)).toBe(distance(b, a));
@@ -66,7 +64,7 @@ describe("sizes and times", () => {
   });
 
   test("a size that is shown is read again, nearly", () => {
-    fc.assert(
+    check(
       fc.property(fc.integer({ min: 1, max: 2 ** 48 }), (bytes) => {
         const again = sizeOf(shownSize(bytes))!;
         expect(Math.abs(again - bytes) / bytes).toBeLessThan(0.06);
@@ -112,7 +110,7 @@ describe("tables", () => {
       .chain((width) =>
         fc.array(fc.array(cell, { minLength: width, maxLength: width }), { minLength: 1 }),
       );
-    fc.assert(
+    check(
       fc.property(table, fc.integer({ min: 40, max: 120 }), (rows, room) => {
         const heads = rows[0].map((_, i) => ({ head: `c${i}` }));
         expect(columnWidths(heads, rows, room)).toBeDefined();

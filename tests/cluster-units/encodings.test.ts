@@ -1,6 +1,5 @@
 /** SUBMIT and CALL, their replies, and parts of transactions: what goes in comes out. */
 
-import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Call, decodeCalled, encodeReturned, type Returned } from "../../src/cluster/call.ts";
 import {
@@ -16,7 +15,8 @@ import type { Message } from "../../src/protocols/message.ts";
 import { Part, WriteList, writesIn } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { PUT } from "../../src/tables/served/requests.ts";
-import { check, failureSync } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failureSync } from "../helpers/store.ts";
 import { encoded, readerOf } from "./fake-endpoint.ts";
 
 const numbered = fc.record({

@@ -1,10 +1,10 @@
 /** The names of transactions: what makes late and doubled messages harmless, and memory bounded. */
 
-import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { COORDINATORS_PER_NODE, Name, Sequences, UnderWay } from "../../src/protocols/names.ts";
 import { MAX_NODES } from "../../src/runtime/limits.ts";
-import { check, failureSync } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failureSync } from "../helpers/store.ts";
 import { encoded } from "./fake-endpoint.ts";
 
 function name(coordinator: number, sequence: number, low = 0): Name {

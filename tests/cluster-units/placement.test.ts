@@ -1,11 +1,10 @@
 /** Consistent hashing over k rings (FaRM §3.3). */
 
-import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { partitionOf, tableId } from "../../src/tables/partitions.ts";
-import { check } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
 
 function placement(ids: readonly number[], more: Record<string, unknown> = {}): RingPlacement {
   const nodes = ids.map((id) => ({ id, host: "127.0.0.1", port: 7000 + id }));

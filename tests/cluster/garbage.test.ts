@@ -3,7 +3,7 @@
  * words changed, and noise. Each is answered or refused with a code; nothing else is ever thrown;
  * what is at rest afterwards is sound and unlocked, and serves others as before.
  *
- *   SITU_FUZZ_SEED=7 SITU_FUZZ_ROUNDS=100000 npx vitest run tests/cluster/garbage.test.ts
+ *   SITU_SEED=7 SITU_SOAK=20 npx vitest run tests/cluster/garbage.test.ts
  */
 
 import { afterEach, describe, expect, test } from "vitest";
@@ -24,9 +24,10 @@ import {
   type Recorded,
   renamed,
 } from "../helpers/cluster-fuzz.ts";
+import { fixedSeed, SOAK } from "../helpers/seed.ts";
 
-const SEEDS = process.env.SITU_FUZZ_SEED ? [Number(process.env.SITU_FUZZ_SEED)] : [1, 2, 3];
-const ROUNDS = Number(process.env.SITU_FUZZ_ROUNDS ?? 6_000);
+const SEEDS = [...new Set([1, 2, 3].map(fixedSeed))];
+const ROUNDS = 6_000 * SOAK;
 
 const Account = table("accounts", { id: u32(), balance: i64() }, { key: "id" });
 const Note = table(

@@ -8,9 +8,10 @@ import { afterEach, expect, test } from "vitest";
 import { type ClusterOptions, RealCluster } from "../helpers/cluster.ts";
 import { ClientCrew } from "../helpers/cluster-work.ts";
 import { endAll } from "../helpers/engine-processes.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 import { Account } from "./procedures.ts";
 
-const SEED = Number(process.env.SITU_CLUSTER_SEED ?? 42);
+const SEED = fixedSeed(42);
 const WORK_MS = 1_500;
 const LEAST = { transactions: 20, transfers: 5 };
 

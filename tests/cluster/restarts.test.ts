@@ -88,7 +88,7 @@ describe.each(["rpc", "one-sided"] as const)("a node ends and comes back (%s)", 
     const [, node] = cluster.nodes;
     // A procedure of the node that locks a row there and does not come back; and many transactions
     // that commit, some of them at other nodes, which wait for this one to log them.
-    const dawdling = codeOf(db.call("dawdle", [ids[1], 600_000], { timeoutMs: 20_000 }));
+    const dawdling = codeOf(db.call("dawdle", [ids[1], 600_000], { timeoutMs: 5_000 }));
     // One-sided reads lock nothing; then the procedure is merely under way.
     if (protocol === "rpc") {
       await eventually("the row is locked", async () => {

@@ -1,7 +1,6 @@
 /** Every type of field, at its limits: what was put in comes out, in and after a transaction. */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   bool,
@@ -19,7 +18,8 @@ import {
   u64,
 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 

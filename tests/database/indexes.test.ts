@@ -1,12 +1,12 @@
 /** Secondary indexes: every operation through every kind, and rows and entries always agree. */
 
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Transaction } from "../../src/database/transaction.ts";
 import { bool, bytes, i64, json, str, u8, u32 } from "../../src/tables/fields.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { compareIndexes, type Reader } from "../helpers/indexes.ts";
-import { check, failure, failureSync, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failure, failureSync, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 

@@ -1,10 +1,10 @@
 /** Keys of one field and of several, of every type that can be one. */
 
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { bool, bytes, f64, i32, i64, str, u8, u16, u32, u64 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { check, failure, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failure, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 

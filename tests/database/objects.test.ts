@@ -1,7 +1,6 @@
 /** FaRM's objects: allocate, read, write, free, through pointers that outlive their objects. */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { regionIdOf, wordOf } from "../../src/memory/address.ts";
@@ -10,7 +9,8 @@ import { SituError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { bytes, pointer, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { check, failure, failureSync, MIB, seed, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failure, failureSync, MIB, seed, temporaryStores } from "../helpers/store.ts";
 import { startChild } from "../helpers/store-workers.ts";
 
 const stores = temporaryStores();

@@ -1,12 +1,12 @@
 /** What get, getMany, has, insert, put, update and delete mean; in transactSync and in transact. */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { bool, bytes, f64, i64, str, u8, u16, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { check, failure, failureSync, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failure, failureSync, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 

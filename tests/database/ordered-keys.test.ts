@@ -1,7 +1,6 @@
 /** Keys in their ordered form against the order that JavaScript has of them, and ranges of them. */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { KeyRange } from "../../src/stores/store.ts";
 import { orderedCodecOf } from "../../src/tables/codec/ordered.ts";
@@ -20,7 +19,8 @@ import {
 import { type Bounds, rangeOf } from "../../src/tables/range.ts";
 import { table } from "../../src/tables/table.ts";
 import { compareKeys } from "../helpers/btree.ts";
-import { check, failureSync } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failureSync } from "../helpers/store.ts";
 
 type Value = number | bigint | boolean | string | Uint8Array;
 

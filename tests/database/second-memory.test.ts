@@ -6,13 +6,14 @@
 import { mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { whyNoOwnMemory } from "../../benchmarks/harness/own-memory.ts";
 import { destroy, open } from "../../src/database/open.ts";
 import { backup, inspect, restore, verify } from "../../src/database/store-tools.ts";
 import { libc } from "../../src/memory/libc.ts";
 import { u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { failure, MIB, memoryOf, temporaryStores } from "../helpers/store.ts";
-import { startChild, startWorker, whyNoOwnMemory } from "../helpers/store-workers.ts";
+import { startChild, startWorker } from "../helpers/store-workers.ts";
 
 const stores = temporaryStores();
 const Cell = table("cell", { id: u32(), value: u32() }, { key: "id" });

@@ -3,13 +3,13 @@
  * all at once, and changed field by field in their objects. Against a plain map of rows.
  */
 
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { f64, str, u8, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { loseMemory } from "../helpers/logged-stores.ts";
-import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 

@@ -14,6 +14,7 @@ import { wordOf } from "../../src/memory/address.ts";
 import { BLOCK_CELLS, BlockTable } from "../../src/memory/blocks.ts";
 import { LOCK, lockOwner } from "../../src/memory/object.ts";
 import type { Pointer } from "../../src/memory/pointer.ts";
+import { atEachStep, recovererDies, WHENS, withStage } from "../helpers/crash-steps.ts";
 import {
   addTo,
   balanceOf,
@@ -27,9 +28,6 @@ import {
 } from "../helpers/engine-accounts.ts";
 import { dieAt, type When } from "../helpers/engine-atomics.ts";
 import { EngineStore } from "../helpers/engine-store.ts";
-
-const WHENS: readonly When[] = ["before", "after"];
-const MOST_STEPS = 200;
 
 /**
  * Eight accounts and the elements of an array. T0 holds three of them throughout, T1 (the one under
@@ -136,76 +134,56 @@ function locksOf({ memory }: Executor, slot: number): number {
   return found;
 }
 
-function withStage(work: (stage: Stage) => void): void {
-  const stage = new Stage();
-  try {
-    work(stage);
-  } finally {
-    stage.store.dispose();
-  }
-}
+const stage = (): Stage => new Stage();
 
 describe("crash points of prepared transactions", () => {
   test.each(["commit", "release"] as const)("the holder dies at any step: %s", (how) => {
     const outcomes = new Set<string>();
     for (const when of WHENS) {
-      for (let k = 1; ; k++) {
-        let died = true;
-        withStage((stage) => {
-          died = stage.workAndDie(k, when, how);
-          const survivor = stage.store.open();
-          survivor.sweep();
-          outcomes.add(stage.check(survivor, `${how}: died ${when} step ${k}`));
-        });
-        if (!died) break;
-        expect(k).toBeLessThan(MOST_STEPS);
-      }
+      atEachStep(stage, (on, k) => {
+        const died = on.workAndDie(k, when, how);
+        const survivor = on.store.open();
+        survivor.sweep();
+        outcomes.add(on.check(survivor, `${how}: died ${when} step ${k}`));
+        return died;
+      });
     }
     expect(outcomes).toEqual(new Set(how === "commit" ? ["done", "not done"] : ["not done"]));
   });
 
-  test("whoever meets a lock of the dead one recovers it, without a sweep", () => {
-    for (const k of [2, 5, 12, 1_000]) {
-      withStage((stage) => {
-        const survivor = stage.store.open();
-        stage.workAndDie(k, "after", "commit");
+  test.each([2, 5, 12, 1_000])(
+    "whoever meets a lock of one who died after step %i recovers it, without a sweep",
+    (k) => {
+      withStage(stage, (on) => {
+        const survivor = on.store.open();
+        on.workAndDie(k, "after", "commit");
         // Held by the one that was prepared before, which no record of a journal names.
-        expect(sumOf(survivor, [stage.accounts[3], stage.accounts[4]])).toBe(200);
-        stage.check(survivor, `met after step ${k}`);
+        expect(sumOf(survivor, [on.accounts[3], on.accounts[4]])).toBe(200);
+        on.check(survivor, `met after step ${k}`);
       });
-    }
-  });
+    },
+  );
 
-  test("the recoverer dies at any of its steps: a third finishes", () => {
-    for (const k of [3, 9, 13, 1_000]) {
-      for (let j = 1; ; j++) {
-        let recovererDied = true;
-        withStage((stage) => {
-          const recoverer = stage.store.open();
-          stage.workAndDie(k, "after", "commit");
-          recovererDied = dieAt((j + 1) >> 1, j % 2 === 1 ? "before" : "after", () => {
-            recoverer.recoverIfDead(stage.victim.slot);
-          });
-          stage.store.kill(recoverer);
-          const third = stage.store.open();
-          third.sweep();
-          stage.check(third, `died after step ${k}, its recoverer at half-step ${j}`);
-        });
-        if (!recovererDied) break;
-        expect(j).toBeLessThan(MOST_STEPS);
-      }
-    }
-  });
+  test.each([3, 9, 13, 1_000])(
+    "after step %i the recoverer dies at any of its steps: a third finishes",
+    (k) => {
+      recovererDies(
+        stage,
+        (on) => on.workAndDie(k, "after", "commit"),
+        (on, third, point) => on.check(third, point),
+      );
+    },
+  );
 
   test("a newcomer in the dead one's slot does not inherit that it prepares", () => {
-    withStage((stage) => {
+    withStage(stage, (on) => {
       const others: Executor[] = [];
-      while (others.length < stage.store.geometry.slots - 1) others.push(stage.store.open());
-      stage.workAndDie(8, "after", "commit");
-      const newcomer = stage.store.open();
-      expect(newcomer.slot).toBe(stage.victim.slot);
-      stage.check(newcomer, "taken over");
-      for (const each of others) stage.store.close(each);
+      while (others.length < on.store.geometry.slots - 1) others.push(on.store.open());
+      on.workAndDie(8, "after", "commit");
+      const newcomer = on.store.open();
+      expect(newcomer.slot).toBe(on.victim.slot);
+      on.check(newcomer, "taken over");
+      for (const each of others) on.store.close(each);
     });
   });
 });

@@ -4,11 +4,11 @@
  * take, read and release snapshots, run the keeper, die and come back, in any order.
  */
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
 import type { Geometry } from "../../src/memory/control.ts";
 import { EngineStore, SHARINGS, type Sharing, SMALL } from "../helpers/engine-store.ts";
+import { check, fc } from "../helpers/property.ts";
 import {
   codeOf,
   create,
@@ -21,7 +21,6 @@ import {
   Worker,
   write,
 } from "../helpers/snapshots.ts";
-import { check } from "../helpers/store.ts";
 
 const EXECUTORS = 3;
 const SIZES = [6, 16, 16, 40, 150];

@@ -13,12 +13,10 @@ import { Transaction } from "../../src/engine/transaction.ts";
 import { TURN } from "../../src/memory/control.ts";
 import type { Pointer } from "../../src/memory/pointer.ts";
 import { nowMs } from "../../src/runtime/clock.ts";
+import { atEachStep, recovererDies, WHENS } from "../helpers/crash-steps.ts";
 import { addTo, createAccounts, lockOf, sumOf, transact } from "../helpers/engine-accounts.ts";
 import { dieAt, type When } from "../helpers/engine-atomics.ts";
 import { EngineStore } from "../helpers/engine-store.ts";
-
-const WHENS: readonly When[] = ["before", "after"];
-const MOST_STEPS = 200;
 
 class Stage {
   readonly store = new EngineStore();
@@ -55,64 +53,39 @@ class Stage {
   }
 }
 
-function withStage(work: (stage: Stage) => void): void {
-  const stage = new Stage();
-  try {
-    work(stage);
-  } finally {
-    stage.store.dispose();
-  }
-}
+const stage = (): Stage => new Stage();
 
 test.each(WHENS)("the starved transaction dies %s any of its steps", (when) => {
   let held = 0;
-  for (let k = 1; ; k++) {
-    let died = true;
-    withStage((stage) => {
-      died = stage.runAndDie(k, when);
-      if (Atomics.load(stage.store.memory.control.i32, TURN) !== 0) held++;
-      const survivor = stage.store.open();
-      survivor.sweep();
-      stage.check(survivor, `died ${when} step ${k}`);
-    });
-    if (!died) break;
-    expect(k).toBeLessThan(MOST_STEPS);
-  }
+  atEachStep(stage, (on, k) => {
+    const died = on.runAndDie(k, when);
+    if (Atomics.load(on.store.memory.control.i32, TURN) !== 0) held++;
+    const survivor = on.store.open();
+    survivor.sweep();
+    on.check(survivor, `died ${when} step ${k}`);
+    return died;
+  });
   expect(held).toBeGreaterThan(10);
 });
 
 test("a writer goes on without a sweep, whenever the holder died", () => {
-  for (let k = 1; ; k++) {
-    let died = true;
-    withStage((stage) => {
-      const survivor = stage.store.open();
-      died = stage.runAndDie(k, "after");
-      transact(survivor, (tx) => addTo(tx, stage.accounts[0], 1));
-      survivor.sweep();
-      expect([301, 331]).toContain(sumOf(survivor, stage.accounts));
-    });
-    if (!died) break;
-    expect(k).toBeLessThan(MOST_STEPS);
-  }
+  atEachStep(stage, (on, k) => {
+    const survivor = on.store.open();
+    const died = on.runAndDie(k, "after");
+    transact(survivor, (tx) => addTo(tx, on.accounts[0], 1));
+    survivor.sweep();
+    expect([301, 331]).toContain(sumOf(survivor, on.accounts));
+    return died;
+  });
 });
 
-test("the recoverer dies at any of its steps: a third finishes", () => {
-  for (const k of [2, 3, 4, 8]) {
-    for (let j = 1; ; j++) {
-      let recovererDied = true;
-      withStage((stage) => {
-        const recoverer = stage.store.open();
-        stage.runAndDie(k, "after");
-        recovererDied = dieAt((j + 1) >> 1, j % 2 === 1 ? "before" : "after", () => {
-          recoverer.recoverIfDead(stage.victim.slot);
-        });
-        stage.store.kill(recoverer);
-        const third = stage.store.open();
-        third.sweep();
-        stage.check(third, `died after step ${k}, its recoverer at half-step ${j}`);
-      });
-      if (!recovererDied) break;
-      expect(j).toBeLessThan(MOST_STEPS);
-    }
-  }
-});
+test.each([2, 3, 4, 8])(
+  "after step %i the recoverer dies at any of its steps: a third finishes",
+  (k) => {
+    recovererDies(
+      stage,
+      (on) => on.runAndDie(k, "after"),
+      (on, third, point) => on.check(third, point),
+    );
+  },
+);

@@ -1,4 +1,3 @@
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   FrameDecoder,
@@ -9,8 +8,7 @@ import {
 } from "../../src/fabric/frames.ts";
 import { FRAME_ID, MAX_FRAME_WORDS, Reader, Writer } from "../../src/fabric/wire.ts";
 import { SituError } from "../../src/runtime/errors.ts";
-
-const SEED = 5;
+import { check, fc } from "../helpers/property.ts";
 
 /** The ids and lengths of the frames that a decoder finds, chunk by chunk. */
 function decode(decoder: FrameDecoder, chunks: Iterable<Uint8Array>): [number, number][] {
@@ -53,7 +51,7 @@ describe("frames", () => {
   test("come out as they went in, however the bytes are cut", () => {
     const bodies = fc.array(fc.oneof(fc.nat(20), fc.nat(5_000)), { maxLength: 30 });
     const cuts = fc.infiniteStream(fc.oneof(fc.nat(9), fc.nat(100), fc.nat(70_000)));
-    fc.assert(
+    check(
       fc.property(bodies, cuts, fc.boolean(), (lengths, cut, shared) => {
         const bytes = stream(lengths);
         const scratch = new Scratch();
@@ -70,7 +68,7 @@ describe("frames", () => {
         expect(found).toEqual(lengths.map((words, id) => [id, lengthOf(words)]));
         expect(decoder.left).toBe(0);
       }),
-      { seed: SEED, numRuns: 200 },
+      { numRuns: 200 },
     );
   });
 
@@ -130,7 +128,7 @@ describe("frames", () => {
       ),
       { maxLength: 20 },
     );
-    fc.assert(
+    check(
       fc.property(chunks, (given) => {
         const decoder = new FrameDecoder(new Scratch());
         const code = codeOf(() => {
@@ -143,7 +141,7 @@ describe("frames", () => {
         expect(decoder.left).toBeLessThanOrEqual(bytes);
         expect(decoder.views.u8.length).toBeLessThanOrEqual(2 * (64 * 1024 + bytes));
       }),
-      { seed: SEED, numRuns: 500 },
+      { numRuns: 500 },
     );
   });
 
@@ -219,7 +217,7 @@ describe("values in frames", () => {
   })).any;
 
   test("come out as they went in, wherever in a frame they begin", () => {
-    fc.assert(
+    check(
       fc.property(value, fc.nat(3), (given, before) => {
         const out = new Writer();
         for (let i = 0; i < before; i++) out.word(i);
@@ -230,13 +228,13 @@ describe("values in frames", () => {
         expect(reader.value()).toBe("end");
         expect(reader.left).toBe(0);
       }),
-      { seed: SEED, numRuns: 500 },
+      { numRuns: 500 },
     );
   });
 
   test("garbage is a SituError or a value, never anything else, and reads nothing beyond", () => {
     const words = fc.array(fc.oneof(fc.nat(12), fc.integer()), { maxLength: 200 });
-    fc.assert(
+    check(
       fc.property(words, (given) => {
         const out = new Writer();
         for (const word of given) out.word(word);
@@ -247,12 +245,12 @@ describe("values in frames", () => {
         expect(["none", "SITU_PROTOCOL"]).toContain(code);
         expect(reader.at).toBeLessThanOrEqual(reader.end + 1);
       }),
-      { seed: SEED, numRuns: 2_000 },
+      { numRuns: 2_000 },
     );
   });
 
   test("flipped bits in real values likewise", () => {
-    fc.assert(
+    check(
       fc.property(value, fc.array(fc.nat(), { minLength: 1, maxLength: 4 }), (given, flips) => {
         const out = new Writer();
         out.value(given);
@@ -261,7 +259,7 @@ describe("values in frames", () => {
         const reader = new Reader(out.views).reset(out.views, 0, at);
         expect(["none", "SITU_PROTOCOL"]).toContain(codeOf(() => reader.value()));
       }),
-      { seed: SEED, numRuns: 1_000 },
+      { numRuns: 1_000 },
     );
   });
 
@@ -295,14 +293,13 @@ describe("errors in frames", () => {
   });
 
   test("garbage is a protocol error", () => {
-    fc.assert(
+    check(
       fc.property(fc.array(fc.oneof(fc.nat(9), fc.integer()), { maxLength: 30 }), (words) => {
         const out = new Writer();
         for (const word of words) out.word(word);
         const error = readError(new Reader(out.views).reset(out.views, 0, out.at));
         expect(error.code).toBe("SITU_PROTOCOL");
       }),
-      { seed: SEED },
     );
   });
 });

@@ -11,11 +11,12 @@ import { afterEach, expect, test } from "vitest";
 import { open } from "../../src/database/open.ts";
 import { REDIS_TABLES } from "../../src/gateways/redis/tables.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 import { endAll, enter, newFolder, startGateway } from "./gateways.ts";
 import type { RawClient } from "./redis/raw-client.ts";
 import { parseReplies, type Reply } from "./resp/parse-replies.ts";
 
-const SEED = 20;
+const SEED = fixedSeed(20);
 const TOKENS = 400;
 const SETS = ["set:0", "set:1", "set:2"];
 const HASHES = ["hash:0", "hash:1"];

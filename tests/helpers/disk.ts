@@ -174,14 +174,3 @@ export function bytesIn(files: StoreFiles, name: string): Buffer {
   file.close();
   return bytes;
 }
-
-/** Runs `work` with seeds; a failure says which. */
-export function forSeeds(count: number, first: number, work: (seed: number) => void): void {
-  for (let seed = first; seed < first + count; seed++) {
-    try {
-      work(seed);
-    } catch (cause) {
-      throw new Error(`seed ${seed}: ${(cause as Error).message}`, { cause });
-    }
-  }
-}

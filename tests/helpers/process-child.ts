@@ -55,6 +55,17 @@ export function turn(): Promise<void> {
   });
 }
 
+/** Kills itself before its n-th atomic step, wherever that is; with 0 it lives. */
+export function dieAtStep(n: number): void {
+  if (n === 0) return;
+  let steps = 0;
+  hookAtomics({
+    before: () => {
+      if (++steps === n) process.kill(process.pid, "SIGKILL");
+    },
+  });
+}
+
 const BATCH_MS = 4;
 
 /** Runs `step` again and again, with turns of the event loop in between. */

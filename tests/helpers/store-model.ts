@@ -4,7 +4,6 @@
  */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, it } from "vitest";
 import type { Executor } from "../../src/engine/executor.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
@@ -12,7 +11,8 @@ import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
 import type { RowCodec, Store } from "../../src/stores/store.ts";
 import { str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { check, type TemporaryStores } from "./store.ts";
+import { check, fc } from "./property.ts";
+import type { TemporaryStores } from "./store.ts";
 import {
   blocksIn,
   brokenRules,

@@ -1,7 +1,8 @@
 /** Code in other threads and processes. They import the compiled Situ: `npm run build` first. */
 
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { Worker } from "node:worker_threads";
+import { OWN_MEMORY } from "../../benchmarks/harness/own-memory.ts";
 import type { TemporaryStores } from "./store.ts";
 
 const SITU = new URL("../../dist/situ.js", import.meta.url).href;
@@ -59,24 +60,6 @@ export interface ChildOutcome {
 }
 
 const RESULT = "result of the child: ";
-
-/** Runs a command with a /dev/shm of its own, as in a container. */
-const OWN_MEMORY = [
-  "unshare",
-  "--mount",
-  "sh",
-  "-c",
-  'mount -t tmpfs tmpfs /dev/shm && exec "$@"',
-  "sh",
-];
-
-/** Why no process can be started with memory of its own; undefined if it can. */
-export function whyNoOwnMemory(): string | undefined {
-  const [command, ...args] = [...OWN_MEMORY, "true"];
-  const { status, error, stderr } = spawnSync(command, args, { encoding: "utf8" });
-  if (status === 0) return undefined;
-  return `no mount namespace can be made here: ${error?.message ?? stderr}`;
-}
 
 /**
  * A process; `code` is the body of an async function of (situ, data). With `ownMemory` it has a

@@ -3,7 +3,6 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import * as fc from "fast-check";
 import { afterEach, expect } from "vitest";
 import type { LocalDatabase } from "../../src/database/local/local-database.ts";
 import { destroy, openLocal } from "../../src/database/open.ts";
@@ -11,19 +10,12 @@ import type { OpenOptions } from "../../src/database/open-options.ts";
 import { memoryFolder, readIdentity, removeMemory } from "../../src/folder/store-files.ts";
 import type { SituErrorCode } from "../../src/runtime/errors.ts";
 import { SituError } from "../../src/runtime/errors.ts";
+import { fixedSeed } from "./seed.ts";
 
 export const MIB = 2 ** 20;
 
-/** The seed of a test's random choices; fast-check prints it with a counterexample. */
-export const seed = Number(process.env.SITU_SEED ?? 20_260_101);
-
-/** Checks a property; a counterexample is reported with the seed that finds it again. */
-export function check<Ts>(property: fc.IProperty<Ts>, numRuns: number): void {
-  const details = fc.check(property, { seed, numRuns });
-  if (!details.failed) return;
-  const message = fc.defaultReportMessage(details) ?? "a property failed";
-  throw new Error(`${message}\nSITU_SEED=${seed}`, { cause: details.errorInstance });
-}
+/** The seed of a test's random choices. */
+export const seed = fixedSeed();
 
 type Cleanup = () => unknown;
 

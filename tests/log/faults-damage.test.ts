@@ -16,6 +16,7 @@ import { SituError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Machine, rebuildStore } from "../helpers/durable-machine.ts";
 import { expectState } from "../helpers/durable-model.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 
 vi.mock("../../src/runtime/limits.ts", async (original) => ({
   ...(await original<object>()),
@@ -23,7 +24,7 @@ vi.mock("../../src/runtime/limits.ts", async (original) => ({
   DURABLE_SPIN_MS: 0,
 }));
 
-const SEED = 42;
+const SEED = fixedSeed(42);
 const FLIPS_PER_FILE = 60;
 /** A head has a text, and behind it zeroes that nobody reads. */
 const HEAD_BYTES = 1024;

@@ -8,7 +8,8 @@ import { FaultyFiles } from "../../simulation/faulty-files.ts";
 import { type StoreFiles, writeFully } from "../../src/folder/files.ts";
 import { NodeFiles } from "../../src/folder/node-files.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { bytesIn, expectBytes, forSeeds, withFolder } from "../helpers/disk.ts";
+import { bytesIn, expectBytes, withFolder } from "../helpers/disk.ts";
+import { forSeeds } from "../helpers/seed.ts";
 
 const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values);
 const filled = (length: number, value: number): Uint8Array => new Uint8Array(length).fill(value);

@@ -3,7 +3,6 @@
  * part lost. After each: what was told to be on disk is there, what is there is a whole prefix of
  * epochs, and nothing is called damage. Then the log goes on from what was found.
  *
- * A failure prints its seed; `forSeeds(1, seed, …)` replays it.
  */
 
 import { describe, expect, test } from "vitest";
@@ -13,7 +12,8 @@ import { scanLog } from "../../src/log/segments/reader.ts";
 import { segmentsBefore } from "../../src/log/segments/segments.ts";
 import { type LogWriter, mayPass } from "../../src/log/segments/writer.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { appendTo, expectPrefix, forSeeds, takeOver } from "../helpers/disk.ts";
+import { appendTo, expectPrefix, takeOver } from "../helpers/disk.ts";
+import { forSeeds } from "../helpers/seed.ts";
 
 interface Run {
   readonly random: Random;

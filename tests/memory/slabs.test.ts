@@ -3,7 +3,6 @@
  * comes back, hints are followed, and nothing but the cells' own headers says what is taken.
  */
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ENTRY_WORDS } from "../../src/engine/access-set.ts";
 import type { Executor } from "../../src/engine/executor.ts";
@@ -23,10 +22,9 @@ import { Pointer } from "../../src/memory/pointer.ts";
 import { CELL_BYTES, sizeClassOf } from "../../src/memory/size-classes.ts";
 import { createAccount, transact } from "../helpers/engine-accounts.ts";
 import { EngineStore, SHARINGS, SMALL } from "../helpers/engine-store.ts";
+import { check, fc } from "../helpers/property.ts";
 
 // The same inputs in every run; a failure prints the seed and the path to its counterexample.
-fc.configureGlobal({ seed: 20261115 });
-
 const MIB = 2 ** 20;
 const withLongJournals = { ...SMALL, journalBytes: 2 * MIB };
 const SMALL_CELLS = 0;
@@ -216,7 +214,7 @@ function nth(cells: ReadonlyMap<Address, number>, index: number): Address | unde
 describe("slabs", () => {
   test("model: four executors allocate, commit, abort, free, leave and die", () => {
     let conflicts = 0;
-    fc.assert(
+    check(
       fc.property(fc.array(steps, { minLength: 20, maxLength: 250 }), (script) => {
         const model = new Model();
         try {

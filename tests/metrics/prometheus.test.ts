@@ -1,10 +1,9 @@
 /** The writer of Prometheus's text format, against a reader that was written apart from it. */
 
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BUCKET_ENDS_US } from "../../src/engine/metrics.ts";
 import { formatNumber, PrometheusText } from "../../src/gateways/metrics/prometheus.ts";
-import { check } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
 import { parse, parseNumber, sampleOf } from "./prometheus-parser.ts";
 
 describe("text", () => {

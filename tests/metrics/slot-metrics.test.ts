@@ -1,6 +1,5 @@
 /** What executors count in shared memory: buckets, sums over all slots, and gauges that end. */
 
-import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { CommandMetrics } from "../../src/database/local/metrics.ts";
 import {
@@ -16,7 +15,7 @@ import {
 import { METRIC_WORDS } from "../../src/memory/control.ts";
 import { MAX_COMMANDS, MAX_SNAPSHOTS } from "../../src/runtime/limits.ts";
 import { EngineStore, SHARINGS } from "../helpers/engine-store.ts";
-import { check } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
 
 let store: EngineStore;
 afterEach(() => store?.dispose());

@@ -20,8 +20,9 @@ import { Random } from "../../src/runtime/random.ts";
 import { Account } from "../cluster/procedures.ts";
 import { freePorts } from "../helpers/cluster.ts";
 import { mutated, noise } from "../helpers/cluster-fuzz.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 
-const SEED = Number(process.env.SITU_FUZZ_SEED ?? 5);
+const SEED = fixedSeed(5);
 const ROUNDS = 3_000;
 const AT_ONCE = 50;
 const PROCEDURES = fileURLToPath(

@@ -5,7 +5,6 @@
  * the ring processed); one who finds nothing sleeps, instead of polling for ever.
  */
 
-import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   RING_CONTROL_WORDS,
@@ -17,7 +16,7 @@ import {
 import { MAX_FRAME_WORDS } from "../../src/fabric/wire.ts";
 import { Views } from "../../src/memory/views.ts";
 import { MESSAGE_RING_BYTES } from "../../src/runtime/limits.ts";
-import { check } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
 
 const RING_BYTES = 1024;
 const SIZE = RING_BYTES / 4;

@@ -13,6 +13,7 @@ import { longForks, staleReads } from "../helpers/anomalies.ts";
 import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
 import { decodeList } from "../helpers/lists.ts";
 import { Crew, Talker } from "../helpers/process-group.ts";
+import { freshSeed } from "../helpers/seed.ts";
 import type { DoctorOrder } from "./anomalies-doctor-child.ts";
 import type { AnomalyOrder, AnomalyReport, Role, Way } from "./anomalies-orders.ts";
 import {
@@ -32,7 +33,7 @@ import {
   yOf,
 } from "./anomalies-store.ts";
 
-const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
+const seed = freshSeed();
 const replay = `replay with SITU_SEED=${seed}`;
 const DURATION_MS = 700;
 const PROCESSES = 4;

@@ -7,8 +7,14 @@
 import { openSync, writeSync } from "node:fs";
 import { SituError } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { hookAtomics } from "../helpers/engine-atomics.ts";
-import { isStopped, listenForStop, nowNs, orderOf, turn } from "../helpers/process-child.ts";
+import {
+  dieAtStep,
+  isStopped,
+  listenForStop,
+  nowNs,
+  orderOf,
+  turn,
+} from "../helpers/process-child.ts";
 import type { Life } from "../helpers/process-storm.ts";
 import {
   ACCOUNTS,
@@ -43,14 +49,7 @@ const random = new Random(order.seed);
 const log = openSync(order.log, "a");
 let numbers = 0;
 
-if (order.dieAtStep > 0) {
-  let steps = 0;
-  hookAtomics({
-    before: () => {
-      if (++steps === order.dieAtStep) process.kill(process.pid, "SIGKILL");
-    },
-  });
-}
+dieAtStep(order.dieAtStep);
 listenForStop();
 const db = await openDurable(order.path, { checkpointBytes: order.checkpointBytes });
 

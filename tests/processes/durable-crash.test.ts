@@ -10,6 +10,7 @@ import { afterAll, expect, test } from "vitest";
 import { Random } from "../../src/runtime/random.ts";
 import { endAll, StoreFolder, until } from "../helpers/engine-processes.ts";
 import { Talker } from "../helpers/process-group.ts";
+import { freshSeed, SOAK } from "../helpers/seed.ts";
 import type { DurableOrder } from "./durable-child.ts";
 import { judge } from "./durable-history.ts";
 import { fillDurable, logName, openDurable } from "./durable-store.ts";
@@ -20,16 +21,17 @@ const CHECKPOINT_BYTES = 128 * 1024;
 
 afterAll(endAll);
 
-const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
+const seed = freshSeed();
+const KILLS = 10 * SOAK;
 const replay = `replay with SITU_SEED=${seed}`;
 
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 test("killed one by one and all at once, with memory lost or not: nothing acknowledged in sync is lost", async () => {
-  const report = await runDurableStorm({ seed, processes: 3, kills: 15, minutes: 0 });
+  const report = await runDurableStorm({ seed, processes: 3, kills: KILLS, minutes: 0 });
   expect(report.problems, replay).toEqual([]);
   expect(report.crashes, replay).toBeGreaterThanOrEqual(5);
-  expect(report.kills, replay).toBeGreaterThanOrEqual(15);
+  expect(report.kills, replay).toBeGreaterThanOrEqual(KILLS);
   expect(report.acknowledged, replay).toBeGreaterThan(0);
 });
 

@@ -8,6 +8,7 @@ import { afterAll, expect, test } from "vitest";
 import { Random } from "../../src/runtime/random.ts";
 import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
 import { Talker } from "../helpers/process-group.ts";
+import { freshSeed, SOAK } from "../helpers/seed.ts";
 import type { DurableOrder } from "./durable-child.ts";
 import { judge } from "./durable-history.ts";
 import { fillDurable, logName, openDurable } from "./durable-store.ts";
@@ -16,7 +17,7 @@ import { LogWatch } from "./durable-watch.ts";
 
 /** Acknowledged transactions. */
 const ENOUGH = 100;
-const KILLS = 12;
+const KILLS = 6 * SOAK;
 const PROCESSES = 3;
 /** Another takes over within 200 ms on a machine at rest; this is for one that never does. */
 const RESUMED_MS = 240_000;
@@ -33,7 +34,7 @@ test.each([
   ["lazy", 0],
   ["both", 50],
 ])(`${KILLS} writers of the log are killed, commits in %s`, async (_, syncPercent) => {
-  const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
+  const seed = freshSeed();
   const replay = `replay with SITU_SEED=${seed}`;
   const random = new Random(seed);
   const folder = new StoreFolder();

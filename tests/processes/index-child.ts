@@ -6,8 +6,7 @@
 
 import { type Database, SituError, type Transaction } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { hookAtomics } from "../helpers/engine-atomics.ts";
-import { isStopped, listenForStop, orderOf, repeat } from "../helpers/process-child.ts";
+import { dieAtStep, isStopped, listenForStop, orderOf, repeat } from "../helpers/process-child.ts";
 import { indexProblems } from "../helpers/process-rest.ts";
 import type { Life } from "../helpers/process-storm.ts";
 import {
@@ -29,20 +28,13 @@ export interface IndexOrder extends Life {
   readonly isLater: boolean;
 }
 
-const { path, seed, life, dieAtStep, isLater } = orderOf<IndexOrder>();
+const { path, seed, life, dieAtStep: lastStep, isLater } = orderOf<IndexOrder>();
 const TABLES = isLater ? LATER : AT_FIRST;
 const MANY = 40;
 const random = new Random(seed);
 let badges = 0;
 
-if (dieAtStep > 0) {
-  let steps = 0;
-  hookAtomics({
-    before: () => {
-      if (++steps === dieAtStep) process.kill(process.pid, "SIGKILL");
-    },
-  });
-}
+dieAtStep(lastStep);
 listenForStop();
 const db: Database = await openPeople(path, TABLES);
 

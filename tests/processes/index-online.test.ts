@@ -2,10 +2,10 @@
 
 import { afterAll, expect, test } from "vitest";
 import type { Database } from "../../src/index.ts";
-import { Random } from "../../src/runtime/random.ts";
 import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
 import { Talker } from "../helpers/process-group.ts";
 import { indexProblems } from "../helpers/process-rest.ts";
+import { freshSeed } from "../helpers/seed.ts";
 import type { OnlineOrder } from "./index-online-child.ts";
 import { type Items, itemsWith, openItems, SHELVES } from "./index-online-store.ts";
 
@@ -23,7 +23,7 @@ function compare(db: Database, tables: readonly Items[]): string[] {
 }
 
 test(`${INDEXES} indexes on two tables: every one agrees with the rows, from the beginning`, async () => {
-  const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
+  const seed = freshSeed();
   const replay = `replay with SITU_SEED=${seed}`;
   const folder = new StoreFolder();
   const { path } = folder;

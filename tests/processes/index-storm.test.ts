@@ -1,16 +1,16 @@
 /** Indexes and rows agree, both ways, after a storm of changes and kills. Longer: `npm run soak`. */
 
 import { afterAll, expect, test } from "vitest";
-import { Random } from "../../src/runtime/random.ts";
 import { endAll } from "../helpers/engine-processes.ts";
+import { freshSeed, SOAK } from "../helpers/seed.ts";
 import { ENOUGH, runIndexStorm } from "./index-storm.ts";
 
-const KILLS = 30;
+const KILLS = 20 * SOAK;
 
 afterAll(endAll);
 
 test(`${KILLS} kills, and indexes added meanwhile: rows and entries agree, unique ones are unique`, async () => {
-  const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
+  const seed = freshSeed();
   const replay = `replay with SITU_SEED=${seed}`;
   const report = await runIndexStorm({ seed, processes: 4, kills: KILLS, minutes: 0 });
   expect(report.problems, replay).toEqual([]);

@@ -5,13 +5,13 @@
  */
 
 import { afterAll, describe, expect, test } from "vitest";
-import { Random } from "../../src/runtime/random.ts";
 import { endAll } from "../helpers/engine-processes.ts";
+import { freshSeed, SOAK } from "../helpers/seed.ts";
 import { KINDS } from "./mixed-store.ts";
 import { runMixedStorm } from "./mixed-storm.ts";
 
-const KILLS = 40;
-const seed = Number(process.env.SITU_SEED ?? 1 + new Random().below(2 ** 30));
+const KILLS = 20 * SOAK;
+const seed = freshSeed();
 
 afterAll(endAll);
 

@@ -10,8 +10,14 @@ import { openSync, writeSync } from "node:fs";
 import { SituError, type Transaction } from "../../src/index.ts";
 import { sleepSync } from "../../src/runtime/clock.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { hookAtomics } from "../helpers/engine-atomics.ts";
-import { isStopped, listenForStop, nowNs, orderOf, turn } from "../helpers/process-child.ts";
+import {
+  dieAtStep,
+  isStopped,
+  listenForStop,
+  nowNs,
+  orderOf,
+  turn,
+} from "../helpers/process-child.ts";
 import type { Life } from "../helpers/process-storm.ts";
 import {
   ACCOUNTS,
@@ -59,14 +65,7 @@ const log = openSync(order.log, "a");
 let numbers = 0;
 let appended = 0;
 
-if (order.dieAtStep > 0) {
-  let steps = 0;
-  hookAtomics({
-    before: () => {
-      if (++steps === order.dieAtStep) process.kill(process.pid, "SIGKILL");
-    },
-  });
-}
+dieAtStep(order.dieAtStep);
 listenForStop();
 const db = await openMixed(order.path);
 

@@ -6,8 +6,14 @@
 
 import { type Database, SituError, type Snapshot, type Transaction } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { hookAtomics } from "../helpers/engine-atomics.ts";
-import { isStopped, listenForStop, orderOf, repeat, turn } from "../helpers/process-child.ts";
+import {
+  dieAtStep,
+  isStopped,
+  listenForStop,
+  orderOf,
+  repeat,
+  turn,
+} from "../helpers/process-child.ts";
 import type { Life } from "../helpers/process-storm.ts";
 import {
   type Accounts,
@@ -29,17 +35,10 @@ export interface SnapshotOrder extends Life {
 const MOST_HELD = 10;
 /** Accounts that are changed at once. */
 const ROTATED = 200;
-const { path, role, seed, dieAtStep } = orderOf<SnapshotOrder>();
+const { path, role, seed, dieAtStep: lastStep } = orderOf<SnapshotOrder>();
 const random = new Random(seed);
 
-if (dieAtStep > 0) {
-  let steps = 0;
-  hookAtomics({
-    before: () => {
-      if (++steps === dieAtStep) process.kill(process.pid, "SIGKILL");
-    },
-  });
-}
+dieAtStep(lastStep);
 listenForStop();
 // Some of their snapshots are released because of their age.
 const db: Database = await openBank(path, 100 + random.below(1_500));

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { type Database, open } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { StoreFolder, scriptPath } from "../helpers/engine-processes.ts";
+import { freshSeed } from "../helpers/seed.ts";
 import { Account } from "./crash-store.ts";
 import type { ThreadOrder } from "./thread-worker.ts";
 
@@ -58,7 +59,7 @@ describe.each(["processes", "threads"] as const)("worker threads, sharing: %s", 
   }
 
   test("terminated in the middle of their commits, many times", async () => {
-    const seed = 1 + new Random().below(2 ** 30);
+    const seed = freshSeed();
     const random = new Random(seed);
     await withStore(async (db, path) => {
       for (let round = 0; round < 8; round++) {

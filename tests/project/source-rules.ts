@@ -36,8 +36,15 @@ const DICE_MODULES = ["node:crypto", "crypto"];
 /** Complaints about one file; `path` is relative to the project, as in src/engine/run.ts. */
 export type Rule = (path: string, text: string) => string[];
 
+const parsed = new Map<string, ts.SourceFile>();
+
+/** All rules look at the same files. */
 function parse(path: string, text: string): ts.SourceFile {
-  return ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  const before = parsed.get(path);
+  if (before?.text === text) return before;
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  parsed.set(path, source);
+  return source;
 }
 
 function walk(node: ts.Node, visit: (node: ts.Node) => void): void {
@@ -50,22 +57,38 @@ function at(source: ts.SourceFile, node: ts.Node, what: string): string {
   return `${source.fileName}:${line + 1}: ${what}`;
 }
 
+interface Import {
+  readonly node: ts.Node;
+  readonly name: string;
+  /** A `type` is gone when the program runs; `later` is import(). */
+  readonly kind: "value" | "type" | "later";
+}
+
 /** Every module that a file names: imports, re-exports, import() and import types. */
-function imports(source: ts.SourceFile): { node: ts.Node; name: string }[] {
-  const found: { node: ts.Node; name: string }[] = [];
-  walk(source, (node) => {
-    let named: ts.Node | undefined;
-    if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) named = node.moduleSpecifier;
-    else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) {
-      named = node.argument.literal;
-    } else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
-      named = node.arguments[0];
-    }
+function imports(source: ts.SourceFile): Import[] {
+  const found: Import[] = [];
+  const add = (named: ts.Node | undefined, kind: Import["kind"]): void => {
     if (named !== undefined && ts.isStringLiteralLike(named)) {
-      found.push({ node: named, name: named.text });
+      found.push({ node: named, name: named.text, kind });
+    }
+  };
+  walk(source, (node) => {
+    if (ts.isImportDeclaration(node)) {
+      const isType = node.importClause?.phaseModifier === ts.SyntaxKind.TypeKeyword;
+      add(node.moduleSpecifier, isType ? "type" : "value");
+    } else if (ts.isExportDeclaration(node)) {
+      add(node.moduleSpecifier, node.isTypeOnly ? "type" : "value");
+    } else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) {
+      add(node.argument.literal, "type");
+    } else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
+      add(node.arguments[0], "later");
     }
   });
   return found;
+}
+
+export function importsOf(path: string, text: string): Import[] {
+  return imports(parse(path, text));
 }
 
 /** The layer of a file in src/; -1 for src/index.ts, which stands above all. */

@@ -1,6 +1,5 @@
 /** The checker for registers against all orders, tried one by one. */
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   checkRegister,
@@ -8,10 +7,9 @@ import {
   type RegisterRead,
   type RegisterWrite,
 } from "../../simulation/cluster/workloads/register-zones.ts";
+import { check, fc } from "../helpers/property.ts";
 
 // The same inputs in every run; a failure prints the seed and the path to its counterexample.
-fc.configureGlobal({ seed: 20261115 });
-
 const write = (value: number, start: number, end: number): RegisterWrite => ({ value, start, end });
 const read = (value: number, start: number, end: number): RegisterRead => ({ value, start, end });
 
@@ -76,7 +74,7 @@ test("random histories: the same answer as trying all orders", () => {
     writes: fc.array(fc.tuple(interval, fc.nat(7)), { maxLength: 4 }),
     reads: fc.array(fc.tuple(interval, fc.nat(4)), { maxLength: 4 }),
   });
-  fc.assert(
+  check(
     fc.property(history, (given) => {
       const writes = given.writes.map(([[start, length], known], i) =>
         write(i + 1, start, known === 0 ? Number.POSITIVE_INFINITY : start + length),

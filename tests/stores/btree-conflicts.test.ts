@@ -5,7 +5,6 @@
  */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isSignal } from "../../src/engine/signals.ts";
 import type { Transaction } from "../../src/engine/transaction.ts";
@@ -13,7 +12,8 @@ import { str, u32 } from "../../src/tables/fields.ts";
 import { rangeOf } from "../../src/tables/range.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { createTree, drain, type EngineTree, openTree, shapeOfTree } from "../helpers/btree.ts";
-import { check, MIB, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { MIB, temporaryStores } from "../helpers/store.ts";
 import { openExecutor, run } from "../helpers/store-engine.ts";
 
 const stores = temporaryStores();

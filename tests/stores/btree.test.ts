@@ -4,14 +4,14 @@
  */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { bytes, i64, str, u32 } from "../../src/tables/fields.ts";
 import { type Bounds, rangeOf } from "../../src/tables/range.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { createTree, drain, type EngineTree, openTree, shapeOfTree } from "../helpers/btree.ts";
-import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 import { openExecutor, run } from "../helpers/store-engine.ts";
 
 const stores = temporaryStores();

@@ -5,7 +5,6 @@
  */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { readAtSnapshot } from "../../src/engine/run.ts";
 import { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
@@ -13,7 +12,8 @@ import { Transaction } from "../../src/engine/transaction.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Directory } from "../../src/stores/shards/directory.ts";
 import { codecOf } from "../../src/tables/codec/codec.ts";
-import { check, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { temporaryStores } from "../helpers/store.ts";
 import { BUCKETS_KIND } from "../helpers/store-buckets.ts";
 import { openExecutor, type Rehash, rehashed, run } from "../helpers/store-engine.ts";
 import { HOPSCOTCH_KIND, Inline, type ModelTable, Variable } from "../helpers/store-model.ts";

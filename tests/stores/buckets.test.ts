@@ -1,7 +1,6 @@
 /** FaSST's bucket store: as a Map, with chains, with keys of one hash, with large rows. */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { MAX_BUCKET_SLOTS, MIN_BUCKET_SLOTS } from "../../src/runtime/limits.ts";
 import { Geometry } from "../../src/stores/buckets/layout.ts";
@@ -10,8 +9,9 @@ import { describeRemote } from "../../src/stores/remote/remote.ts";
 import type { RowCodec } from "../../src/stores/store.ts";
 import { str, u32, u64 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
+import { check, fc } from "../helpers/property.ts";
 import { readSet, serve, shown } from "../helpers/remote.ts";
-import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
+import { failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 import { BUCKETS_KIND, bucketsShape, createBuckets } from "../helpers/store-buckets.ts";
 import { openExecutor, type Rehash, rehashed, run } from "../helpers/store-engine.ts";
 import { behavesAsAMap, Inline, Variable } from "../helpers/store-model.ts";

@@ -1,12 +1,12 @@
 /** The hash table as a Map, with chains, with keys of one hash, with large rows. */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { codecOf } from "../../src/tables/codec/codec.ts";
 import { str, u32, u64 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { check, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 import {
   blocksIn,
   brokenRules,

@@ -4,7 +4,6 @@
  */
 
 import assert from "node:assert/strict";
-import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { INSTALLING, LOCK, lockWord } from "../../src/memory/object.ts";
 import { MAX_VERB_WORDS } from "../../src/runtime/limits.ts";
@@ -17,8 +16,9 @@ import {
   type RemoteStore,
 } from "../../src/stores/remote/remote.ts";
 import type { RowCodec } from "../../src/stores/store.ts";
+import { check, fc } from "../helpers/property.ts";
 import { answer, areCurrent, readSet, serve, shown } from "../helpers/remote.ts";
-import { check, seed, temporaryStores } from "../helpers/store.ts";
+import { seed, temporaryStores } from "../helpers/store.ts";
 import { createBuckets } from "../helpers/store-buckets.ts";
 import { createTable, openExecutor, rehashed, run } from "../helpers/store-engine.ts";
 import { COLLISIONS, Inline, Variable, Wide } from "../helpers/store-model.ts";

@@ -1,7 +1,7 @@
 // Latencies: what was recorded comes back, within the three digits of the histogram.
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { createLatencies, Latencies } from "../../benchmarks/suite/latencies.ts";
+import { check, fc } from "../helpers/property.ts";
 
 /** Three significant digits, rounded twice at most. */
 const precision = 2e-3;
@@ -57,7 +57,7 @@ describe("summary", () => {
   });
 
   test("is ascending in both, and right for any values", () => {
-    fc.assert(
+    check(
       fc.property(
         fc.array(fc.double({ min: 1e-6, max: 59_000, noNaN: true }), { minLength: 1 }),
         (values) => {
@@ -75,7 +75,6 @@ describe("summary", () => {
           }
         },
       ),
-      { seed: 42 },
     );
   });
 });
@@ -88,7 +87,7 @@ test("what is out of range is kept at its edge", () => {
 
 test("travels as text, and adds up", () => {
   const values = fc.array(fc.double({ min: 1e-6, max: 1_000, noNaN: true }));
-  fc.assert(
+  check(
     fc.property(values, values, (left, right) => {
       const together = Latencies.decode(recorded(left).encode());
       together.add(Latencies.decode(recorded(right).encode()));
@@ -96,6 +95,5 @@ test("travels as text, and adds up", () => {
       const whole = Latencies.decode(recorded([...left, ...right]).encode());
       expect(together.summary()).toEqual(whole.summary());
     }),
-    { seed: 42 },
   );
 });

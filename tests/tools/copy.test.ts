@@ -27,8 +27,9 @@ import {
   recoverRows,
 } from "../helpers/logged-files.ts";
 import { MemoryFiles } from "../helpers/memory-files.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 
-const seed = Number(process.env.SITU_SEED ?? 20_260_101);
+const seed = fixedSeed();
 
 let store: LoggedStore;
 beforeEach(() => {

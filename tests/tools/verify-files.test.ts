@@ -15,9 +15,10 @@ import { verifyFiles } from "../../src/tools/files/verify.ts";
 import { identity } from "../helpers/disk.ts";
 import { LOG_ID, LoggedStore } from "../helpers/logged-files.ts";
 import { MemoryFiles } from "../helpers/memory-files.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 import { failureSync } from "../helpers/store.ts";
 
-const seed = Number(process.env.SITU_SEED ?? 20_260_101);
+const seed = fixedSeed();
 
 let store: LoggedStore;
 beforeEach(() => {

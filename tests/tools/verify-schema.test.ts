@@ -1,6 +1,5 @@
 /** Tables made from the schemas in a store: the same schema text, the same rows. */
 
-import * as fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Field, FieldKind } from "../../src/tables/fields.ts";
 import { bool, bytes, json, str, u32 } from "../../src/tables/fields.ts";
@@ -8,7 +7,8 @@ import { type Schema, schemaOf } from "../../src/tables/schema.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { tableFromSchema } from "../../src/tables/table-from-schema.ts";
 import { CheckedStore } from "../helpers/checks.ts";
-import { check, failureSync } from "../helpers/store.ts";
+import { check, fc } from "../helpers/property.ts";
+import { failureSync } from "../helpers/store.ts";
 
 let store: CheckedStore;
 beforeEach(() => {

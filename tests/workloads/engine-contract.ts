@@ -21,6 +21,7 @@ import { Objects, RetwisObjects } from "../../workloads/objects/store.ts";
 import { Stream } from "../../workloads/random/stream.ts";
 import { addTallies, type Tally } from "../../workloads/workload.ts";
 import { OrderedUserTable, UserTable } from "../../workloads/ycsb/store.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 import type { EngineOrder, EngineTask } from "./engine-child.ts";
 import { type Opened, type RunOptions, runSessions, withEngine, withRows } from "./engine-run.ts";
 import { type ModelTables, rowsByKey } from "./model-tables.ts";
@@ -29,7 +30,7 @@ import { SmallBankModel } from "./smallbank-model.ts";
 import { TatpModel } from "./tatp-model.ts";
 import { YcsbModel } from "./ycsb-model.ts";
 
-const SEED = 20_264;
+const SEED = fixedSeed(20_264);
 const child = new URL("../../dist/tests/workloads/engine-child.js", import.meta.url);
 const small = { size: 200, processes: 1, durability: "none" } as const;
 const timeout = 60_000;

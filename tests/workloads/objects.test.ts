@@ -6,12 +6,13 @@ import { situObjects, situObjectsAsync } from "../../workloads/objects/situ.ts";
 import { type ObjectRow, type ObjectStore, Objects } from "../../workloads/objects/store.ts";
 import { Stream } from "../../workloads/random/stream.ts";
 import { addTallies, DONE, type Tally, type Workload } from "../../workloads/workload.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 import { runSessions } from "./engine-run.ts";
 import { rowsByKey } from "./model-tables.ts";
 import { ObjectModel } from "./objects-model.ts";
 import { withSitu } from "./objects-situ.ts";
 
-const SEED = 20_266;
+const SEED = fixedSeed(20_266);
 const KEYS = 200;
 const one = { seed: SEED, lane: 0, lanes: 1 };
 const two = [0, 1].map((lane) => ({ seed: SEED, lane, lanes: 2 }));

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 const script = fileURLToPath(new URL("../../scripts/peers.mjs", import.meta.url));
 
 function install(env: NodeJS.ProcessEnv): { status: number | null; stderr: string } {
-  return spawnSync(process.execPath, [script, "--for-tests"], { encoding: "utf8", env });
+  return spawnSync(process.execPath, [script, "--install"], { encoding: "utf8", env });
 }
 
 test("installs nothing twice", () => {

@@ -13,8 +13,9 @@ import {
   Zipfian,
   zetaOf,
 } from "../../workloads/random/zipfian.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 
-const SEED = 20_264;
+const SEED = fixedSeed(20_264);
 const DRAWS = 400_000;
 
 /** Parts of the draws that each item got. */

@@ -7,12 +7,13 @@ import { Stream } from "../../workloads/random/stream.ts";
 import { Scattered, Zipfian, zetaOf } from "../../workloads/random/zipfian.ts";
 import { drawRetwis, RETWIS_THETA, retwis, retwisKinds } from "../../workloads/retwis/retwis.ts";
 import { addTallies, DONE } from "../../workloads/workload.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 import { runSessions } from "./engine-run.ts";
 import { rowsByKey } from "./model-tables.ts";
 import { ObjectModel } from "./objects-model.ts";
 import { withSitu } from "./objects-situ.ts";
 
-const SEED = 20_267;
+const SEED = fixedSeed(20_267);
 const KEYS = 200;
 const one = { seed: SEED, lane: 0, lanes: 1 };
 const two = [0, 1].map((lane) => ({ seed: SEED, lane, lanes: 2 }));

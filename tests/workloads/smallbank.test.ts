@@ -16,10 +16,11 @@ import {
   type SmallBankStore,
 } from "../../workloads/smallbank/store.ts";
 import { DONE, REFUSED } from "../../workloads/workload.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 import { SmallBankModel } from "./smallbank-model.ts";
 
 const ACCOUNTS = 1_000;
-const SEED = 20_261;
+const SEED = fixedSeed(20_261);
 const one = { seed: SEED, lane: 0, lanes: 1 };
 
 /** Says what it was asked for. */

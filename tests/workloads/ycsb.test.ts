@@ -14,12 +14,13 @@ import { situYcsb, situYcsbAsync } from "../../workloads/ycsb/situ.ts";
 import type { YcsbRow, YcsbStore } from "../../workloads/ycsb/store.ts";
 import { fieldNames, makePool } from "../../workloads/ycsb/values.ts";
 import { ycsb, ycsbTable } from "../../workloads/ycsb/ycsb.ts";
+import { fixedSeed } from "../helpers/seed.ts";
 import { runSessions } from "./engine-run.ts";
 import { rowsByKey } from "./model-tables.ts";
 import { withSitu } from "./objects-situ.ts";
 import { YcsbModel } from "./ycsb-model.ts";
 
-const SEED = 20_265;
+const SEED = fixedSeed(20_265);
 const RECORDS = 300;
 const letters = Object.keys(coreWorkloads) as Letter[];
 const one = { seed: SEED, lane: 0, lanes: 1 };

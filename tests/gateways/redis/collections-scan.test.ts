@@ -1,8 +1,8 @@
 /** HSCAN and SSCAN meet every member that stays, whatever comes and goes between their steps. */
 
-import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { check, temporaryStores } from "../../helpers/store.ts";
+import { check, fc } from "../../helpers/property.ts";
+import { temporaryStores } from "../../helpers/store.ts";
 import { CollectionsWorld } from "./collections-world.ts";
 
 const stores = temporaryStores();

@@ -1,6 +1,5 @@
 /** Hashes and sets in all of their forms behave as JavaScript's Map and Set do. */
 
-import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { anyPositions } from "../../../src/gateways/redis/collections/choose.ts";
 import { formOf } from "../../../src/gateways/redis/collections/collection.ts";
@@ -12,7 +11,8 @@ import { Integers } from "../../../src/gateways/redis/collections/integers.ts";
 import { Packed } from "../../../src/gateways/redis/collections/packed.ts";
 import type { SettingChanges } from "../../../src/gateways/redis/settings.ts";
 import { HASH, SET } from "../../../src/gateways/redis/tables.ts";
-import { check, MIB, temporaryStores } from "../../helpers/store.ts";
+import { check, fc } from "../../helpers/property.ts";
+import { MIB, temporaryStores } from "../../helpers/store.ts";
 import { CollectionsWorld } from "./collections-world.ts";
 
 const stores = temporaryStores();

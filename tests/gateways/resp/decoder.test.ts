@@ -1,13 +1,11 @@
 /** Requests of clients: what is accepted, what is refused and with which words, and what is kept. */
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Decoder, type DecoderLimits } from "../../../src/gateways/resp/decoder.ts";
+import { check, fc } from "../../helpers/property.ts";
 import { decodeAll, encode } from "./model.ts";
 
 // The same inputs in every run; a failure prints the seed and the path to its counterexample.
-fc.configureGlobal({ seed: 20261115 });
-
 const LIMITS: DecoderLimits = {
   maxBulkBytes: 1 << 20,
   maxRequestBytes: 8 << 20,
@@ -182,7 +180,7 @@ describe("in pieces", () => {
   const request = fc.array(word, { minLength: 1, maxLength: 20 });
 
   test("any requests, cut anywhere, are what they were", () => {
-    fc.assert(
+    check(
       fc.property(
         fc.array(request, { maxLength: 8 }),
         fc.array(fc.nat(1 << 12)),
@@ -325,7 +323,7 @@ describe("inline commands", () => {
       fc.array(byte).map((bytes) => bytes.join("")),
       { minLength: 1 },
     );
-    fc.assert(
+    check(
       fc.property(words, fc.nat(), (args, cut) => {
         const line = `${args.map(quote).join(" ")}\r\n`;
         const bytes = Buffer.from(line, "latin1");
@@ -342,7 +340,7 @@ describe("inline commands", () => {
 
   test("any line is what the model says", () => {
     const piece = fc.constantFrom(..."ab \t\v\r\"'\\xn4g\0".split(""), "\\x41", '" ', "' ", "\xff");
-    fc.assert(
+    check(
       fc.property(fc.array(piece), (pieces) => {
         const text = `${pieces.join("")}\n`;
         const { requests, error } = decodeAll(Buffer.from(text, "latin1"), LIMITS, true);

@@ -1,14 +1,12 @@
 /** Replies in both protocols: exact bytes, any values through an independent parser, and memory. */
 
-import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { formatDouble } from "../../../src/gateways/resp/doubles.ts";
 import { OutputLimitError, Replies } from "../../../src/gateways/resp/replies.ts";
+import { check, fc } from "../../helpers/property.ts";
 import { parseReplies, type Reply } from "./parse-replies.ts";
 
 // The same inputs in every run; a failure prints the seed and the path to its counterexample.
-fc.configureGlobal({ seed: 20261115 });
-
 function written(protocol: 2 | 3, write: (replies: Replies) => void): string {
   const replies = new Replies(1);
   replies.protocol = protocol;
@@ -117,7 +115,7 @@ test.each<[number, string]>([
 });
 
 test("every double is read back as what it was", () => {
-  fc.assert(
+  check(
     fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
       expect(Number(formatDouble(value))).toBe(value);
     }),
@@ -228,7 +226,7 @@ function aggregate(tree: fc.Arbitrary<Written>): fc.Arbitrary<Written> {
 
 test("any replies, however nested, are what a client reads", () => {
   const protocols = fc.constantFrom<2 | 3>(2, 3);
-  fc.assert(
+  check(
     fc.property(protocols, fc.array(trees, { maxLength: 10 }), (protocol, values) => {
       const replies = new Replies(1);
       replies.protocol = protocol;

@@ -1,0 +1,84 @@
+/**
+ * Which tests run when. A file that no other tier names belongs to `unit`.
+ *
+ *   unit        quick, in one process, nothing listens and nothing is started (helpers/unit-setup.ts
+ *               sees to that): to run after each change
+ *   models      in one process too, but long: every crash point, random models, simulated clusters
+ *   processes   real processes, threads that share a store, sockets, clusters
+ *   peers       what needs redis-server, PostgreSQL, Chromium or the packages in benchmarks/peers
+ *   nodes       the package on other versions of Node.js
+ */
+
+export const TIERS = {
+  models: [
+    "tests/checkers/{oracle,planted-bugs,serial-histories}.test.ts",
+    "tests/database/durability-checkpoints.test.ts",
+    "tests/database/index-build.test.ts",
+    "tests/database/isolation.test.ts",
+    "tests/database/lifecycle.test.ts",
+    "tests/database/log-end.test.ts",
+    "tests/database/recovery-checkpoints.test.ts",
+    "tests/database/reentrant.test.ts",
+    "tests/database/remote-scan*.test.ts",
+    "tests/database/snapshot-isolation-large.test.ts",
+    "tests/database/snapshots.test.ts",
+    "tests/database/wide-rows.test.ts",
+    "tests/engine/commit.test.ts",
+    "tests/engine/crash-points.test.ts",
+    "tests/engine/snapshots-{crash-points,model,races}.test.ts",
+    "tests/log/checkpoint-model.test.ts",
+    "tests/log/crash-points*.test.ts",
+    "tests/log/faults-*.test.ts",
+    "tests/log/log-{power-loss,reader}.test.ts",
+    "tests/papers/{farm,fasst,namdb}.test.ts",
+    "tests/report/pages.test.ts",
+    "tests/simulation/{clients,planted-bugs,seeds,fabric-*}.test.ts",
+    "tests/stores/*-{conflicts,growth}.test.ts",
+    "tests/stores/{btree,buckets,hash-seeds,hopscotch,remote,remote-threads}.test.ts",
+    "tests/tools/{check-*,copy,verify,verify-damage}.test.ts",
+  ],
+  processes: [
+    "tests/cli/{commands,serve,shell,shell-transaction}.test.ts",
+    "tests/cluster/**",
+    "tests/database/{bad-input,bad-paths,copied-folder,durability,durability-faults}.test.ts",
+    "tests/database/{durability-options,foreign-memory,memory-*,objects,recovery}.test.ts",
+    "tests/database/{recovery-damage,recovery-killed,schema,second-memory,soon}.test.ts",
+    "tests/database/{store-files,store-full,threads,transact}.test.ts",
+    "tests/examples/**",
+    "tests/fabric/tcp*.test.ts",
+    "tests/gateways/*.test.ts",
+    "tests/metrics/{documents,endpoint,processes}.test.ts",
+    "tests/node/**",
+    "tests/processes/**",
+    "tests/simulation/{command,determinism}.test.ts",
+    "tests/workloads/{cluster,situ}.test.ts",
+  ],
+  peers: [
+    "tests/gateways/redis/**",
+    "tests/report/browser.test.ts",
+    "tests/suite/whole-runs.test.ts",
+    "tests/workloads/{lmdb,peers,postgres,redis,sqlite}.test.ts",
+  ],
+  nodes: ["tests/nodes/**"],
+} as const;
+
+/**
+ * What takes longest, longest first: a long file that starts last keeps one core idle. On a machine
+ * that has run the tests before, vitest remembers what each file took.
+ */
+export const LONGEST = [
+  "tests/processes/crash-points.test.ts",
+  "tests/cluster/restarts.test.ts",
+  "tests/suite/whole-runs.test.ts",
+  "tests/processes/mixed-storm.test.ts",
+  "tests/processes/anomalies.test.ts",
+  "tests/simulation/seeds.test.ts",
+  "tests/log/checkpoint-model.test.ts",
+  "tests/tools/verify.test.ts",
+  "tests/database/index-build.test.ts",
+  "tests/report/browser.test.ts",
+  "tests/stores/buckets-conflicts.test.ts",
+  "tests/log/crash-points-writer.test.ts",
+  "tests/stores/remote.test.ts",
+  "tests/database/recovery.test.ts",
+];
