@@ -153,7 +153,7 @@ export class Session implements SessionState {
     const replies = this.#replies;
     const startMs = nowMs();
     let served = 0;
-    thread.timeMs = this.lastMs = wallClockMs();
+    thread.keys.nowMs = this.lastMs = wallClockMs();
     replies.protocol = this.protocol;
     try {
       while (!this.#isEnding && decoder.next()) {

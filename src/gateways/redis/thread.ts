@@ -27,10 +27,9 @@ import { Replies } from "../resp/replies.ts";
 import { Batch } from "./batch.ts";
 import type { Command } from "./command.ts";
 import { COMMANDS } from "./commands/all.ts";
-import { Slice } from "./entry-codec.ts";
 import { isOfStore } from "./errors.ts";
 import { Keyspace } from "./keyspace.ts";
-import { type Registered, Registry } from "./registry.ts";
+import { Registry } from "./registry.ts";
 import type { Server, ServerFigures } from "./server.ts";
 import { type Peer, Session } from "./session.ts";
 import { LiveSettings, type SettingChanges, type SettingValues } from "./settings.ts";
@@ -88,17 +87,10 @@ export class GatewayThread implements Server {
   readonly limits: DecoderLimits;
   readonly maxPipeline: number;
   readonly maxOutputBytes: number;
-  /** GETs that are gathered: be their values as long as they may, a client can take them. */
+  /** Reads that are gathered: be their values as long as they may, a client can take them. */
   readonly readsAtOnce: number;
   /** Whether replies wait until what they tell is on disk. */
   readonly waits: boolean;
-  readonly get = registered("get");
-  readonly set = registered("set");
-  readonly unwatch = registered("unwatch");
-  /** A key in a request, for the quickest commands. */
-  readonly key = new Slice();
-  /** The wall clock, when the session that runs began to. */
-  timeMs = 0;
   readonly #listener: ThreadListener;
   readonly #sweeper: Sweeper;
   #sweeping: { cancel(): void } | undefined;
@@ -259,8 +251,4 @@ export class GatewayThread implements Server {
       if (session.lastMs < sinceMs) session.destroy();
     }
   }
-}
-
-function registered(name: string): Registered {
-  return registry.all.find((each) => each.fullName === name)!;
 }
