@@ -33,12 +33,12 @@ export type {
   TransactSyncOptions,
 } from "./database/transact-options.ts";
 export type { Transaction } from "./database/transaction.ts";
+export type { Gateway, GatewayOptions } from "./gateways/gateway-options.ts";
 export {
   type MetricsEndpoint,
   type ServeMetricsOptions,
   serveMetrics,
 } from "./gateways/metrics/endpoint.ts";
-export type { Gateway, GatewayOptions } from "./gateways/options.ts";
 export { type RedisBytes, type RedisKeys, RedisKeyspace } from "./gateways/redis/in-process.ts";
 export { REDIS_TABLES } from "./gateways/redis/tables.ts";
 export { serve } from "./gateways/serve.ts";

@@ -1,7 +1,7 @@
 /** `situ serve`: a gateway over a store, from here until a signal comes. */
 
 import { readFileSync } from "node:fs";
-import type { GatewayOptions } from "../../gateways/options.ts";
+import type { GatewayOptions } from "../../gateways/gateway-options.ts";
 import { serve } from "../../gateways/serve.ts";
 import { SERVE } from "../commands/serve.ts";
 import { EXIT_FAILED, EXIT_OK, failureOf, tellFailure, UsageError } from "../failures.ts";

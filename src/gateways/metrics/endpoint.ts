@@ -21,8 +21,8 @@ import {
   METRICS_KEEP_ALIVE_MS,
   METRICS_REQUEST_MS,
 } from "../../runtime/limits.ts";
-import { type CommandNames, storeMetrics } from "./families.ts";
-import { ProcessFigures } from "./process-figures.ts";
+import { writeMetrics } from "./families.ts";
+import { ProcessWatch } from "./process-figures.ts";
 import { CONTENT_TYPE } from "./prometheus.ts";
 
 export interface ServeMetricsOptions {
@@ -34,7 +34,8 @@ export interface ServeMetricsOptions {
 
 export interface MetricsOptions extends ServeMetricsOptions {
   readonly database: Database;
-  readonly commandNames?: CommandNames;
+  /** The commands of a gateway by their numbers, in lower case; "" for a number that has none. */
+  readonly commandNames?: readonly string[];
   /** Whether the one who serves clients does. Default: yes. */
   readonly isReady?: () => boolean;
   /** Why not, for people. */
@@ -123,7 +124,7 @@ const PLAIN = "text/plain; charset=utf-8";
 
 class Endpoint {
   readonly #options: MetricsOptions;
-  readonly #process = new ProcessFigures();
+  readonly #process = new ProcessWatch();
 
   constructor(options: MetricsOptions) {
     this.#options = options;
@@ -163,9 +164,8 @@ class Endpoint {
   }
 
   #metrics(): string {
-    const text = storeMetrics(this.#options.database, this.#options.commandNames ?? []);
-    this.#process.write(text);
-    return text.toString();
+    const { database, commandNames = [] } = this.#options;
+    return writeMetrics(database, commandNames, this.#process.figures());
   }
 
   /** What keeps the store from being read: `stats` reads the catalogue in a transaction. */

@@ -14,7 +14,7 @@ import { errorReply, isOfStore, unknownCommand, unknownSubcommand } from "./erro
 import { type Registered, subcommandOf } from "./registry.ts";
 import { ReplyError, wrongArity } from "./reply-error.ts";
 import type { SessionState } from "./session-state.ts";
-import type { GatewayThread } from "./thread.ts";
+import type { RedisThread } from "./thread.ts";
 import { TransactionState } from "./transaction-state.ts";
 
 const NO_PASSWORD_GIVEN = "NOAUTH Authentication required.";
@@ -26,7 +26,7 @@ export class Conversation {
   readonly transaction = new TransactionState();
   /** The last epoch that a reply waits for, where replies wait for the disk. */
   epoch = 0;
-  readonly #thread: GatewayThread;
+  readonly #thread: RedisThread;
   readonly #session: SessionState;
   readonly #replies: Replies;
   readonly #call: Call;
@@ -41,7 +41,7 @@ export class Conversation {
   /** Commands of the transaction that runs, or ran last, whose reply is an error. */
   readonly #failures: Registered[] = [];
 
-  constructor(thread: GatewayThread, session: SessionState) {
+  constructor(thread: RedisThread, session: SessionState) {
     this.#thread = thread;
     this.#session = session;
     this.#replies = thread.replies;

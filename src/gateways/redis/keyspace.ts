@@ -8,7 +8,6 @@
  */
 
 import type { Database } from "../../database/database.ts";
-import type { CommandMetrics } from "../../database/metrics.ts";
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { runSync } from "../../engine/run.ts";
@@ -20,6 +19,7 @@ import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
 import type { Store } from "../../stores/store.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
+import { COUNTER, CommandMetrics } from "../metrics/command-metrics.ts";
 import type { Replies } from "../resp/replies.ts";
 import { largeIn } from "./collections/large.ts";
 import {
@@ -53,6 +53,7 @@ const NO_BODY = (): void => {};
 
 export class Keyspace {
   readonly executor: Executor;
+  readonly metrics: CommandMetrics;
   /** The transaction that commands run in. */
   tx: Transaction;
   /** Large hashes and sets; see collections/. */
@@ -70,7 +71,6 @@ export class Keyspace {
   versionLow = 0;
   #body: (argument: unknown) => void = NO_BODY;
   readonly #attempt: (argument: unknown) => void;
-  readonly #metrics: CommandMetrics;
   readonly #expiries: Store<Values, unknown>;
   readonly #garbage: Store<Values, unknown>;
   readonly #codec = new EntryCodec();
@@ -80,7 +80,7 @@ export class Keyspace {
   constructor(database: Database) {
     const { executor } = database;
     this.executor = executor;
-    this.#metrics = database.metrics.commands;
+    this.metrics = new CommandMetrics(executor.metrics);
     this.#attempt = (argument) => {
       this.nowMs = wallClockMs();
       this.#body(argument);
@@ -199,10 +199,10 @@ export class Keyspace {
     codec.replyAt = start;
     const entry = this.isInside ? this.#store.read(this.tx, key) : this.#store.get(key);
     if (entry !== undefined && !this.isOver(entry.expires)) {
-      this.#metrics.hits(1);
+      this.metrics.add(COUNTER.keyspaceHits, 1);
       return entry.type;
     }
-    this.#metrics.misses(1);
+    this.metrics.add(COUNTER.keyspaceMisses, 1);
     replies.rewind(start);
     return 0;
   }

@@ -16,7 +16,7 @@ import {
   PERSIST,
   PXAT,
   XX,
-} from "./options.ts";
+} from "./set-options.ts";
 
 const OK = 0;
 const ONE_OR_ZERO = 1;

@@ -13,7 +13,7 @@ import {
   MAX_VALUE_BYTES,
 } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
-import { isLoopback } from "./listen.ts";
+import { isLoopback } from "./threads/listen.ts";
 
 export interface GatewayOptions {
   /** The store's folder; it is made if it does not exist. */
