@@ -283,7 +283,8 @@ describe("on this machine", () => {
     const memory = place.file("memory");
     mkdirSync(memory);
     const env = { SITU_MEMORY_DIR: memory, TMPDIR: place.folder };
-    const { code, stdout, stderr } = await place.situ(["demo", "--seconds", "1", "--json"], env);
+    const args = ["demo", "--seconds", "1", "--tellers", "3", "--json"];
+    const { code, stdout, stderr } = await place.situ(args, env);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const [result] = jsonLines(stdout) as {
       ok: boolean;
@@ -296,6 +297,7 @@ describe("on this machine", () => {
     expect(result).toMatchObject({ ok: true, sum: { before: "1000000", after: "1000000" } });
     expect(result.marks).toBe(2 * result.transfers);
     expect(result.tellers.map(({ pid }) => pid)).toContain(result.killed.pid);
+    expect(result.tellers).toHaveLength(3);
     for (const { transfers } of result.tellers) expect(transfers).toBeGreaterThan(0);
     expect(readdirSync(memory)).toEqual([]);
     expect(readdirSync(place.folder)).toEqual(["memory"]);

@@ -4,15 +4,16 @@ import { COMMON, command } from "../command.ts";
 import { choice, defaulted, path, required, whole } from "../option-kinds.ts";
 
 export const DEMO = command({
-  summary: "two processes move money in one store, one is killed, the sum holds",
-  synopsis: "[--seconds N]",
-  about: ["In a temporary store, which is gone afterwards."],
+  summary: "several processes move money in one store, one is killed, the sum holds",
+  synopsis: "[--seconds N] [--tellers N]",
+  about: ["Runs in a temporary store, which is removed afterwards."],
   options: {
     seconds: defaulted(4, whole(1, 60, "how long they work (4)")),
+    tellers: defaulted(4, whole(2, 32, "processes that move money (4)")),
     accounts: defaulted(1_000, whole(10, 100_000, "accounts (1000)")),
     ...COMMON,
   },
-  examples: [["situ demo", "five seconds, told as it happens"]],
+  examples: [["situ demo", "four seconds, told as it happens"]],
 });
 
 /** One of the demo's processes. */
@@ -22,7 +23,7 @@ export const DEMO_TELLER = command({
   about: [],
   options: {
     path: required(path("DIR", "the folder of the demo's store")),
-    teller: required(whole(1, 9, "which one it is")),
+    teller: required(whole(1, 32, "which one it is")),
     accounts: required(whole(10, 100_000, "accounts")),
     ...COMMON,
   },

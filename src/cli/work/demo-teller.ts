@@ -9,7 +9,7 @@ import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
 import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import type { Run } from "./context.ts";
-import { NAMES, Office, TABLES, Teller, transfer } from "./demo-bank.ts";
+import { Office, TABLES, Teller, tellerName, transfer } from "./demo-bank.ts";
 
 const TRANSFERS_PER_TURN = 200;
 const LOOK_MS = 2;
@@ -24,7 +24,7 @@ export const runTeller: Run<"demo-teller"> = async ({ path, teller, accounts }) 
     sharing: "processes",
     timeoutMs: DEFAULT_TIMEOUT_MS,
   });
-  const own = { id: teller, name: NAMES[teller] ?? `teller ${teller}` };
+  const own = { id: teller, name: tellerName(teller) };
   db.transactSync((tx) => tx.insert(Teller, { ...own, pid: process.pid, transfers: 0 }));
   while (!db.get(Office, 0)?.isOpen) await sleep(LOOK_MS);
   while (!db.get(Office, 0)?.isClosed) {
