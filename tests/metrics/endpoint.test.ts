@@ -142,7 +142,7 @@ describe("/healthz and /readyz", () => {
     const response = await fetch(`${url}/readyz`);
     expect([response.status, await response.text()]).toEqual([503, "shutting down\n"]);
     reasons = [];
-    expect(await (await fetch(`${url}/readyz`)).text()).toBe("clients are not served\n");
+    expect(await (await fetch(`${url}/readyz`)).text()).toBe("not serving clients\n");
   });
 
   it("a log that has failed, or does not get on, is not ready", async () => {

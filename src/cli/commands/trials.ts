@@ -22,7 +22,7 @@ export const DEMO_TELLER = command({
   synopsis: "--path DIR --teller N",
   about: [],
   options: {
-    path: required(path("DIR", "the folder of the demo's store")),
+    path: required(path("DIR", "the demo's store")),
     teller: required(whole(1, 32, "which one it is")),
     accounts: required(whole(10, 100_000, "accounts")),
     ...COMMON,
@@ -35,38 +35,38 @@ export const BENCH = command({
   summary: "measures get, put, transfer and scan on this machine",
   synopsis: "[--seconds N] [--rows N]",
   about: [
-    "One process, one thread, in a temporary store, which is gone afterwards: a first impression,",
-    "no comparison. That is in the repository: `npm run bench` runs workloads, also on Situ's peers.",
+    "A first impression: one process and one thread, in a temporary store that is removed afterwards.",
+    "In the repository, `npm run bench` runs workloads and compares Situ with other stores.",
   ],
   options: {
-    seconds: defaulted(1, whole(1, 60, "how long each is measured (1)")),
+    seconds: defaulted(1, whole(1, 60, "how long to measure each (1)")),
     rows: defaulted(100_000, whole(1_000, 10_000_000, "rows of the table (100000)")),
     durability: defaulted(
       "none",
-      choice(["sync", "lazy", "none"], "when a commit is on disk (none)"),
+      choice(["sync", "lazy", "none"], "when commits reach the disk (none)"),
     ),
     path: path(
       "DIR",
-      "where the temporary store's folder is made: the disk of its log (a temporary one)",
+      "where to create the temporary store, whose log is on that disk (the system's temporary folder)",
     ),
     ...COMMON,
   },
   examples: [
     ["situ bench", "in memory"],
-    ["situ bench --durability sync --path .", "with every commit on this folder's disk"],
+    ["situ bench --durability sync --path .", "with every commit synced to this folder's disk"],
   ],
 });
 
 export const DOCTOR = command({
-  summary: "looks whether this machine has what Situ needs, and says what to do",
+  summary: "checks whether this machine has what Situ needs, and says what to do",
   synopsis: "[--path DIR]",
-  about: ["Exit code 1 if something is missing; warnings do not count."],
+  about: ["Exits with code 1 if a check fails; warnings do not count."],
   options: {
-    path: path("DIR", "also looks at this folder, where a store is or is to be"),
+    path: path("DIR", "also checks this folder of a store, existing or planned"),
     ...COMMON,
   },
   examples: [
     ["situ doctor", "this machine"],
-    ["situ doctor --path ./bank", "and this folder"],
+    ["situ doctor --path ./bank", "this machine and this folder"],
   ],
 });

@@ -16,7 +16,8 @@ const LOOK_MS = 2;
 
 export const runTeller: Run<"demo-teller"> = async ({ path, teller, accounts }) => {
   // If the demo is gone, nobody is left to close the office.
-  process.once("disconnect", () => process.exit(EXIT_FAILED));
+  const orphaned = (): void => process.exit(EXIT_FAILED);
+  process.once("disconnect", orphaned);
   const random = new Random();
   await using db = await open({
     path,
@@ -35,6 +36,7 @@ export const runTeller: Run<"demo-teller"> = async ({ path, teller, accounts }) 
     }
     await turn();
   }
+  process.off("disconnect", orphaned);
   process.disconnect?.();
   return EXIT_OK;
 };

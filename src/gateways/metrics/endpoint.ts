@@ -26,9 +26,9 @@ import { ProcessWatch } from "./process-figures.ts";
 import { CONTENT_TYPE } from "./prometheus.ts";
 
 export interface ServeMetricsOptions {
-  /** Where to listen. Default 127.0.0.1: whoever reaches it can read it. */
+  /** The address to listen on. Default 127.0.0.1; there is no password. */
   readonly host?: string;
-  /** Default 0: a free one. */
+  /** The port to listen on. Default 0: a free one. */
   readonly port?: number;
 }
 
@@ -42,11 +42,11 @@ export interface MetricsOptions extends ServeMetricsOptions {
   readonly reasons?: () => readonly string[];
 }
 
-/** An endpoint that runs. */
+/** A running metrics endpoint. */
 export interface MetricsEndpoint {
   readonly host: string;
   readonly port: number;
-  /** Answers what was asked, and ends. The database stays open. */
+  /** Answers pending requests and stops listening. The database stays open. */
   close(): Promise<void>;
 }
 
@@ -140,7 +140,11 @@ class Endpoint {
       response.setHeader("Allow", "GET, HEAD");
       // Its body is of no interest: nobody reads it.
       response.setHeader("Connection", "close");
-      send(response, { status: 405, type: PLAIN, text: "only GET and HEAD\n" }, isHead);
+      send(
+        response,
+        { status: 405, type: PLAIN, text: "only GET and HEAD are supported\n" },
+        isHead,
+      );
       return;
     }
     send(response, this.#at(pathOf(request.url ?? "")), isHead);
@@ -156,7 +160,11 @@ class Endpoint {
         case "/readyz":
           return report(this.#unreadiness());
         default:
-          return { status: 404, type: PLAIN, text: "there are /metrics, /healthz and /readyz\n" };
+          return {
+            status: 404,
+            type: PLAIN,
+            text: "not found; the paths are /metrics, /healthz and /readyz\n",
+          };
       }
     } catch (error) {
       return { status: 503, type: PLAIN, text: `${described(error)}\n` };
@@ -183,7 +191,7 @@ class Endpoint {
     const sickness = this.#sickness();
     if (sickness.length > 0) return sickness;
     const found = [...(reasons?.() ?? [])];
-    if (isReady?.() === false && found.length === 0) found.push("clients are not served");
+    if (isReady?.() === false && found.length === 0) found.push("not serving clients");
     const problem = database.metrics.gauges().log?.problem;
     if (problem !== undefined) found.push(problem);
     return found;
