@@ -34,9 +34,9 @@ export type {
   TransactSyncOptions,
 } from "./database/transact-options.ts";
 export type { AllocOptions, Transaction } from "./database/transaction.ts";
+export type { Gateway, GatewayOptions } from "./gateways/gateway-options.ts";
 export type { MetricsEndpoint, ServeMetricsOptions } from "./gateways/metrics/endpoint.ts";
 export { serve, serveMetrics } from "./gateways/on-demand.ts";
-export type { Gateway, GatewayOptions } from "./gateways/options.ts";
 export { type RedisBytes, type RedisKeys, RedisKeyspace } from "./gateways/redis/in-process.ts";
 export { REDIS_TABLES } from "./gateways/redis/tables.ts";
 export type { RecoveryProgress } from "./log/recovery/progress.ts";

@@ -18,8 +18,8 @@ export interface Command<O extends Options = Options> {
 
 /** What every command takes. */
 export const COMMON = {
-  json: flag("results as JSON, and nothing else on stdout; errors as JSON on stderr"),
-  config: path("FILE", "the configuration, instead of situ.config.json in this folder"),
+  json: flag("prints only JSON on stdout, and errors as JSON on stderr"),
+  config: path("FILE", "the configuration file (situ.config.json in the working folder)"),
 };
 
 export function command<O extends Options>(given: Command<O>): Command<O> {

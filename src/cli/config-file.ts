@@ -38,7 +38,7 @@ export function readConfigFile(
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" && asked === undefined) return undefined;
     throw new UsageError(
-      code === "ENOENT" ? `there is no ${file}` : `${file} cannot be read: ${message}`,
+      code === "ENOENT" ? `${file} does not exist` : `${file} cannot be read: ${message}`,
     );
   }
   return { file, values: configOf(name, parsed(file, text), file) };
@@ -76,7 +76,7 @@ export function configOf(name: CommandName, given: unknown, file: string): Map<s
 
 function objectOf(given: unknown, file: string, what: string): object {
   if (typeof given === "object" && given !== null && !Array.isArray(given)) return given;
-  throw new UsageError(`${file}: ${what} is an object, as in { "path": "./data" }`);
+  throw new UsageError(`${file}: ${what} must be an object, such as { "path": "./data" }`);
 }
 
 /** Which file to read is not said in a file; but a node's file may be. */
@@ -104,14 +104,14 @@ function unknownKey(file: string, key: string, section: CommandName | undefined)
   const hint = didYouMean(
     key,
     [...new Set(names)],
-    `; there are ${[...new Set(names)].join(", ")}`,
+    `; the options are ${[...new Set(names)].join(", ")}`,
   );
-  throw new UsageError(`${file}: there is no option ${JSON.stringify(key)}${where}${hint}`);
+  throw new UsageError(`${file}: unknown option ${JSON.stringify(key)}${where}${hint}`);
 }
 
 function checkedValue(file: string, key: string, value: unknown, option: Option): unknown {
   const found = option.fromJson(value, dirname(file));
   if (found !== undefined) return found;
-  const shown = option.isSecret ? "what is there" : JSON.stringify(value);
-  throw new UsageError(`${file}: ${key} is ${option.expected}, not ${shown}`);
+  const shown = option.isSecret ? "the given value" : JSON.stringify(value);
+  throw new UsageError(`${file}: ${key} must be ${option.expected}, not ${shown}`);
 }

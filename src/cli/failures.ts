@@ -18,11 +18,11 @@ export const EXIT_INTERRUPTED = 130;
 export const EXIT_TERMINATED = 143;
 
 export const EXIT_CODES: readonly (readonly [number, string])[] = [
-  [EXIT_OK, "all is well; serve and node also when a signal has stopped them"],
-  [EXIT_FAILED, "the work failed; the code of the error says why"],
-  [EXIT_USAGE, "wrong usage or configuration (SITU_CONFIG): the same again fails again"],
-  [EXIT_FAULTS, "verify has found faults"],
-  [EXIT_INTERRUPTED, "stopped by SIGINT, as with Ctrl-C (143: by SIGTERM)"],
+  [EXIT_OK, "success; also for serve and node when a signal stopped them"],
+  [EXIT_FAILED, "failure; the error code says why"],
+  [EXIT_USAGE, "wrong usage or configuration (SITU_CONFIG): do not retry"],
+  [EXIT_FAULTS, "verify found faults"],
+  [EXIT_INTERRUPTED, "stopped by SIGINT, such as Ctrl-C (143: by SIGTERM)"],
 ];
 
 /** A wrong command line, environment or situ.config.json. */
@@ -40,7 +40,7 @@ export class Interrupted extends SituError {
   readonly exitCode: number;
 
   constructor(signal: "SIGINT" | "SIGTERM") {
-    super("SITU_ABORTED", signal === "SIGINT" ? "interrupted" : "told to stop");
+    super("SITU_ABORTED", signal === "SIGINT" ? "interrupted" : "terminated");
     this.exitCode = signal === "SIGINT" ? EXIT_INTERRUPTED : EXIT_TERMINATED;
   }
 }
@@ -73,7 +73,7 @@ const UNEXPECTED = "SITU_UNEXPECTED";
 /** One line, or one line of JSON; the stack only for those who look for a fault in Situ. */
 export function tellFailure(who: string, error: unknown, failure: Failure, isJson: boolean): void {
   const { code, message } = failure;
-  const hint = code === UNEXPECTED ? "; with SITU_DEBUG=1 it says where" : "";
+  const hint = code === UNEXPECTED ? "; set SITU_DEBUG=1 for the stack trace" : "";
   const lines = isJson
     ? JSON.stringify({ error: { code, message } })
     : `${who}: ${message} (${code})${hint}`;

@@ -23,12 +23,12 @@ ${columns(SHOWN_NAMES.map((name) => [`situ ${name} ${COMMANDS[name].synopsis}`, 
 
 ${columns([
   ...SHOWN_NAMES.map((name) => [name, COMMANDS[name].summary] as const),
-  ["help [command]", "this text, or that of a command, with examples"],
+  ["help [command]", "this text, or help for a command, with examples"],
   ["--version", "the version"],
 ])}
 
-Every option is a flag, a variable of the environment (--port is SITU_PORT), or a key of
-${CONFIG_NAME} in this folder, and counts in this order.
+An option can be a flag, an environment variable (--port is SITU_PORT) or a key in
+${CONFIG_NAME} in the working folder, in this order of precedence.
 
 Exit codes:
 ${columns(EXIT_CODES.map(([code, what]) => [`${code}`.padStart(3), what]))}`;
@@ -38,7 +38,10 @@ function optionHelp(key: string, option: Option): readonly [string, string] {
   if (option.isSecret)
     return [environmentOf(key, option), `${option.help}; also in ${CONFIG_NAME}`];
   const value = option.placeholder === undefined ? "" : ` ${option.placeholder}`;
-  return [`--${flagOf(key)}${value}`, option.isRequired ? `${option.help} (needed)` : option.help];
+  return [
+    `--${flagOf(key)}${value}`,
+    option.isRequired ? `${option.help} (required)` : option.help,
+  ];
 }
 
 export function commandHelp(name: CommandName): string {

@@ -54,7 +54,7 @@ function commandOf(name: string): CommandName {
   if (found !== undefined) return found;
   const what = name.startsWith("-") ? "flag" : "command";
   const hint = didYouMean(name, [...SHOWN_NAMES, "help", "--version"], "; see situ help");
-  throw new UsageError(`there is no ${what} ${name}${hint}`);
+  throw new UsageError(`unknown ${what} ${name}${hint}`);
 }
 
 function help(screen: Screen, [name]: readonly string[]): number {

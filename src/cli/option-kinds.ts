@@ -68,7 +68,7 @@ export function text(placeholder: string, help: string): Option<string | undefin
   return option<string>({
     help,
     placeholder,
-    expected: "a text",
+    expected: "a string",
     fromText: (given) => (given === "" ? undefined : given),
     fromJson: (given) => (typeof given === "string" && given !== "" ? given : undefined),
   });
@@ -104,7 +104,7 @@ export function size(help: string): Option<number | undefined> {
   return option<number>({
     help,
     placeholder: "SIZE",
-    expected: "a size as 64MiB, 1.5GiB or a number of bytes",
+    expected: "a size such as 64MiB, 1.5GiB or a number of bytes",
     fromText: sizeOf,
     fromJson: (given) => sizeOf(typeof given === "number" ? String(given) : given),
   });
@@ -115,7 +115,7 @@ export function duration(help: string): Option<number | undefined> {
   return option<number>({
     help,
     placeholder: "TIME",
-    expected: "a time as 500ms, 1.5s or 2min",
+    expected: "a duration such as 500ms, 1.5s or 2min",
     fromText: durationOf,
     fromJson: (given) => durationOf(typeof given === "number" ? `${given}ms` : given),
   });
@@ -146,7 +146,7 @@ export function moment(help: string): Option<Date | undefined> {
   return option<Date>({
     help,
     placeholder: "MOMENT",
-    expected: "a moment as 2026-11-15T18:30:00Z",
+    expected: "a time such as 2026-11-15T18:30:00Z",
     fromText: dateOf,
     fromJson: dateOf,
   });

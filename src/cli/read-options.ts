@@ -58,7 +58,7 @@ export function readFlags(name: CommandName, args: readonly string[]): Flags {
     if (token.kind === "option-terminator") continue;
     if (token.kind === "positional") {
       throw new UsageError(
-        `${JSON.stringify(token.value)} is not expected${flagHint(token.value, names)}`,
+        `${JSON.stringify(token.value)} is unexpected${flagHint(token.value, names)}`,
       );
     }
     if (token.rawName === "--help" || token.rawName === "-h") {
@@ -75,7 +75,7 @@ export function readFlags(name: CommandName, args: readonly string[]): Flags {
 }
 
 function flagHint(word: string, names: ReadonlyMap<string, unknown>): string {
-  return names.has(word) ? `; did you mean --${word}?` : ": options begin with --";
+  return names.has(word) ? `; did you mean --${word}?` : ": options start with --";
 }
 
 function unknownFlag(
@@ -90,12 +90,12 @@ function unknownFlag(
   );
   if (hidden !== undefined) {
     return (
-      `there is no flag ${raw}, because everybody could see it in ps: use --${bare}-file, ` +
+      `there is no flag ${raw}, because flags are visible in ps: use --${bare}-file, ` +
       `${environmentOf(...hidden)} or ${CONFIG_NAME}`
     );
   }
   const all = [...flags, "help"].map((flag) => `--${flag}`);
-  return `there is no flag ${raw}${didYouMean(raw, all, `; see situ help ${name}`)}`;
+  return `unknown flag ${raw}${didYouMean(raw, all, `; see situ help ${name}`)}`;
 }
 
 function flagValue(
@@ -108,7 +108,7 @@ function flagValue(
 ): string | true {
   const { rawName, value, inlineValue } = token;
   if (placeholder === undefined) {
-    if (value !== undefined) throw new UsageError(`${rawName} takes no value, not ${value}`);
+    if (value !== undefined) throw new UsageError(`${rawName} takes no value, but got ${value}`);
     return true;
   }
   // What looks like a flag was one, unless it was tied to this one.
@@ -161,14 +161,14 @@ export function readOptions(name: CommandName, flags: Flags, around: Surrounding
 function textValue(where: string, text: string, option: Option, { folder }: Surroundings): unknown {
   const value = option.fromText(text, folder);
   if (value !== undefined) return value;
-  const shown = option.isSecret ? "what is there" : JSON.stringify(text);
-  throw new UsageError(`${where} is ${option.expected}, not ${shown}`);
+  const shown = option.isSecret ? "the given value" : JSON.stringify(text);
+  throw new UsageError(`${where} must be ${option.expected}, not ${shown}`);
 }
 
 function missing(key: string, option: Option): UsageError {
   const flag = `--${flagOf(key)} ${key === "config" ? "node.json" : option.placeholder}`;
   return new UsageError(
-    `say ${flag}: ${option.help} (or ${environmentOf(key, option)}, or "${key}" in ${CONFIG_NAME})`,
+    `missing ${flag}: ${option.help} (or ${environmentOf(key, option)}, or "${key}" in ${CONFIG_NAME})`,
   );
 }
 
@@ -179,7 +179,7 @@ export function readableByOthers(file: string): string[] {
   } catch {
     return [];
   }
-  return [`${file} has a password in it and can be read by others: chmod 600 ${file}`];
+  return [`${file} contains a password and is readable by others: chmod 600 ${file}`];
 }
 
 /** Names in the environment that are almost those of options: most likely meant. */
@@ -198,7 +198,7 @@ function strangers(options: Options, { environment }: Surroundings): string[] {
       );
       return hint === ""
         ? []
-        : [`${name} in the environment is no option${hint.replace("mean ", "mean SITU_")}`];
+        : [`${name} in the environment is not an option${hint.replace("mean ", "mean SITU_")}`];
     });
 }
 

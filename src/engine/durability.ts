@@ -299,7 +299,7 @@ export class Durability {
 
   #isAllOnDisk(): boolean {
     if (this.isPending) return false;
-    if (this.isMemoryLost) throw this.failed(COMMITTED_IN_MEMORY);
+    if (this.isMemoryLost) throw this.failed(COMMITTED_IN_MEMORY, true);
     return true;
   }
 
@@ -338,7 +338,7 @@ export class Durability {
 
   #isOver(epoch: number, startMs: number, timeoutMs: number): boolean {
     if (this.epoch >= epoch) return true;
-    if (this.state >= FAILED) throw this.failed(COMMITTED_IN_MEMORY);
+    if (this.state >= FAILED) throw this.failed(COMMITTED_IN_MEMORY, true);
     if (nowMs() - startMs >= timeoutMs) throw this.#late(timeoutMs);
     this.ensureLogWriter();
     return false;
@@ -409,27 +409,26 @@ export class Durability {
   }
 
   /** The log has failed; what became of the caller's transaction is for the caller to say. */
-  failed(outcome: string): SituError {
-    if (this.isMemoryLost) return this.#lost(outcome);
+  failed(outcome: string, isCommitted = false): SituError {
+    if (this.isMemoryLost) return this.#lost(outcome, isCommitted);
     const why =
       this.errno === OTHER_WRITER_ERRNO
         ? "another memory of this store has written to its log"
         : `the log could not be written (${errorName(this.errno)})`;
     return new SituError(
-      outcome.startsWith("nothing") ? "SITU_LOG_FAILED" : "SITU_NOT_DURABLE",
+      isCommitted ? "SITU_NOT_DURABLE" : "SITU_LOG_FAILED",
       `${why}, so nothing more becomes durable: ${outcome}. Reads go on. See to the disk, close ` +
         `the store in all processes and open it again: it then writes all of its memory anew`,
     );
   }
 
-  #lost(outcome: string): SituError {
-    const isRefused = outcome.startsWith("nothing");
+  #lost(outcome: string, isCommitted: boolean): SituError {
     const reopen = "close the store in all processes and open it again: it is rebuilt from its log";
     const log = this.isLogged
       ? `What was committed before is ${this.state === FAILED ? "not all " : ""}in the log; ${reopen}`
       : "The store has no log: copy what you need to another store before you close this one";
     return new SituError(
-      isRefused ? "SITU_MEMORY_LOST" : "SITU_NOT_DURABLE",
+      isCommitted ? "SITU_NOT_DURABLE" : "SITU_MEMORY_LOST",
       `${outcome}: the files in ${this.#memory.segments.place} were removed while the store was open (by a ` +
         `cleaner of temporary files, or logind's RemoveIPC?). Reads go on. ${log}`,
     );

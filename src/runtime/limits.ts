@@ -121,7 +121,7 @@ export const MAX_WAITING_REPLY_BYTES = MIB;
 export const MAX_QUEUED_BYTES = 16 * MIB;
 /** Redis's own: an inline command, or the line of a length. */
 export const MAX_INLINE_REQUEST_BYTES = 64 * KIB;
-/** Defaults of what a gateway is told (gateways/options.ts). */
+/** Defaults of what a gateway is told (gateways/gateway-options.ts). */
 export const DEFAULT_MAX_CLIENTS = 10_000;
 export const DEFAULT_MAX_REQUEST_BYTES = 8 * MIB;
 export const DEFAULT_MAX_PIPELINE = 65_536;

@@ -77,20 +77,23 @@ describe("help and version", () => {
 
 describe("mistakes end with 2, and one line that says what is right", () => {
   test.each([
-    [["srve"], "situ: there is no command srve; did you mean serve? (SITU_CONFIG)"],
+    [["srve"], "situ: unknown command srve; did you mean serve? (SITU_CONFIG)"],
     [["--verson"], "did you mean --version?"],
     [["help", "srve"], "did you mean serve?"],
-    [["serve", "--pot", "1"], "situ serve: there is no flag --pot; did you mean --port?"],
-    [["serve"], "say --path DIR"],
+    [["serve", "--pot", "1"], "situ serve: unknown flag --pot; did you mean --port?"],
+    [["serve"], "missing --path DIR"],
     [["verify", "--path", "nowhere"], "there is no store at"],
     [["backup", "--path", "nowhere", "--to", "x"], "there is no store at"],
     [["shell", "--path", "nowhere"], "there is no store at"],
     [["inspect", "--path", "nowhere"], "there is no store at"],
     [["inspect", "--path", ".", "--records"], "there is no store at"],
     [["restore", "--path", "x", "--from", "nowhere"], "nowhere"],
-    [["restore", "--path", "x", "--from", "y", "--at", "noon"], "a moment as 2026-11-15T18:30:00Z"],
+    [
+      ["restore", "--path", "x", "--from", "y", "--at", "noon"],
+      "a time such as 2026-11-15T18:30:00Z",
+    ],
     [["bench", "--rows", "1"], "from 1000"],
-    [["node"], "say --config node.json"],
+    [["node"], "missing --config node.json"],
   ])("%j", async (args, why) => {
     const { code, stdout, stderr } = await place.situ(args);
     expect(stderr).toContain(why);
@@ -233,7 +236,7 @@ describe("on a store", () => {
       place.store("second"),
     ]);
     expect(restored.code, restored.stderr).toBe(0);
-    expect(restored.stdout).toContain("is restored from");
+    expect(restored.stdout).toContain("restored ");
     const found = await place.situ([
       "shell",
       "--path",
@@ -283,7 +286,8 @@ describe("on this machine", () => {
     const memory = place.file("memory");
     mkdirSync(memory);
     const env = { SITU_MEMORY_DIR: memory, TMPDIR: place.folder };
-    const { code, stdout, stderr } = await place.situ(["demo", "--seconds", "1", "--json"], env);
+    const args = ["demo", "--seconds", "1", "--tellers", "3", "--json"];
+    const { code, stdout, stderr } = await place.situ(args, env);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const [result] = jsonLines(stdout) as {
       ok: boolean;
@@ -296,6 +300,7 @@ describe("on this machine", () => {
     expect(result).toMatchObject({ ok: true, sum: { before: "1000000", after: "1000000" } });
     expect(result.marks).toBe(2 * result.transfers);
     expect(result.tellers.map(({ pid }) => pid)).toContain(result.killed.pid);
+    expect(result.tellers).toHaveLength(3);
     for (const { transfers } of result.tellers) expect(transfers).toBeGreaterThan(0);
     expect(readdirSync(memory)).toEqual([]);
     expect(readdirSync(place.folder)).toEqual(["memory"]);

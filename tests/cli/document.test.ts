@@ -43,7 +43,7 @@ function described(name: keyof typeof COMMANDS): string[][] {
     .map(([key, option]) => {
       const value = option.placeholder === undefined ? "" : ` ${option.placeholder}`;
       const flag = option.isSecret ? "none" : `\`--${flagOf(key)}${value}\``;
-      const help = option.isRequired ? `${option.help} (needed)` : option.help;
+      const help = option.isRequired ? `${option.help} (required)` : option.help;
       return [flag, `\`${environmentOf(key, option)}\``, `\`${key}\``, help];
     });
 }

@@ -118,21 +118,21 @@ describe("where a value is from", () => {
 
 describe("what is wrong is told with what is right", () => {
   test.each([
-    [["--pot", "1"], "there is no flag --pot; did you mean --port?"],
+    [["--pot", "1"], "unknown flag --pot; did you mean --port?"],
     [["--metricsPort", "1"], "did you mean --metrics-port?"],
-    [["-p", "1"], "there is no flag -p"],
+    [["-p", "1"], "unknown flag -p"],
     [["--zzzzzz"], "see situ help serve"],
     [["--port"], "--port needs a value: a whole number from 0 to 65535"],
     [["--port", "--json"], "--port needs a value"],
-    [["--port", "x"], '--port is a whole number from 0 to 65535, not "x"'],
+    [["--port", "x"], '--port must be a whole number from 0 to 65535, not "x"'],
     [["--port", "65536"], "from 0 to 65535"],
     [["--port", "1.5"], "a whole number"],
-    [["--port", ""], "--port is a whole number"],
-    [["--memory", "5 bananas"], "--memory is a size as 64MiB"],
+    [["--port", ""], "--port must be a whole number"],
+    [["--memory", "5 bananas"], "--memory must be a size such as 64MiB"],
     [["--durability", "never"], "one of sync, lazy, none"],
     [["--json=yes"], "--json takes no value"],
     [["port"], "did you mean --port?"],
-    [["extra"], '"extra" is not expected'],
+    [["extra"], '"extra" is unexpected'],
     [["--password", "x"], "everybody could see it in ps: use --password-file, SITU_PASSWORD"],
   ])("%j", (args, why) => {
     expect(() => serve(args)).toThrow(why);
@@ -140,21 +140,21 @@ describe("what is wrong is told with what is right", () => {
   });
 
   test.each([
-    [{ prt: 1 }, 'there is no option "prt"; did you mean port?'],
+    [{ prt: 1 }, 'unknown option "prt"; did you mean port?'],
     [{ serve: { maxclients: 1 } }, 'no option "maxclients" in "serve"; did you mean maxClients?'],
     [{ sevre: {} }, "did you mean serve?"],
     [{ serve: { rows: 1 } }, 'no option "rows" in "serve"'],
-    [{ config: "x" }, 'there is no option "config"'],
-    [{ port: "80" }, 'port is a whole number from 0 to 65535, not "80"'],
-    [{ port: 1.5 }, "port is a whole number"],
-    [{ serve: { durability: "yes" } }, "serve.durability is one of sync, lazy, none"],
-    [{ bench: { rows: 3 } }, "bench.rows is a whole number from 1000"],
-    [{ json: "true" }, "json is true or false"],
-    [{ path: "" }, "path is the name of a folder"],
-    [{ serve: 3 }, '"serve" is an object'],
-    [[], "the configuration is an object"],
+    [{ config: "x" }, 'unknown option "config"'],
+    [{ port: "80" }, 'port must be a whole number from 0 to 65535, not "80"'],
+    [{ port: 1.5 }, "port must be a whole number"],
+    [{ serve: { durability: "yes" } }, "serve.durability must be one of sync, lazy, none"],
+    [{ bench: { rows: 3 } }, "bench.rows must be a whole number from 1000"],
+    [{ json: "true" }, "json must be true or false"],
+    [{ path: "" }, "path must be the name of a folder"],
+    [{ serve: 3 }, '"serve" must be an object'],
+    [[], "the configuration must be an object"],
     ["{ no", "is not JSON"],
-    [{ memory: "much" }, "memory is a size"],
+    [{ memory: "much" }, "memory must be a size"],
   ])("%j in situ.config.json", (given, why) => {
     config(given);
     expect(() => serve([])).toThrow(why);
@@ -162,12 +162,12 @@ describe("what is wrong is told with what is right", () => {
   });
 
   test("the environment", () => {
-    expect(() => serve([], { SITU_PORT: "x" })).toThrow("SITU_PORT is a whole number");
-    expect(() => serve([], { SITU_JSON: "perhaps" })).toThrow("SITU_JSON is true or false");
+    expect(() => serve([], { SITU_PORT: "x" })).toThrow("SITU_PORT must be a whole number");
+    expect(() => serve([], { SITU_JSON: "perhaps" })).toThrow("SITU_JSON must be true or false");
   });
 
   test("a configuration that was asked for and is not there", () => {
-    expect(() => serve(["--config", "none.json"])).toThrow(/there is no .*none\.json/);
+    expect(() => serve(["--config", "none.json"])).toThrow(/none\.json does not exist/);
   });
 
   test("what is needed and not said", () => {
@@ -185,7 +185,7 @@ describe("secrets", () => {
     expect(serve([], { SITU_PASSWORD: "hush" }).values.password).toBe("hush");
     config({ serve: { password: 12345 } });
     // All that is said: the value is not in it.
-    expect(() => serve([])).toThrow(/: serve\.password is a text, not what is there$/);
+    expect(() => serve([])).toThrow(/: serve\.password must be a string, not the given value$/);
   });
 
   test("a configuration with a password that others can read is warned of", () => {
@@ -193,7 +193,7 @@ describe("secrets", () => {
     expect(serve([]).warnings).toEqual([]);
     writeFileSync(join(folder, "open.json"), JSON.stringify({ password: "hush" }), { mode: 0o644 });
     const { warnings } = serve(["--config", "open.json"]);
-    expect(warnings).toEqual([expect.stringContaining("can be read by others")]);
+    expect(warnings).toEqual([expect.stringContaining("readable by others")]);
     expect(warnings.join()).not.toContain("hush");
   });
 });

@@ -182,5 +182,5 @@ test("a port in use, an empty password file, and one that others can read", asyn
     "open",
     "--show-config",
   ]);
-  expect(open.stderr).toContain("can be read by others: chmod 600");
+  expect(open.stderr).toContain("is readable by others: chmod 600");
 });

@@ -79,7 +79,7 @@ describe("between begin and commit", () => {
     other.transactSync((tx) => tx.update(Account, 2, { balance: 999n }));
     const failure = await session.finish("commit").catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: "SITU_CONFLICT" });
-    expect(String(failure)).toContain('"get account 2" would come to something else now');
+    expect(String(failure)).toContain('"get account 2" would have a different result now');
     expect(String(failure)).not.toContain('"get account 1" would');
     expect(other.get(Account, 3)?.balance).toBe(30n);
     expect(session.lost).toEqual([
@@ -137,7 +137,7 @@ describe("between begin and commit", () => {
 
   test("one at a time", async () => {
     session.begin();
-    expect(() => session.begin()).toThrow("a transaction is open");
+    expect(() => session.begin()).toThrow("a transaction is already open");
     await session.finish("rollback");
     await expect(session.finish("commit")).rejects.toThrow("no transaction to commit");
   });

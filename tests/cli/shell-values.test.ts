@@ -22,7 +22,7 @@ describe("statements", () => {
     "%s is not complete",
     (text) => {
       expect(splitStatements(`count b\n${text}`)).toEqual({ statements: ["count b"], rest: text });
-      expect(() => wordsOf(text)).toThrow("never closed");
+      expect(() => wordsOf(text)).toThrow("not closed");
     },
   );
 
@@ -79,13 +79,13 @@ describe("literals", () => {
     ["ada", "put ada in quotes"],
     ["{a 1}", "a colon is missing"],
     ["{a: 1 b: 2}", "a comma or } is missing"],
-    ["{a: 1, a: 2}", "a is there twice"],
+    ["{a: 1, a: 2}", "a is given twice"],
     ["[1 2]", "a comma or ] is missing"],
-    ["1 2", "nothing is expected here"],
-    ["1.5n", "no whole number"],
-    ["12abc", "no number"],
+    ["1 2", "unexpected text"],
+    ["1.5n", "is not an integer"],
+    ["12abc", "is not a number"],
     ['"\\x1"', "2 hexadecimal digits"],
-    ["'open", "is missing at the end"],
+    ["'open", "of a string is missing"],
     ["[".repeat(200), "nested too deeply"],
   ])("not %s", (text, why) => {
     expect(() => parseLiteral(text)).toThrow(why);

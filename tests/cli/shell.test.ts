@@ -76,7 +76,7 @@ describe("--execute", () => {
     const all = await shell("scan account", ["--json"]);
     expect(jsonLines(all.stdout)).toHaveLength(ACCOUNTS);
     expect((await shell("scan account", ["--limit", "7"])).stdout).toContain(
-      "(the first 7 rows; say limit N for more)",
+      "(the first 7 rows; use limit N for more)",
     );
     const { stdout } = await shell(
       'scan word prefix hel; get seat index byWho grace; count account index byOwner "owner 1"',
@@ -122,15 +122,15 @@ describe("--execute", () => {
   });
 
   const WRONG: readonly [line: string, code: string, why: string][] = [
-    ["gett account 1", "SITU_TYPE", "there is no statement gett; did you mean get?"],
+    ["gett account 1", "SITU_TYPE", "unknown statement gett; did you mean get?"],
     ["get acount 1", "SITU_UNKNOWN_TABLE", "no table acount; did you mean account?"],
-    ["get", "SITU_TYPE", "say which table"],
+    ["get", "SITU_TYPE", "a table name is missing"],
     ["get account", "SITU_TYPE", "the key of account is id, not nothing"],
     ["get account 1 2", "SITU_TYPE", "the key of account is id"],
     ["get account x", "SITU_TYPE", "put x in quotes"],
     ["get account 'x'", "SITU_TYPE", "expected"],
     ["scan account fron 1", "SITU_TYPE", "did you mean from?"],
-    ["scan account limit x", "SITU_TYPE", "limit is a whole number"],
+    ["scan account limit x", "SITU_TYPE", "limit must be an integer"],
     ["scan account index byOwnr", "SITU_UNKNOWN_INDEX", "did you mean byOwner?"],
     ["scan seat from 1", "SITU_TYPE", "hashed"],
     ["put account {id: 1}", "SITU_TYPE", "account.note"],
@@ -140,8 +140,8 @@ describe("--execute", () => {
     ["update word nobody {n: 1}", "SITU_MISSING", "nobody"],
     ["update word hello {text: 'x'}", "SITU_TYPE", "part of the key"],
     ["commit", "SITU_CLOSED", "no transaction to commit"],
-    ["repeat", "SITU_CLOSED", "no transaction that met others"],
-    ["tables please", "SITU_TYPE", "please is not expected: tables"],
+    ["repeat", "SITU_CLOSED", "no transaction to repeat"],
+    ["tables please", "SITU_TYPE", "please is unexpected: tables"],
   ];
 
   test("a wrong statement says what would be right", async () => {
@@ -168,7 +168,7 @@ describe("--execute", () => {
       'count word; gett x; put word {text: "after", n: 9}',
     );
     expect({ code, stdout }).toEqual({ code: 1, stdout: "3\n" });
-    expect(stderr).toBe("situ shell: there is no statement gett; did you mean get? (SITU_TYPE)\n");
+    expect(stderr).toBe("situ shell: unknown statement gett; did you mean get? (SITU_TYPE)\n");
     const asJson = await shell("gett x; count word", ["--json"]);
     expect({ code: asJson.code, stdout: asJson.stdout }).toEqual({ code: 1, stdout: "" });
     expect(jsonLines(asJson.stderr)).toMatchObject([{ error: { code: "SITU_TYPE" } }]);
@@ -177,7 +177,7 @@ describe("--execute", () => {
   });
 
   test.each([
-    ["put word {text: 'x'", "a bracket or quote is never closed: put word {text: 'x' (SITU_TYPE)"],
+    ["put word {text: 'x'", "a bracket or quote is not closed: put word {text: 'x' (SITU_TYPE)"],
     [
       "begin; put word {text: 'x', n: 1}",
       "ended inside a transaction: it was rolled back (SITU_ABORTED)",
@@ -272,7 +272,7 @@ describe.skipIf(!hasScript())("at a terminal", () => {
     writeFileSync(history, "count word\n", { mode: 0o600 });
     const started = terminal(history);
     const type = (text: string): void => void started.child.stdin!.write(text);
-    await started.says(/Type help, or exit/);
+    await started.says(/Type help or exit/);
     await started.says(/store> /);
     // The history of the last time.
     type("\x1b[A\r");
@@ -284,7 +284,7 @@ describe.skipIf(!hasScript())("at a terminal", () => {
     await started.says(/balance +120n/);
     // An error is told, and the shell goes on.
     type("nonsense\r");
-    await started.says(/there is no statement nonsense/);
+    await started.says(/unknown statement nonsense/);
     // Ctrl-C takes back what was typed, and says how to leave.
     type("delete word hello\x03");
     type("\x03");
@@ -314,7 +314,7 @@ describe.skipIf(!hasScript())("at a terminal", () => {
     await started.says(/committed \(2 statements\)/);
     // As many rows as a person reads.
     type("scan account\r");
-    await started.says(/\(the first 100 rows; say limit N for more\)/);
+    await started.says(/\(the first 100 rows; use limit N for more\)/);
     type("\x04");
     expect((await started.ended()).code).toBe(0);
     const { stdout } = await shell("get word typed; get word hello; get word second", ["--json"]);

@@ -5,7 +5,7 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { destroy } from "../../src/database/open.ts";
-import type { Gateway, GatewayOptions } from "../../src/gateways/options.ts";
+import type { Gateway, GatewayOptions } from "../../src/gateways/gateway-options.ts";
 import { serve } from "../../src/gateways/serve.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { RawClient } from "./redis/raw-client.ts";

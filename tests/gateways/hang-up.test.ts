@@ -4,7 +4,7 @@
  */
 
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Gateway, GatewayOptions } from "../../src/gateways/options.ts";
+import type { Gateway, GatewayOptions } from "../../src/gateways/gateway-options.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { dial, endAll, endClients, enter, startGateway } from "./gateways.ts";
 

@@ -7,8 +7,8 @@ import { existsSync, readdirSync } from "node:fs";
 import { connect } from "node:net";
 import { networkInterfaces } from "node:os";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import type { Gateway } from "../../src/gateways/options.ts";
-import { COMMANDS } from "../../src/gateways/redis/commands/all.ts";
+import type { Gateway } from "../../src/gateways/gateway-options.ts";
+import { COMMANDS } from "../../src/gateways/redis/commands/command-table.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import {
   dial,

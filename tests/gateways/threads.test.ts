@@ -176,7 +176,7 @@ test("a client that comes before the store is open is served when it is", async 
   await until(async () => {
     early = await enter(port).catch(() => undefined);
     return early !== undefined;
-  }, "somebody listens");
+  }, "another process is listening");
   const reply = early!.ask("PING");
   await starting;
   expect(await reply).toBe("+PONG\r\n");

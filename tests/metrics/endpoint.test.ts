@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { LocalDatabase as Database } from "../../src/database/local/local-database.ts";
 import { DISK_FULL, FAILED, RUNNING } from "../../src/engine/durability.ts";
+import { CommandMetrics } from "../../src/gateways/metrics/command-metrics.ts";
 import {
   type MetricsEndpoint,
   type MetricsOptions,
@@ -37,7 +38,7 @@ describe("/metrics", () => {
     const { db, url } = await served({ commandNames: ["get", "", "set"] });
     db.transactSync((tx) => tx.put(Cell, { id: 1, value: 1 }));
     await db.transact((tx) => tx.put(Cell, { id: 1, value: 2 }));
-    const { commands } = db.metrics;
+    const commands = new CommandMetrics(db.executor.metrics);
     commands.count(0, 3);
     commands.count(1, 99);
     commands.count(2, 4);
@@ -141,7 +142,7 @@ describe("/healthz and /readyz", () => {
     const response = await fetch(`${url}/readyz`);
     expect([response.status, await response.text()]).toEqual([503, "shutting down\n"]);
     reasons = [];
-    expect(await (await fetch(`${url}/readyz`)).text()).toBe("clients are not served\n");
+    expect(await (await fetch(`${url}/readyz`)).text()).toBe("not serving clients\n");
   });
 
   it("a log that has failed, or does not get on, is not ready", async () => {

@@ -1,5 +1,6 @@
 /** A process that commits, counts commands as a gateway would, and stays until it is told to go. */
 
+import { CommandMetrics } from "../../src/gateways/metrics/command-metrics.ts";
 import { openLocal as open } from "../../src/database/open.ts";
 import { orderOf, waitForGo } from "../helpers/process-child.ts";
 import { Cell } from "./metrics-store.ts";
@@ -13,7 +14,7 @@ export interface MetricsOrder {
 
 const { path, id, commits, clients } = orderOf<MetricsOrder>();
 const db = await open({ path, tables: [Cell], timeoutMs: 30_000 });
-const { commands } = db.metrics;
+const commands = new CommandMetrics(db.executor.metrics);
 commands.clients(clients);
 for (let value = 0; value < commits; value++) {
   db.transactSync((tx) => tx.put(Cell, { id, value }));

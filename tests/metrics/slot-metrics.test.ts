@@ -1,7 +1,6 @@
 /** What executors count in shared memory: buckets, sums over all slots, and gauges that end. */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { CommandMetrics } from "../../src/database/local/metrics.ts";
 import {
   BUCKET_ENDS_US,
   bucketOf,
@@ -12,6 +11,11 @@ import {
   MetricSums,
   SYNC_TRANSACTIONS,
 } from "../../src/engine/metrics.ts";
+import {
+  COUNTER,
+  CommandMetrics,
+  gatewaySums,
+} from "../../src/gateways/metrics/command-metrics.ts";
 import { METRIC_WORDS } from "../../src/memory/control.ts";
 import { MAX_COMMANDS, MAX_SNAPSHOTS } from "../../src/runtime/limits.ts";
 import { EngineStore, SHARINGS } from "../helpers/engine-store.ts";
@@ -68,13 +72,13 @@ describe.each(SHARINGS)("sums over all slots, in %s", (sharing) => {
       commands.count(MAX_COMMANDS - 1);
       commands.failed(3);
       commands.observe(0.1, 7);
-      commands.sent(100);
-      commands.received(10);
-      commands.hits(2);
-      commands.misses(1);
-      commands.expired(4);
-      commands.connectionReceived();
-      commands.connectionRejected();
+      commands.add(COUNTER.bytesSent, 100);
+      commands.add(COUNTER.bytesReceived, 10);
+      commands.add(COUNTER.keyspaceHits, 2);
+      commands.add(COUNTER.keyspaceMisses, 1);
+      commands.add(COUNTER.keysExpired, 4);
+      commands.add(COUNTER.connectionsReceived, 1);
+      commands.add(COUNTER.connectionsRejected, 1);
       commands.clients(6);
     }
     const expectSums = (times: number, clients: number): void => {
@@ -86,7 +90,7 @@ describe.each(SHARINGS)("sums over all slots, in %s", (sharing) => {
       const { buckets, count, sumMs } = sums.histogram(COMMAND_TIMES);
       expect([count, buckets[7]]).toEqual([7 * times, 7 * times]);
       expect(sumMs).toBeCloseTo(0.7 * times);
-      expect(sums.gateway).toEqual({
+      expect(gatewaySums(sums)).toEqual({
         connectionsReceived: times,
         connectionsRejected: times,
         bytesReceived: 10 * times,

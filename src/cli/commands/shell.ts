@@ -9,19 +9,20 @@ export const SHELL = command({
   summary: "an interactive prompt on a store: get, put, scan, transactions",
   synopsis: "--path DIR [--execute LINES]",
   about: [
-    "Works on any store: it makes the tables from the schemas that are there. With --execute, or",
-    "with lines from a pipe, it runs them and ends, at the first error with exit code 1. Type help",
-    "for the statements. The history is in ~/.situ_history, or where SITU_HISTORY says (empty: in no",
-    "file).",
+    "Works on any store: the tables are read from it. With --execute, or",
+    "when stdin is not a terminal, it runs the statements and exits; the first error ends it with",
+    "exit code 1. Type help for the statements. The history is in ~/.situ_history, or in the file",
+    "that SITU_HISTORY names (empty: none).",
   ],
   options: {
-    path: required(path("DIR", "the folder of the store")),
-    execute: text("LINES", "runs these statements, separated by ; or new lines, and ends"),
-    limit: whole(1, MOST_ROWS, "rows of a scan without a limit (100 at a prompt, else all)"),
-    transactionTime: defaulted(
-      5 * 60e3,
-      duration("how long a transaction may stay open between begin and commit (5min)"),
+    path: required(path("DIR", "the store's folder")),
+    execute: text("LINES", "runs these statements, separated by ; or newlines, and exits"),
+    limit: whole(
+      1,
+      MOST_ROWS,
+      "rows that a scan shows by default (100 at a prompt, otherwise all)",
     ),
+    transactionTime: defaulted(5 * 60e3, duration("how long a transaction may stay open (5min)")),
     ...COMMON,
   },
   examples: [

@@ -3,63 +3,69 @@
 import { COMMON, command } from "../command.ts";
 import { flag, moment, path, required, text } from "../option-kinds.ts";
 
-const STORE = required(path("DIR", "the folder of the store"));
+const STORE = required(path("DIR", "the store's folder"));
 
 export const INSPECT = command({
-  summary: "says what is in a store, in a table, or in a file of its log",
+  summary: "shows what is in a store, in a table, or in a log file",
   synopsis: "--path DIR [--table NAME | --file NAME]",
-  about: [
-    "Reads in a snapshot: others go on meanwhile. What is found damaged is told beside the rest.",
-  ],
+  about: ["Reads a snapshot, so nobody has to wait. Damage is reported beside the rest."],
   options: {
     path: STORE,
-    table: text("NAME", "a table: rows, the shape of its structures, memory"),
-    file: text("NAME", "a file of the store, as log/0000000001.log"),
-    records: flag("with --file: the records of the log, too"),
+    table: text("NAME", "a table: its rows, structures and memory"),
+    file: text("NAME", "a file of the store, such as log/0000000001.log"),
+    records: flag("with --file: also prints the records of the log"),
     ...COMMON,
   },
   examples: [
-    ["situ inspect --path ./bank", "tables, memory, who has it open, log and checkpoints"],
+    ["situ inspect --path ./bank", "tables, memory, processes, log and checkpoints"],
     ["situ inspect --path ./bank --table account", "one table"],
-    ["situ inspect --path ./bank --file log/0000000001.log --records --json", "a part of the log"],
+    [
+      "situ inspect --path ./bank --file log/0000000001.log --records --json",
+      "a log file with its records",
+    ],
   ],
 });
 
 export const VERIFY = command({
   summary: "checks every checksum on disk, every structure in memory, every index",
   synopsis: "--path DIR",
-  about: ["Changes nothing, and others go on meanwhile. Exit code 3 if something is wrong."],
+  about: ["Changes nothing, and nobody has to wait. Exits with code 3 if it finds faults."],
   options: { path: STORE, ...COMMON },
-  examples: [["situ verify --path ./bank", "whether all is sound"]],
+  examples: [["situ verify --path ./bank", "checks the store"]],
 });
 
 export const BACKUP = command({
   summary: "copies a store, running or not, to an empty folder",
   synopsis: "--path DIR --to DIR",
-  about: ["The copy has all that was committed before, and is read again when it is there."],
+  about: [
+    "The copy has everything committed before the backup began, and is verified by reading it back.",
+  ],
   options: {
     path: STORE,
-    to: required(path("DIR", "an empty folder, or one that is not there")),
+    to: required(path("DIR", "an empty folder, or one that does not exist")),
     ...COMMON,
   },
-  examples: [["situ backup --path ./bank --to /backups/monday", "a copy to fall back on"]],
+  examples: [["situ backup --path ./bank --to /backups/monday", "a backup"]],
 });
 
 export const RESTORE = command({
-  summary: "makes a store from a backup, or of a point in the past of a store",
+  summary: "creates a store from a backup, or from another store as of a point in time",
   synopsis: "--from DIR --path DIR [--at MOMENT]",
   about: [
-    "The source is only read. A point in the past can be had if its log was kept (keepLogMs).",
+    "The source is only read. Restoring to a point in time needs the log of that time (keepLogMs).",
   ],
   options: {
-    from: required(path("DIR", "a backup, or the folder of a store")),
-    path: required(path("DIR", "where the new store is to be: an empty folder")),
-    at: moment("the store as of then, as 2026-11-15T18:30:00Z; without a zone it is UTC"),
-    memoryDir: path("DIR", "where the new store's memory is to be (/dev/shm)"),
+    from: required(path("DIR", "a backup, or a store's folder")),
+    path: required(path("DIR", "where to create the store: an empty folder")),
+    at: moment("the point in time, such as 2026-11-15T18:30:00Z; UTC unless it has a zone"),
+    memoryDir: path("DIR", "where to create the store's memory (/dev/shm)"),
     ...COMMON,
   },
   examples: [
     ["situ restore --from /backups/monday --path ./bank", "a store from a backup"],
-    ["situ restore --from ./bank --path ./before --at 2026-11-15T18:30:00Z", "as it was then"],
+    [
+      "situ restore --from ./bank --path ./before --at 2026-11-15T18:30:00Z",
+      "the store as of that time",
+    ],
   ],
 });

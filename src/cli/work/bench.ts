@@ -198,7 +198,5 @@ function tell(
   ]);
   for (const line of renderTable(columns, cells, screen.columns, screen.dim)) screen.line(line);
   screen.line();
-  screen.line(
-    screen.dim("In the repository, `npm run bench` runs whole workloads, also on Situ's peers."),
-  );
+  screen.line(screen.dim("In the repository, `npm run bench` compares Situ with other stores."));
 }

@@ -26,7 +26,11 @@ export const Office = table(
 
 export const TABLES = [Account, Teller, Office];
 
-export const NAMES: readonly string[] = ["", "Ada", "Grace"];
+const NAMES = ["Ada", "Grace", "Barbara", "Frances", "Jean", "Karen", "Lynn", "Radia"];
+
+export function tellerName(id: number): string {
+  return NAMES[id - 1] ?? `teller ${id}`;
+}
 
 /** Moves up to `amount`; no account is overdrawn. */
 export function transfer(

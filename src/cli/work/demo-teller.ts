@@ -9,14 +9,15 @@ import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
 import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import type { Run } from "./context.ts";
-import { NAMES, Office, TABLES, Teller, transfer } from "./demo-bank.ts";
+import { Office, TABLES, Teller, tellerName, transfer } from "./demo-bank.ts";
 
 const TRANSFERS_PER_TURN = 200;
 const LOOK_MS = 2;
 
 export const runTeller: Run<"demo-teller"> = async ({ path, teller, accounts }) => {
   // If the demo is gone, nobody is left to close the office.
-  process.once("disconnect", () => process.exit(EXIT_FAILED));
+  const orphaned = (): void => process.exit(EXIT_FAILED);
+  process.once("disconnect", orphaned);
   const random = new Random();
   await using db = await open({
     path,
@@ -24,7 +25,7 @@ export const runTeller: Run<"demo-teller"> = async ({ path, teller, accounts }) 
     sharing: "processes",
     timeoutMs: DEFAULT_TIMEOUT_MS,
   });
-  const own = { id: teller, name: NAMES[teller] ?? `teller ${teller}` };
+  const own = { id: teller, name: tellerName(teller) };
   db.transactSync((tx) => tx.insert(Teller, { ...own, pid: process.pid, transfers: 0 }));
   while (!db.get(Office, 0)?.isOpen) await sleep(LOOK_MS);
   while (!db.get(Office, 0)?.isClosed) {
@@ -35,6 +36,7 @@ export const runTeller: Run<"demo-teller"> = async ({ path, teller, accounts }) 
     }
     await turn();
   }
+  process.off("disconnect", orphaned);
   process.disconnect?.();
   return EXIT_OK;
 };

@@ -1,6 +1,9 @@
 /**
- * `situ demo`: two processes move money in one store while this one counts it. Half-way one of
+ * `situ demo`: several processes move money in one store while this one counts it. Half-way one of
  * them is killed in the middle of its work; the sum holds. Told line by line as it happens.
+ *
+ *   demo-bank.ts     the tables, a transfer, a count: all that Situ is used for
+ *   demo-teller.ts   a process that moves money
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
@@ -12,10 +15,17 @@ import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import type { Screen } from "../screen.ts";
 import { shownCount } from "../units.ts";
 import type { Context, Run, Values } from "./context.ts";
-import { Account, count, NAMES, Office, OPENING_BALANCE, TABLES, Teller } from "./demo-bank.ts";
+import {
+  Account,
+  count,
+  Office,
+  OPENING_BALANCE,
+  TABLES,
+  Teller,
+  tellerName,
+} from "./demo-bank.ts";
 import { withTemporaryFolder } from "./temporary.ts";
 
-const TELLERS = 2;
 const KILLED = 2;
 const START_MS = 20_000;
 const STOP_MS = 5_000;
@@ -66,10 +76,11 @@ class Demo {
     });
     this.#fill(accounts);
     const screen = this.#screen;
-    screen.line(screen.bold("One bank, two tellers, no server"));
+    screen.line(screen.bold(`One bank, ${this.#values.tellers} tellers, no server`));
     screen.line(
       `  ${shownCount(accounts)} accounts with ${shownCount(this.#total)} coins in ${this.#path}`,
     );
+    screen.line(screen.dim("  Each teller is a process that maps the same memory."));
     await this.#startTellers();
     await this.#work();
     await this.#closeOffice();
@@ -99,7 +110,8 @@ class Demo {
   }
 
   async #startTellers(): Promise<void> {
-    for (let id = 1; id <= TELLERS; id++) {
+    const { tellers } = this.#values;
+    for (let id = 1; id <= tellers; id++) {
       const numbers = ["--teller", `${id}`, "--accounts", `${this.#values.accounts}`];
       const args = [process.argv[1], "demo-teller", "--path", this.#path, ...numbers];
       const child = spawn(process.execPath, args, {
@@ -110,13 +122,13 @@ class Demo {
       this.#children.set(id, child);
       child.on("exit", (code, signal) => {
         if (code === 0 || (id === KILLED && this.#killed.pid !== 0)) return;
-        this.#failure = `${NAMES[id]} ended early: ${signal ?? `exit code ${code}`}`;
+        this.#failure = `${tellerName(id)} exited early: ${signal ?? `exit code ${code}`}`;
       });
     }
-    const ready = (): boolean => this.#tellers().length === TELLERS;
-    if (!(await this.#until(ready, START_MS))) throw broken("the tellers did not start");
+    const ready = (): boolean => this.#tellers().length === tellers;
+    if (!(await this.#until(ready, START_MS))) throw broken("the tellers did not start in time");
     for (const { name, pid } of this.#tellers()) {
-      this.#say(`${name} is process ${pid}, has opened the store, and moves money`);
+      this.#say(`${name} has opened the store as process ${pid}`);
     }
     this.#startMs = nowMs();
     this.#db.transactSync((tx) => tx.update(Office, 0, { isOpen: true }));
@@ -145,7 +157,10 @@ class Demo {
     this.#counts++;
     if (!holds) this.#wrongCounts++;
     const verdict = holds ? "the sum holds" : this.#screen.red(`${sum} coins: WRONG`);
-    this.#say(`${shownCount(transfers)} transfers, ${verdict}`);
+    const perSecond = Math.round((transfers * 1e3) / (nowMs() - this.#startMs));
+    this.#say(
+      `${shownCount(transfers)} transfers, ${shownCount(perSecond)} per second, ${verdict}`,
+    );
   }
 
   /** SIGKILL: no handler runs, nothing is tidied up. Then waits until another one did. */
@@ -154,21 +169,20 @@ class Demo {
     const killedMs = nowMs();
     this.#killed = { pid, afterMs: killedMs - this.#startMs, recoveredMs: Number.NaN };
     this.#children.get(KILLED)!.kill("SIGKILL");
-    this.#say(this.#screen.yellow(`${name} is killed with SIGKILL, in the middle of a transfer`));
+    this.#say(this.#screen.yellow(`${name} is killed with SIGKILL while it works`));
     const isGone = (): boolean =>
       !this.#db.stats().executors.some((executor) => executor.pid === pid);
-    if (!(await this.#until(isGone, RECOVERY_MS))) throw broken(`nobody recovered ${name}`);
+    if (!(await this.#until(isGone, RECOVERY_MS)))
+      throw broken(`no process recovered from the death of ${name}`);
     const recoveredMs = nowMs() - killedMs;
     this.#killed = { ...this.#killed, recoveredMs };
-    this.#say(
-      `another process has ended what ${name} had begun, ${recoveredMs.toFixed(0)} ms later`,
-    );
+    this.#say(`another process has cleaned up after ${name}, ${recoveredMs.toFixed(0)} ms later`);
   }
 
   async #closeOffice(): Promise<void> {
     this.#db.transactSync((tx) => tx.update(Office, 0, { isClosed: true }));
     const isQuiet = (): boolean => ![...this.#children.values()].some(isAlive);
-    if (!(await this.#until(isQuiet, STOP_MS))) throw broken("a teller did not go home");
+    if (!(await this.#until(isQuiet, STOP_MS))) throw broken("a teller did not exit in time");
   }
 
   #tell(): number {
@@ -193,15 +207,12 @@ class Demo {
     });
     screen.line();
     for (const { name, transfers: own } of tellers) {
-      screen.line(`  ${name.padEnd(6)} ${shownCount(own).padStart(11)} transfers`);
+      screen.line(`  ${name.padEnd(10)} ${shownCount(own).padStart(11)} transfers`);
     }
     screen.line();
     this.#verdict(sum === before, `${shownCount(before)} coins before, ${shownCount(sum)} after`);
-    this.#verdict(
-      isWhole,
-      "no transfer is half there, not even the last of the one that was killed",
-    );
-    this.#verdict(counts.wrong === 0, `${counts.all} counts while they worked, all of them right`);
+    this.#verdict(isWhole, "no transfer is half done, not even the last one of the killed process");
+    this.#verdict(counts.wrong === 0, `${counts.all} counts during the work, all of them correct`);
     return ok ? EXIT_OK : EXIT_FAILED;
   }
 

@@ -17,9 +17,9 @@ export const runDoctor: Run<"doctor"> = async ({ path }, { screen }) => {
   show(screen, findings);
   const warnings = findings.filter(({ status }) => status === "warning").length;
   screen.line();
-  if (!isWell) screen.line(screen.red("Situ will not work here as it should: see above."));
-  else if (warnings > 0) screen.line("Situ works here; the warnings are worth a look.");
-  else screen.line(screen.green("All is well."));
+  if (!isWell) screen.line(screen.red("Some checks failed: Situ will not work properly here."));
+  else if (warnings > 0) screen.line("Situ works here, but see the warnings.");
+  else screen.line(screen.green("All checks passed."));
   return isWell ? EXIT_OK : EXIT_FAILED;
 };
 

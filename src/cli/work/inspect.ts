@@ -18,9 +18,9 @@ export const runInspect: Run<"inspect"> = async (values, { screen, signal }) => 
   const { path, table, file, records } = values;
   existingStore(path);
   if (table !== undefined && file !== undefined) {
-    throw new UsageError("say --table or --file, not both");
+    throw new UsageError("give either --table or --file, not both");
   }
-  if (records && file === undefined) throw new UsageError("--records goes with --file");
+  if (records && file === undefined) throw new UsageError("--records needs --file");
   if (file !== undefined) {
     const found = await inspect(path, { file, records });
     screen.json(found);
@@ -133,7 +133,7 @@ export function showStats(screen: Screen, stats: Stats): void {
     [
       "log",
       mode === "none"
-        ? "none: the store ends with the machine"
+        ? "none: the store is lost when the machine restarts"
         : `${durability.state}, ${shownSize(durability.logBytes)} in ` +
           `${counted(durability.records, "record")}` +
           `${writer === undefined ? "" : `, written by ${writer.pid}/${writer.threadId}`}`,
@@ -141,7 +141,7 @@ export function showStats(screen: Screen, stats: Stats): void {
     ...(mode === "none"
       ? []
       : [["checkpoints", `${shownCount(durability.checkpoints)}${last}`] as const]),
-    ["snapshots", `${snapshots.open} open, ${shownSize(snapshots.versionBytes)} of versions`],
+    ["snapshots", `${snapshots.open} open, ${shownSize(snapshots.versionBytes)} of old versions`],
     ...Object.entries(counters).map(([name, value]) => [name, shownCount(value)] as const),
   ]);
 }

@@ -18,7 +18,7 @@ export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
   const { id, host, port } = node;
   const { cluster, configurationId, nodes } = configuration.cluster;
   const where = `node ${id} of ${nodes.length} in cluster ${cluster}`;
-  say("listening", `situ: ${where} (configuration ${configurationId}) listens on ${host}:${port}`, {
+  say("listening", `situ: ${where} (configuration ${configurationId}) listening on ${host}:${port}`, {
     node: id,
     host,
     port,
@@ -27,6 +27,6 @@ export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
   });
   await untilStopped(signal);
   await node.close();
-  say("closed", `situ: node ${id} has closed`, { node: id });
+  say("closed", `situ: node ${id} closed`, { node: id });
   return EXIT_OK;
 };

@@ -1,7 +1,7 @@
 /** `situ serve`: a gateway over a store, from here until a signal comes. */
 
 import { readFileSync } from "node:fs";
-import type { GatewayOptions } from "../../gateways/options.ts";
+import type { GatewayOptions } from "../../gateways/gateway-options.ts";
 import { serve } from "../../gateways/serve.ts";
 import { SERVE } from "../commands/serve.ts";
 import { EXIT_FAILED, EXIT_OK, failureOf, tellFailure, UsageError } from "../failures.ts";
@@ -33,7 +33,7 @@ export const runServe: Run<"serve"> = async (values, context) => {
   });
   const address = host.includes(":") ? `[${host}]` : host;
   screen.line(
-    `situ: serves ${path} on ${address}:${port}${socket === undefined ? "" : ` and ${socket}`}`,
+    `situ: serving ${path} on ${address}:${port}${socket === undefined ? "" : ` and ${socket}`}`,
   );
   const more = [
     threads === 1 ? "one thread" : `${threads} threads`,
@@ -41,11 +41,11 @@ export const runServe: Run<"serve"> = async (values, context) => {
     ...(metricsPort === undefined ? [] : [`metrics on http://${address}:${metricsPort}/metrics`]),
   ];
   screen.line(screen.dim(`      ${more.join(", ")}`));
-  screen.line(screen.dim("      Ctrl-C stops it"));
+  screen.line(screen.dim("      Press Ctrl-C to stop"));
   await untilStopped(signal);
   await gateway.close();
   screen.json({ event: "closed", path });
-  screen.line("situ: has closed");
+  screen.line("situ: closed");
   return EXIT_OK;
 };
 
@@ -66,7 +66,9 @@ function passwordOf(
     screen.note(`situ serve: warning: ${warning}`);
   const line = text.split(/\r?\n/, 1)[0];
   if (line === "")
-    throw new UsageError(`the first line of ${passwordFile} is empty: it is the password`);
+    throw new UsageError(
+      `the first line of ${passwordFile} is empty, but it should be the password`,
+    );
   return line;
 }
 

@@ -18,8 +18,8 @@ import type { Screen } from "../screen.ts";
 /** Refuses a folder without a store. */
 export function existingStore(path: string): void {
   if (readIdentity(path) !== undefined) return;
-  const why = existsSync(path) ? "" : ", not even the folder";
-  throw new SituError("SITU_CONFIG", `there is no store at ${path}${why}: see what --path says`);
+  const why = existsSync(path) ? "" : " (the folder does not exist)";
+  throw new SituError("SITU_CONFIG", `there is no store at ${path}${why}: check --path`);
 }
 
 /** A store with all of its tables, as they are now. */

@@ -43,7 +43,7 @@ export const runVerify: Run<"verify"> = async ({ path }, context) => {
     screen.line(`files   ${parts.join(", ")}`);
     if (files.cut !== undefined) {
       const { file, offset } = files.cut;
-      screen.line(`        a write was cut short, as by a crash: ${file}, byte ${offset}`);
+      screen.line(`        a write was cut short, probably by a crash: ${file}, byte ${offset}`);
     }
     for (const { file, offset, what } of files.aside) {
       screen.line(`        not needed, but damaged: ${file}, byte ${offset}: ${what}`);
@@ -69,11 +69,11 @@ export const runVerify: Run<"verify"> = async ({ path }, context) => {
 export const runBackup: Run<"backup"> = async ({ path, to }, context) => {
   existingStore(path);
   const copied = await watched(context, "copying", (options) => backup(path, to, options));
-  return tellCopied(context, `${path} is copied to ${to}`, copied, { path, to });
+  return tellCopied(context, `copied ${path} to ${to}`, copied, { path, to });
 };
 
 export const runRestore: Run<"restore"> = async ({ from, path, at, memoryDir }, context) => {
-  if (!existsSync(from)) throw new UsageError(`there is no folder ${from} to restore from`);
+  if (!existsSync(from)) throw new UsageError(`cannot restore: ${from} does not exist`);
   const copied = await watched(context, "restoring", (options) =>
     restore(from, path, {
       ...options,
@@ -81,7 +81,7 @@ export const runRestore: Run<"restore"> = async ({ from, path, at, memoryDir }, 
       ...(memoryDir === undefined ? {} : { memoryDir }),
     }),
   );
-  return tellCopied(context, `${path} is restored from ${from}`, copied, { from, path });
+  return tellCopied(context, `restored ${path} from ${from}`, copied, { from, path });
 };
 
 function tellCopied({ screen }: Context, what: string, copied: Copied, more: object): number {
@@ -96,7 +96,7 @@ function tellCopied({ screen }: Context, what: string, copied: Copied, more: obj
   );
   for (const { file, offset, what: fault } of damage) {
     screen.line(
-      screen.yellow(`  an older checkpoint stands in for ${file}: byte ${offset}: ${fault}`),
+      screen.yellow(`  an older checkpoint is used instead of ${file}: byte ${offset}: ${fault}`),
     );
   }
   return EXIT_OK;

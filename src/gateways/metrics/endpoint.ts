@@ -22,32 +22,33 @@ import {
   METRICS_KEEP_ALIVE_MS,
   METRICS_REQUEST_MS,
 } from "../../runtime/limits.ts";
-import { type CommandNames, storeMetrics } from "./families.ts";
-import { ProcessFigures } from "./process-figures.ts";
+import { writeMetrics } from "./families.ts";
+import { ProcessWatch } from "./process-figures.ts";
 import { CONTENT_TYPE } from "./prometheus.ts";
 
 /** Where `serveMetrics` listens. */
 export interface ServeMetricsOptions {
-  /** Where to listen. Default 127.0.0.1: whoever reaches it can read it. */
+  /** The address to listen on. Default 127.0.0.1; there is no password. */
   readonly host?: string;
-  /** Default 0: a free one. */
+  /** The port to listen on. Default 0: a free one. */
   readonly port?: number;
 }
 
 export interface MetricsOptions extends ServeMetricsOptions {
   readonly database: LocalDatabase;
-  readonly commandNames?: CommandNames;
+  /** The commands of a gateway by their numbers, in lower case; "" for a number that has none. */
+  readonly commandNames?: readonly string[];
   /** Whether the one who serves clients does. Default: yes. */
   readonly isReady?: () => boolean;
   /** Why not, for people. */
   readonly reasons?: () => readonly string[];
 }
 
-/** An endpoint that runs. */
+/** A running metrics endpoint. */
 export interface MetricsEndpoint {
   readonly host: string;
   readonly port: number;
-  /** Answers what was asked, and ends. The database stays open. */
+  /** Answers pending requests and stops listening. The database stays open. */
   close(): Promise<void>;
 }
 
@@ -125,7 +126,7 @@ const PLAIN = "text/plain; charset=utf-8";
 
 class Endpoint {
   readonly #options: MetricsOptions;
-  readonly #process = new ProcessFigures();
+  readonly #process = new ProcessWatch();
 
   constructor(options: MetricsOptions) {
     this.#options = options;
@@ -141,7 +142,11 @@ class Endpoint {
       response.setHeader("Allow", "GET, HEAD");
       // Its body is of no interest: nobody reads it.
       response.setHeader("Connection", "close");
-      send(response, { status: 405, type: PLAIN, text: "only GET and HEAD\n" }, isHead);
+      send(
+        response,
+        { status: 405, type: PLAIN, text: "only GET and HEAD are supported\n" },
+        isHead,
+      );
       return;
     }
     send(response, this.#at(pathOf(request.url ?? "")), isHead);
@@ -157,7 +162,11 @@ class Endpoint {
         case "/readyz":
           return report(this.#unreadiness());
         default:
-          return { status: 404, type: PLAIN, text: "there are /metrics, /healthz and /readyz\n" };
+          return {
+            status: 404,
+            type: PLAIN,
+            text: "not found; the paths are /metrics, /healthz and /readyz\n",
+          };
       }
     } catch (error) {
       return { status: 503, type: PLAIN, text: `${described(error)}\n` };
@@ -165,9 +174,8 @@ class Endpoint {
   }
 
   #metrics(): string {
-    const text = storeMetrics(this.#options.database, this.#options.commandNames ?? []);
-    this.#process.write(text);
-    return text.toString();
+    const { database, commandNames = [] } = this.#options;
+    return writeMetrics(database, commandNames, this.#process.figures());
   }
 
   /** What keeps the store from being read: `stats` reads the catalogue in a transaction. */
@@ -185,7 +193,7 @@ class Endpoint {
     const sickness = this.#sickness();
     if (sickness.length > 0) return sickness;
     const found = [...(reasons?.() ?? [])];
-    if (isReady?.() === false && found.length === 0) found.push("clients are not served");
+    if (isReady?.() === false && found.length === 0) found.push("not serving clients");
     const problem = database.metrics.gauges().log?.problem;
     if (problem !== undefined) found.push(problem);
     return found;

@@ -60,8 +60,8 @@ export class PrometheusText {
   }
 
   #begin(name: string, type: FamilyType, help: string): void {
-    if (!NAME.test(name)) throw new RangeError(`${name} is no name of a metric`);
-    if (this.#families.has(name)) throw new RangeError(`${name} comes twice`);
+    if (!NAME.test(name)) throw new RangeError(`${name} is not a valid metric name`);
+    if (this.#families.has(name)) throw new RangeError(`${name} is given twice`);
     this.#families.add(name);
     this.#text += `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`;
   }
@@ -74,7 +74,7 @@ export class PrometheusText {
 function labelled(labels: Labels): string {
   const pairs: string[] = [];
   for (const [name, value] of Object.entries(labels)) {
-    if (!LABEL.test(name)) throw new RangeError(`${name} is no name of a label`);
+    if (!LABEL.test(name)) throw new RangeError(`${name} is not a valid label name`);
     pairs.push(`${name}="${escapeLabel(value)}"`);
   }
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;

@@ -16,7 +16,7 @@ export class Batch {
   count = 0;
   readonly requests: readonly Request[] = Array.from({ length: MAX_BATCH }, () => new Request());
   readonly commands: Registered[] = [];
-  /** They are all plain GETs, which take no transaction: gathered, they run in a tighter loop. */
+  /** They are all reads, which need no transaction: gathered, they run in a tighter loop. */
   isReads = false;
 
   get isFull(): boolean {
@@ -25,6 +25,7 @@ export class Batch {
 
   add(request: Request, command: Registered): void {
     const { count } = this;
+    if (count === 0) this.isReads = command.isRead;
     this.requests[count].become(request, request.bytes, 0);
     this.commands[count] = command;
     this.count = count + 1;

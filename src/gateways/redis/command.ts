@@ -37,9 +37,10 @@ export interface Command {
   /**
    * Where it runs: "store" inside a transaction, together with others of its pipeline, and again if
    * another transaction got in between: it must not change anything but keys and its reply.
+   * "read" the same; but as it reads a single key, it needs no transaction where there is none.
    * "session" between transactions, once.
    */
-  readonly runs: "store" | "session";
+  readonly runs: "store" | "read" | "session";
   /**
    * Writes exactly one reply to `call.reply`, or throws a ReplyError before it has changed any key.
    */

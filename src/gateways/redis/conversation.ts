@@ -1,6 +1,6 @@
 /**
  * What a client's requests do: each is found, checked as Redis checks it, and run. Requests that came
- * together run together (batch.ts); a plain GET runs without a transaction, as reads are lock-free;
+ * together run together (batch.ts); reads of single keys run without a transaction, as they are lock-free;
  * and what MULTI queues runs as one transaction when EXEC says so.
  */
 
@@ -12,10 +12,9 @@ import { Request } from "../resp/request.ts";
 import { Call } from "./call.ts";
 import { errorReply, isOfStore, unknownCommand, unknownSubcommand } from "./errors.ts";
 import { type Registered, subcommandOf } from "./registry.ts";
-import { ReplyError, WRONG_TYPE, wrongArity } from "./reply-error.ts";
+import { ReplyError, wrongArity } from "./reply-error.ts";
 import type { SessionState } from "./session-state.ts";
-import { STRING } from "./tables.ts";
-import type { GatewayThread } from "./thread.ts";
+import type { RedisThread } from "./thread.ts";
 import { TransactionState } from "./transaction-state.ts";
 
 const NO_PASSWORD_GIVEN = "NOAUTH Authentication required.";
@@ -27,7 +26,7 @@ export class Conversation {
   readonly transaction = new TransactionState();
   /** The last epoch that a reply waits for, where replies wait for the disk. */
   epoch = 0;
-  readonly #thread: GatewayThread;
+  readonly #thread: RedisThread;
   readonly #session: SessionState;
   readonly #replies: Replies;
   readonly #call: Call;
@@ -42,7 +41,7 @@ export class Conversation {
   /** Commands of the transaction that runs, or ran last, whose reply is an error. */
   readonly #failures: Registered[] = [];
 
-  constructor(thread: GatewayThread, session: SessionState) {
+  constructor(thread: RedisThread, session: SessionState) {
     this.#thread = thread;
     this.#session = session;
     this.#replies = thread.replies;
@@ -69,20 +68,12 @@ export class Conversation {
       return;
     }
     if (this.#isPlain) {
-      if (isCalled(request, GET, 2)) {
-        if (batch.count === 0) batch.isReads = true;
-        this.#gather(request, thread.get);
-        if (batch.isReads && batch.count >= thread.readsAtOnce) this.finish();
-        return;
-      }
-      if (batch.isReads) this.finish();
-      if (isCalled(request, SET, 3)) {
-        this.#gather(request, thread.set);
-        return;
-      }
       const found = thread.registry.find(request);
       if (found?.runsInStore && found.takes(request.count)) {
-        this.#gather(request, found);
+        if (batch.isReads && !found.isRead) this.finish();
+        batch.add(request, found);
+        const isEnough = batch.isReads && batch.count >= thread.readsAtOnce;
+        if (isEnough || batch.isFull) this.finish();
         return;
       }
     }
@@ -96,12 +87,6 @@ export class Conversation {
     if (this.transaction.isOpen) this.transaction.isSpoilt = true;
     const { maxBulkBytes } = this.#thread.limits;
     this.#replies.error(`ERR string exceeds maximum allowed size (${maxBulkBytes} bytes)`);
-  }
-
-  #gather(request: Request, found: Registered): void {
-    const { batch } = this.#thread;
-    batch.add(request, found);
-    if (batch.isFull) this.finish();
   }
 
   /** For those who listen: one by one, so that each has its time and its error. */
@@ -118,46 +103,41 @@ export class Conversation {
     publishCommand(database.path, name, nowMs() - startMs, this.#session.id, prefix);
   }
 
-  /** GET, lock-free: it sees what was committed when it looked. */
-  #get(request: Request): void {
-    const thread = this.#thread;
-    const replies = this.#replies;
-    const { key, metrics } = thread;
-    key.set(request.bytes, request.starts[1], request.ends[1]);
-    const before = replies.length;
-    let type: number;
-    try {
-      type = thread.keys.replyString(key, replies, thread.timeMs);
-    } catch (error) {
-      replies.rewind(before);
-      this.#refuse(thread.get, error);
-      return;
-    }
-    if (type === STRING) {
-      metrics.hits(1);
-    } else if (type === 0) {
-      metrics.misses(1);
-      replies.nil();
-    } else {
-      metrics.hits(1);
-      metrics.failed(thread.get.number);
-      replies.error(WRONG_TYPE);
-    }
-  }
-
-  /** Runs all that was gathered: GETs one by one, anything else as one transaction. */
+  /** Runs all that was gathered: reads one by one, anything else as one transaction. */
   finish(): void {
-    const thread = this.#thread;
-    const { batch } = thread;
+    const { batch } = this.#thread;
     const { count } = batch;
     if (count === 0) return;
-    if (batch.isReads) {
-      for (let i = 0; i < count; i++) this.#get(batch.requests[i]);
-      thread.metrics.count(thread.get.number, count);
-    } else {
-      this.#runAll(count);
-    }
+    if (batch.isReads) this.#readAll(count);
+    else this.#runAll(count);
     batch.clear();
+  }
+
+  /**
+   * Without a transaction: each sees what was committed when it looked. They are called from here and
+   * not by `#run`, which meets so many commands that V8 would not inline any of them.
+   */
+  #readAll(count: number): void {
+    const replies = this.#replies;
+    const call = this.#call;
+    const { batch, metrics } = this.#thread;
+    const { requests, commands } = batch;
+    this.#mark = replies.length;
+    this.#begin();
+    for (let i = 0; i < count; i++) {
+      const before = replies.length;
+      const found = commands[i];
+      call.request = requests[i];
+      try {
+        found.run(call);
+      } catch (error) {
+        replies.rewind(before);
+        if (error instanceof ReplyError) this.#answer(found, error);
+        else this.#refuse(found, error);
+      }
+      metrics.count(found.number);
+    }
+    this.#countFailures();
   }
 
   #runAll(count: number): void {
@@ -168,8 +148,6 @@ export class Conversation {
       for (let i = 0; i < count; i++) this.#runTogether(i, i + 1);
     }
     for (let i = 0; i < count; i++) thread.metrics.count(commands[i].number);
-    // A key that was gone for these must not be there again for those that follow.
-    thread.timeMs = thread.keys.nowMs;
   }
 
   /** Some of the batch in one transaction; false if that failed, and there are several. */
@@ -196,7 +174,7 @@ export class Conversation {
     const { batch } = this.#thread;
     const end = this.#end;
     this.#begin();
-    for (let i = this.#first; i < end; i++) this.#runInside(batch.requests[i], batch.commands[i]);
+    for (let i = this.#first; i < end; i++) this.#run(batch.requests[i], batch.commands[i]);
   }
 
   /** An attempt at a transaction: what another one did to the replies is undone. */
@@ -205,23 +183,7 @@ export class Conversation {
     if (this.#failures.length > 0) this.#failures.length = 0;
   }
 
-  /** For a transaction's body: runs one command of it. */
-  #runInside(request: Request, found: Registered): void {
-    const thread = this.#thread;
-    if (found === thread.set && request.count === 3) this.#set(request);
-    else if (found === thread.unwatch) this.#replies.ok();
-    else this.#run(request, found);
-  }
-
-  #set(request: Request): void {
-    const { keys, key } = this.#thread;
-    const { bytes, starts, ends } = request;
-    key.set(bytes, starts[1], ends[1]);
-    keys.value.set(bytes, starts[2], ends[2]);
-    keys.putSlice(key, STRING, 0);
-    this.#replies.ok();
-  }
-
+  /** Runs one command; what it refuses becomes its reply. */
   #run(request: Request, found: Registered): void {
     const replies = this.#replies;
     const before = replies.length;
@@ -230,10 +192,15 @@ export class Conversation {
       found.run(this.#call);
     } catch (error) {
       if (!(error instanceof ReplyError)) throw error;
-      this.#failures.push(found);
       replies.rewind(before);
-      replies.error(error.message, "latin1");
+      this.#answer(found, error);
     }
+  }
+
+  /** A command's own error. */
+  #answer(found: Registered, error: ReplyError): void {
+    this.#failures.push(found);
+    this.#replies.error(error.message, "latin1");
   }
 
   #serveAlone(request: Request): void {
@@ -385,7 +352,6 @@ export class Conversation {
   #runQueue(): void {
     const { keys, metrics } = this.#thread;
     keys.run(runQueued, this);
-    this.#thread.timeMs = keys.nowMs;
     if (this.#isAborted) this.#replies.nilArray();
     else for (const { number } of this.transaction.queue.commands) metrics.count(number);
     this.#committed();
@@ -399,7 +365,7 @@ export class Conversation {
     if (this.#isAborted) return;
     this.#replies.array(queue.length);
     const { requests, commands, length } = queue;
-    for (let i = 0; i < length; i++) this.#runInside(requests[i], commands[i]);
+    for (let i = 0; i < length; i++) this.#run(requests[i], commands[i]);
   }
 
   /** Forgets MULTI and WATCH. */
@@ -425,10 +391,14 @@ export class Conversation {
     this.#replies.error(errorReply(error));
   }
 
-  /** Counts errors; where replies wait for the disk, what was just committed is to be waited for. */
-  #committed(): void {
+  #countFailures(): void {
     const failures = this.#failures;
     for (let i = 0; i < failures.length; i++) this.#thread.metrics.failed(failures[i].number);
+  }
+
+  /** Counts errors; where replies wait for the disk, what was just committed is to be waited for. */
+  #committed(): void {
+    this.#countFailures();
     if (this.#thread.waits) this.epoch = Math.max(this.epoch, this.#thread.keys.tx.epoch);
   }
 }
@@ -440,19 +410,6 @@ function runBatched(conversation: Conversation): void {
 
 function runQueued(conversation: Conversation): void {
   conversation.runQueue();
-}
-
-const GET = 0x676574;
-const SET = 0x736574;
-const LOWER = 0x202020;
-
-/** Whether a request is that of the two quickest commands: a name of three letters, as a number. */
-function isCalled(request: Request, name: number, count: number): boolean {
-  const start = request.starts[0];
-  if (request.count !== count || request.ends[0] - start !== 3) return false;
-  const { bytes } = request;
-  const letters = (bytes[start] << 16) | (bytes[start + 1] << 8) | bytes[start + 2];
-  return (letters | LOWER) === name;
 }
 
 /** A web page that makes a browser talk to this port: as Redis does, it gets no answer. */

@@ -25,7 +25,7 @@ import { Keyspace } from "./keyspace.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 import { HASH, SET, STRING, TYPE_NAMES } from "./tables.ts";
 
-/** A key, field, member or value: text stands for its bytes in UTF-8. */
+/** A key, field, member or value; a string stands for its UTF-8 bytes. */
 export type RedisBytes = string | Uint8Array;
 
 /** The keys of Redis clients, for code that has the store open itself. */
@@ -40,7 +40,7 @@ export class RedisKeyspace {
     this.#keys = new Keyspace(this.#database);
   }
 
-  /** The keys as a transaction sees them; of use until it ends. */
+  /** The keys as a transaction sees them; usable until the transaction ends. */
   in(tx: Transaction): RedisKeys {
     const keys = this.#keys;
     keys.tx = engineOf(tx);
@@ -58,7 +58,7 @@ export class RedisKeyspace {
   };
 }
 
-/** All keys, inside one transaction. SITU_TYPE if one is of another type than it is taken for. */
+/** All keys, inside one transaction. Fails with SITU_TYPE for a key of another type. */
 export class RedisKeys {
   readonly #keys: Keyspace;
   readonly #tx: Transaction;
@@ -71,12 +71,12 @@ export class RedisKeys {
     this.#nowMs = keys.nowMs;
   }
 
-  /** "string", "hash", "set", or "none" if the key is not there. */
+  /** "string", "hash", "set", or "none" if the key does not exist. */
   type(key: RedisBytes): (typeof TYPE_NAMES)[number] {
     return TYPE_NAMES[this.#enter().typeOf(keyBytes(key))];
   }
 
-  /** The text of a string. */
+  /** The value of a string key, decoded as UTF-8. */
   get(key: RedisBytes): string | undefined {
     return this.getBytes(key)?.toString();
   }
@@ -86,26 +86,29 @@ export class RedisKeys {
     return this.#find(key, STRING)?.value;
   }
 
-  /** Sets a string, whatever the key was before; `expires` is a time of `Date.now()`. */
+  /** Sets a key to a string, whatever its type was; `expires` is a time like `Date.now()`. */
   set(key: RedisBytes, value: RedisBytes, options: { readonly expires?: number } = {}): void {
     const { expires = 0 } = options;
     if (!(Number.isFinite(expires) && expires >= 0)) {
-      throw new SituError("SITU_TYPE", `expires is a time in milliseconds, not ${show(expires)}`);
+      throw new SituError(
+        "SITU_TYPE",
+        `expires must be a time in milliseconds, not ${show(expires)}`,
+      );
     }
     this.#enter().put(keyBytes(key), STRING, valueBytes(value), expires);
   }
 
-  /** Removes a key of any type; says whether it was there. */
+  /** Deletes a key of any type; returns whether it existed. */
   delete(key: RedisBytes): boolean {
     return this.#enter().remove(keyBytes(key));
   }
 
-  /** When a key expires, as `Date.now()` counts; undefined if it does not, or is not there. */
+  /** When a key expires, a time like `Date.now()`; undefined if it never does or does not exist. */
   expires(key: RedisBytes): number | undefined {
     return this.#enter().find(keyBytes(key))?.expires || undefined;
   }
 
-  /** Sets when a key expires, undefined: it does not. Says whether it was there. */
+  /** Sets when a key expires; undefined means never. Returns whether the key exists. */
   expire(key: RedisBytes, expires: number | undefined): boolean {
     const keys = this.#enter();
     const bytes = keyBytes(key);
@@ -115,7 +118,7 @@ export class RedisKeys {
     return true;
   }
 
-  /** The fields of a hash, in no order; undefined if the key is not there. */
+  /** The fields of a hash, in no particular order; undefined if the key does not exist. */
   hash(key: RedisBytes): Map<string, string> | undefined {
     return this.#read(key, HASH, (form) => {
       const fields = new Map<string, string>();
@@ -133,7 +136,7 @@ export class RedisKeys {
     return this.#read(key, HASH, (form) => (form.find(wanted) ? textOf(form.value) : undefined));
   }
 
-  /** Sets fields of a hash, which is made if it is not there. */
+  /** Sets fields of a hash, which is created if it does not exist. */
   hashSet(key: RedisBytes, fields: Readonly<Record<string, RedisBytes>>): void {
     const checked = Object.entries(fields).map(
       ([field, value]) => [keyBytes(field), valueBytes(value)] as const,
@@ -143,7 +146,7 @@ export class RedisKeys {
     });
   }
 
-  /** Removes fields of a hash; a hash without fields is not there. */
+  /** Deletes fields of a hash, and the hash with its last field. */
   hashDelete(key: RedisBytes, ...fields: readonly RedisBytes[]): void {
     const checked = fields.map(keyBytes);
     this.#change(key, HASH, (hash) => {
@@ -151,7 +154,7 @@ export class RedisKeys {
     });
   }
 
-  /** The members of a set; undefined if the key is not there. */
+  /** The members of a set; undefined if the key does not exist. */
   members(key: RedisBytes): Set<string> | undefined {
     return this.#read(key, SET, (form) => {
       const members = new Set<string>();
@@ -235,10 +238,16 @@ function valueBytes(value: RedisBytes): Uint8Array {
 function bytesOf(what: string, given: RedisBytes, most: number): Uint8Array {
   const bytes = typeof given === "string" ? Buffer.from(given) : given;
   if (!(bytes instanceof Uint8Array)) {
-    throw new SituError("SITU_TYPE", `${what} is a text or a Uint8Array, not ${show(given)}`);
+    throw new SituError(
+      "SITU_TYPE",
+      `${what} must be a string or a Uint8Array, not ${show(given)}`,
+    );
   }
   if (bytes.length <= most) return bytes;
-  throw new SituError("SITU_TOO_LARGE", `${what} has at most ${most} bytes, not ${bytes.length}`);
+  throw new SituError(
+    "SITU_TOO_LARGE",
+    `${what} may have at most ${most} bytes, not ${bytes.length}`,
+  );
 }
 
 function textOf(bytes: Uint8Array): string {

@@ -27,12 +27,12 @@ const COUNTING_SHARE = 1 / 50;
 const counts = new WeakMap<Database, Counted>();
 
 /** Of now, or of a moment ago if counting takes long. */
-export function countKeys({ database, whole }: Server, isInside: boolean): KeyCount {
+export function countKeys({ database, allKeys }: Server, isInside: boolean): KeyCount {
   const before = counts.get(database);
   const startMs = nowMs();
   // A transaction that has counted all keys would be in conflict with all who add one.
   if (before !== undefined && (isInside || startMs < before.againMs)) return before;
-  const counted = isInside ? { keys: whole.size(), expires: 0 } : countOutside(database);
+  const counted = isInside ? { keys: allKeys.size(), expires: 0 } : countOutside(database);
   const endMs = nowMs();
   const tookMs = endMs - startMs;
   const pauseMs = tookMs <= QUICK_MS ? 0 : tookMs / COUNTING_SHARE;

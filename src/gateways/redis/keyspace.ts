@@ -8,7 +8,6 @@
  */
 
 import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
-import type { CommandMetrics } from "../../database/local/metrics.ts";
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { runSync } from "../../engine/run.ts";
@@ -20,6 +19,7 @@ import { Hopscotch } from "../../stores/hopscotch/hopscotch.ts";
 import type { Store } from "../../stores/store.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
+import { COUNTER, CommandMetrics } from "../metrics/command-metrics.ts";
 import type { Replies } from "../resp/replies.ts";
 import { largeIn } from "./collections/large.ts";
 import {
@@ -53,11 +53,12 @@ const NO_BODY = (): void => {};
 
 export class Keyspace {
   readonly executor: Executor;
+  readonly metrics: CommandMetrics;
   /** The transaction that commands run in. */
   tx: Transaction;
   /** Large hashes and sets; see collections/. */
   readonly members: TableStore;
-  /** The time of the transaction, of the wall clock. */
+  /** The time of the transaction, or of reads outside of one, by the wall clock. */
   nowMs = 0;
   /** Whether a transaction is under way. */
   isInside = false;
@@ -70,7 +71,6 @@ export class Keyspace {
   versionLow = 0;
   #body: (argument: unknown) => void = NO_BODY;
   readonly #attempt: (argument: unknown) => void;
-  readonly #metrics: CommandMetrics;
   readonly #expiries: Store<Values, unknown>;
   readonly #garbage: Store<Values, unknown>;
   readonly #codec = new EntryCodec();
@@ -80,7 +80,7 @@ export class Keyspace {
   constructor(database: Database) {
     const { executor } = database;
     this.executor = executor;
-    this.#metrics = database.metrics.commands;
+    this.metrics = new CommandMetrics(executor.metrics);
     this.#attempt = (argument) => {
       this.nowMs = wallClockMs();
       this.#body(argument);
@@ -187,31 +187,23 @@ export class Keyspace {
     this.versionLow = isThere ? words[entry + VERSION_LOW] : 0;
   }
 
-  /** Reads a string into a reply outside of any transaction. The type of the key, or 0. */
-  replyString(key: Slice, replies: Replies, nowMs: number): number {
-    this.#replyTo(replies);
-    return this.#replied(this.#store.get(key), replies, nowMs);
-  }
-
-  /** The same inside the transaction. */
-  replyStringInside(key: Slice, replies: Replies): number {
-    this.#replyTo(replies);
-    const type = this.#replied(this.#store.read(this.tx, key), replies, this.nowMs);
-    if (type === 0) this.#metrics.misses(1);
-    else this.#metrics.hits(1);
-    return type;
-  }
-
-  #replyTo(replies: Replies): void {
+  /**
+   * Writes the string at a key to a reply, and returns the type of the key, or 0. Where no
+   * transaction is under way it is a read of its own, without locks.
+   */
+  replyString(key: Slice, replies: Replies): number {
     const codec = this.#codec;
+    const start = replies.length;
     codec.reads = VALUE_REPLIED;
     codec.replies = replies;
-    codec.replyAt = replies.length;
-  }
-
-  #replied(entry: Entry | undefined, replies: Replies, nowMs: number): number {
-    if (entry !== undefined && (entry.expires === 0 || entry.expires > nowMs)) return entry.type;
-    replies.rewind(this.#codec.replyAt);
+    codec.replyAt = start;
+    const entry = this.isInside ? this.#store.read(this.tx, key) : this.#store.get(key);
+    if (entry !== undefined && !this.isOver(entry.expires)) {
+      this.metrics.add(COUNTER.keyspaceHits, 1);
+      return entry.type;
+    }
+    this.metrics.add(COUNTER.keyspaceMisses, 1);
+    replies.rewind(start);
     return 0;
   }
 

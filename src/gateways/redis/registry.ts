@@ -11,6 +11,8 @@ export class Registered {
   readonly fullName: string;
   readonly name: Buffer;
   readonly runsInStore: boolean;
+  /** Needs no transaction. */
+  readonly isRead: boolean;
   readonly needsNoPassword: boolean;
   readonly run: Command["run"];
   readonly subcommands: readonly Registered[] | undefined;
@@ -21,7 +23,8 @@ export class Registered {
     this.number = number;
     this.fullName = parent === "" ? command.name : `${parent}|${command.name}`;
     this.name = Buffer.from(command.name, "latin1");
-    this.runsInStore = command.runs === "store";
+    this.runsInStore = command.runs !== "session";
+    this.isRead = command.runs === "read";
     this.needsNoPassword = command.flags.includes("no_auth");
     this.run = command.run;
     this.subcommands = command.subcommands?.map(

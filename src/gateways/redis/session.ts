@@ -9,21 +9,16 @@
 import type { Socket } from "node:net";
 import { nowMs, realClock, wallClockMs } from "../../runtime/clock.ts";
 import { MAX_WAITING_REPLY_BYTES } from "../../runtime/limits.ts";
+import { COUNTER } from "../metrics/command-metrics.ts";
 import { Decoder } from "../resp/decoder.ts";
 import { OutputLimitError, type Replies } from "../resp/replies.ts";
+import type { Peer } from "../threads/wire-protocol.ts";
 import { Conversation } from "./conversation.ts";
 import type { SessionState } from "./session-state.ts";
-import type { GatewayThread } from "./thread.ts";
+import type { RedisThread } from "./thread.ts";
 
 /** How long a client may take to say goodbye when the gateway closes. */
 const CLOSE_PATIENCE_MS = 1_000;
-
-/** Who is at the other end. */
-export interface Peer {
-  readonly id: number;
-  readonly address: string;
-  readonly localAddress: string;
-}
 
 export class Session implements SessionState {
   readonly id: number;
@@ -36,7 +31,7 @@ export class Session implements SessionState {
   protocol: 2 | 3 = 2;
   lastCommand = "NULL";
   lastMs = this.connectedMs;
-  readonly #thread: GatewayThread;
+  readonly #thread: RedisThread;
   readonly #socket: Socket;
   readonly #decoder: Decoder;
   readonly #replies: Replies;
@@ -48,7 +43,7 @@ export class Session implements SessionState {
   /** Replies that leave a little later: see `#send`. */
   #unsent: Buffer | undefined;
 
-  constructor(thread: GatewayThread, socket: Socket, peer: Peer) {
+  constructor(thread: RedisThread, socket: Socket, peer: Peer) {
     this.#thread = thread;
     this.#socket = socket;
     this.id = peer.id;
@@ -101,7 +96,7 @@ export class Session implements SessionState {
   /** What came from the client. */
   receive(chunk: Buffer): void {
     if (this.#isEnding) return;
-    this.#thread.metrics.received(chunk.length);
+    this.#thread.metrics.add(COUNTER.bytesReceived, chunk.length);
     this.#decoder.push(chunk);
     if (!this.#isWaiting) this.#serveAll();
   }
@@ -153,7 +148,7 @@ export class Session implements SessionState {
     const replies = this.#replies;
     const startMs = nowMs();
     let served = 0;
-    thread.timeMs = this.lastMs = wallClockMs();
+    thread.keys.nowMs = this.lastMs = wallClockMs();
     replies.protocol = this.protocol;
     try {
       while (!this.#isEnding && decoder.next()) {
@@ -197,7 +192,7 @@ export class Session implements SessionState {
     const replies = this.#replies;
     const { length } = replies;
     if (length > 0) {
-      this.#thread.metrics.sent(length);
+      this.#thread.metrics.add(COUNTER.bytesSent, length);
       if (this.#conversation.epoch !== 0) {
         this.#sendWhenDurable(replies.take());
         return;

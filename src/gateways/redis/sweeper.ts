@@ -11,6 +11,7 @@
 import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
 import { nowMs, wallClockMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { COUNTER } from "../metrics/command-metrics.ts";
 import { MemberTable } from "./collections/member-table.ts";
 import type { Keyspace } from "./keyspace.ts";
 import { RedisExpiries, RedisGarbage, secondOf } from "./tables.ts";
@@ -78,7 +79,7 @@ export class Sweeper {
       if (rows.length > 0) {
         this.#keys.run(this.#removeKeys, rows);
         this.expired += this.#removed;
-        this.#database.metrics.commands.expired(this.#removed);
+        this.#keys.metrics.add(COUNTER.keysExpired, this.#removed);
       }
       if (rows.length < KEYS_AT_ONCE) return false;
       if (nowMs() >= endMs) return true;

@@ -7,8 +7,6 @@
 import type { Socket } from "node:net";
 import type { DurabilityMode } from "../../attach/settings.ts";
 import type { LocalDatabase as Database } from "../../database/local/local-database.ts";
-import type { CommandMetrics } from "../../database/local/metrics.ts";
-import { openLocal as open } from "../../database/open.ts";
 import { AssertionError } from "../../runtime/assert.ts";
 import { afterTurn, every, realClock, wallClockMs } from "../../runtime/clock.ts";
 import { TimeoutError } from "../../runtime/errors.ts";
@@ -22,24 +20,24 @@ import {
   MAX_INLINE_REQUEST_BYTES,
   MAX_VALUE_BYTES,
 } from "../../runtime/limits.ts";
+import { COUNTER, type CommandMetrics, gatewaySums } from "../metrics/command-metrics.ts";
 import type { DecoderLimits } from "../resp/decoder.ts";
 import { Replies } from "../resp/replies.ts";
+import type { ClientThread, Peer, ThreadListener } from "../threads/wire-protocol.ts";
+import { AllKeys } from "./all-keys.ts";
 import { Batch } from "./batch.ts";
 import type { Command } from "./command.ts";
-import { COMMANDS } from "./commands/all.ts";
-import { Slice } from "./entry-codec.ts";
+import { COMMANDS } from "./commands/command-table.ts";
 import { isOfStore } from "./errors.ts";
 import { Keyspace } from "./keyspace.ts";
-import { type Registered, Registry } from "./registry.ts";
+import { Registry } from "./registry.ts";
 import type { Server, ServerFigures } from "./server.ts";
-import { type Peer, Session } from "./session.ts";
+import { Session } from "./session.ts";
 import { LiveSettings, type SettingChanges, type SettingValues } from "./settings.ts";
 import { Sweeper } from "./sweeper.ts";
-import { REDIS_TABLES } from "./tables.ts";
-import { Whole } from "./whole.ts";
 
 /** What a thread is told; plain data, so that it can be sent to it. */
-export interface ThreadOptions {
+export interface RedisThreadOptions {
   readonly path: string;
   readonly memoryBytes: number | undefined;
   readonly durability: DurabilityMode | undefined;
@@ -53,15 +51,6 @@ export interface ThreadOptions {
   readonly sweeps: boolean;
 }
 
-/** What a thread tells those who started it. */
-export interface ThreadListener {
-  /** A client has gone. */
-  left(id: number): void;
-  changed(changes: SettingChanges): void;
-  /** Something that should not happen: the thread is of no use any more. */
-  failed(error: unknown): void;
-}
-
 /**
  * Sessions whose replies leave together. One by one, who is waiting would be woken for each; all at
  * once, it would have nothing to do until then, and this thread nothing after it.
@@ -71,7 +60,7 @@ const SENT_TOGETHER = 6;
 export const registry = new Registry(COMMANDS);
 const byName: ReadonlyMap<string, Command> = new Map(COMMANDS.map((each) => [each.name, each]));
 
-export class GatewayThread implements Server {
+export class RedisThread implements Server, ClientThread<SettingChanges> {
   readonly database: Database;
   readonly settings: LiveSettings;
   readonly commands = byName;
@@ -79,7 +68,7 @@ export class GatewayThread implements Server {
   readonly port: number;
   readonly threads: number;
   readonly sessions = new Map<number, Session>();
-  readonly whole: Whole;
+  readonly allKeys: AllKeys;
   readonly registry = registry;
   readonly keys: Keyspace;
   readonly batch = new Batch();
@@ -88,18 +77,11 @@ export class GatewayThread implements Server {
   readonly limits: DecoderLimits;
   readonly maxPipeline: number;
   readonly maxOutputBytes: number;
-  /** GETs that are gathered: be their values as long as they may, a client can take them. */
+  /** Reads that are gathered: be their values as long as they may, a client can take them. */
   readonly readsAtOnce: number;
   /** Whether replies wait until what they tell is on disk. */
   readonly waits: boolean;
-  readonly get = registered("get");
-  readonly set = registered("set");
-  readonly unwatch = registered("unwatch");
-  /** A key in a request, for the quickest commands. */
-  readonly key = new Slice();
-  /** The wall clock, when the session that runs began to. */
-  timeMs = 0;
-  readonly #listener: ThreadListener;
+  readonly #listener: ThreadListener<SettingChanges>;
   readonly #sweeper: Sweeper;
   #sweeping: { cancel(): void } | undefined;
   readonly #idleWatch: { cancel(): void };
@@ -107,26 +89,19 @@ export class GatewayThread implements Server {
   #isPaying = false;
   #isClosing = false;
 
-  static async start(options: ThreadOptions, listener: ThreadListener): Promise<GatewayThread> {
-    const { path, memoryBytes, durability } = options;
-    const database = await open({
-      path,
-      tables: REDIS_TABLES,
-      ...(memoryBytes === undefined ? {} : { memoryBytes }),
-      ...(durability === undefined ? {} : { durability }),
-    });
-    return new GatewayThread(database, options, listener);
-  }
-
-  private constructor(database: Database, options: ThreadOptions, listener: ThreadListener) {
+  constructor(
+    database: Database,
+    options: RedisThreadOptions,
+    listener: ThreadListener<SettingChanges>,
+  ) {
     this.database = database;
     this.port = options.port;
     this.threads = options.threads;
     this.#listener = listener;
-    this.settings = new LiveSettings(options.settings, (changes) => listener.changed(changes));
+    this.settings = new LiveSettings(options.settings, (changes) => listener.announced(changes));
     this.keys = new Keyspace(database);
-    this.whole = new Whole(database, this.keys);
-    this.metrics = database.metrics.commands;
+    this.allKeys = new AllKeys(database, this.keys);
+    this.metrics = this.keys.metrics;
     this.waits = database.stats().durability.mode === "sync";
     this.keys.waits = this.waits;
     this.limits = {
@@ -147,7 +122,7 @@ export class GatewayThread implements Server {
     const sums = this.database.metrics.sums();
     let commandsProcessed = 0;
     for (const { number } of registry.all) commandsProcessed += sums.callsOf(number);
-    return { ...sums.gateway, clients: sums.clients, commandsProcessed };
+    return { ...gatewaySums(sums), clients: sums.clients, commandsProcessed };
   }
 
   /** Serves a client from here on. */
@@ -155,7 +130,7 @@ export class GatewayThread implements Server {
     const session = new Session(this, socket, peer);
     this.sessions.set(peer.id, session);
     this.metrics.clients(this.sessions.size);
-    this.metrics.connectionReceived();
+    this.metrics.add(COUNTER.connectionsReceived, 1);
     socket.on("data", (chunk: Buffer) => session.receive(chunk));
     socket.on("drain", () => session.drained());
     socket.on("end", () => session.finished());
@@ -224,14 +199,17 @@ export class GatewayThread implements Server {
     return this.database.executor.durability.await(epoch, DEFAULT_TIMEOUT_MS);
   }
 
-  /** Sends what is to be sent, and leaves the store. */
+  /** A setting was changed in another thread. */
+  notice(changes: SettingChanges): void {
+    this.settings.take(changes);
+  }
+
   async close(): Promise<void> {
     this.#isClosing = true;
     this.#sweeping?.cancel();
     this.#idleWatch.cancel();
     const closed = [...this.sessions.values()].map((session) => session.end());
     await Promise.all(closed);
-    await this.database.close();
   }
 
   #sweepIn(ms: number): void {
@@ -259,8 +237,4 @@ export class GatewayThread implements Server {
       if (session.lastMs < sinceMs) session.destroy();
     }
   }
-}
-
-function registered(name: string): Registered {
-  return registry.all.find((each) => each.fullName === name)!;
 }

@@ -60,13 +60,14 @@ function checkWriting(path: string, folder: string): Finding {
   try {
     closeSync(openSync(file, "wx", 0o600));
     rmSync(file);
-    return ok(check, path === folder ? path : `${path} can be made in ${folder}`);
+    return ok(check, path === folder ? path : `${path} can be created in ${folder}`);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOTDIR") return failed(check, `${folder} is a file`, "name a folder");
+    if (code === "ENOTDIR")
+      return failed(check, `${folder} is a file`, "give the path of a folder");
     const user = process.getuid?.() ?? "?";
-    const advice = `allow this user (${user}) to write in ${folder}, or use another one`;
-    return failed(check, `no file can be made in ${folder}: ${code}`, advice);
+    const advice = `allow this user (${user}) to write in ${folder}, or use another folder`;
+    return failed(check, `cannot create a file in ${folder}: ${code}`, advice);
   }
 }
 
@@ -75,22 +76,22 @@ function checkFileSystem(folder: string): Finding {
   const { type } = statfsSync(folder);
   const network = NETWORKS[type];
   if (network !== undefined) {
-    return failed(check, `${network}, over a network`, "put the store on a disk of this machine");
+    return failed(check, `${network}, a network file system`, "put the store on a local disk");
   }
   if (type === FUSE) {
     return warning(
       check,
       "FUSE",
-      "make sure that it keeps locks and honours fsync, or use a local disk",
+      "make sure that it supports locks and fsync, or use a local disk",
     );
   }
-  return ok(check, "of this machine");
+  return ok(check, "local");
 }
 
 function checkRoom(folder: string): Finding {
   const { bsize, bavail } = statfsSync(folder);
   const found = `${shownSize(bavail * bsize)} free`;
-  const advice = "make room: the log and two checkpoints are as large as the store, or larger";
+  const advice = "free some space: the log and two checkpoints can exceed the size of the store";
   if (bavail * bsize < LEAST_BYTES) return failed("its disk", found, advice);
   if (bavail * bsize < COMFORTABLE_BYTES) return warning("its disk", found, advice);
   return ok("its disk", found);
@@ -131,7 +132,7 @@ function checkStore(path: string): Finding[] {
     if (identity === undefined) return [];
     const { memoryDir } = identity;
     const isLoaded = existsSync(memoryFolder(identity));
-    const missing = isLoaded ? "" : ", not there now: open rebuilds it from the log";
+    const missing = isLoaded ? "" : ", currently missing: open rebuilds it from the log";
     const own = memoryDir === (process.env.SITU_MEMORY_DIR ?? "/dev/shm");
     return [
       ok(check, `memory in ${memoryDir}${missing}`),

@@ -25,27 +25,24 @@ export async function checkLocks(check: string, folder: string): Promise<Finding
     first = openSync(file, "w", 0o600);
     second = openSync(file, "r+");
     const lock = (fd: number): boolean => libc().tryLock(fd);
-    if (!lock(first)) return failed(check, "a lock that nobody has is refused", advice);
-    if (lock(second)) return failed(check, "two open files have the same lock", advice);
+    if (!lock(first)) return failed(check, "a free lock is refused", advice);
+    if (lock(second)) return failed(check, "two open files hold the same lock", advice);
     // A child inherits the open file, and with it the lock: it is gone with its last holder.
     holder = spawn(process.execPath, ["-e", "setTimeout(() => {}, 10000)"], {
       stdio: ["ignore", "ignore", "ignore", first],
     });
     closeSync(first);
     first = -1;
-    if (lock(second)) return failed(check, "a lock is lost though another process has it", advice);
+    if (lock(second)) return failed(check, "a lock is lost while another process holds it", advice);
     holder.kill("SIGKILL");
     const startMs = nowMs();
     while (!lock(second)) {
       if (nowMs() - startMs > PATIENCE_MS) {
-        return failed(check, "the lock of a process that was killed stays", advice);
+        return failed(check, "the lock of a killed process remains", advice);
       }
       await sleep(LOOK_MS);
     }
-    return ok(
-      check,
-      "held against other files and processes, and gone with a process that is killed",
-    );
+    return ok(check, "hold between files and processes, and end with a killed process");
   } catch (error) {
     return failed(check, (error as Error).message, advice);
   } finally {

@@ -45,10 +45,10 @@ function checkPlatform(): Finding {
   const found = `${process.platform} ${process.arch}`;
   if (process.platform === "linux") return ok("platform", found);
   if (process.platform === "darwin") {
-    return warning("platform", found, "works; Linux is what is tested and measured most");
+    return warning("platform", found, "works, but Linux is tested and measured most");
   }
   const advice =
-    "processes cannot share a store here, threads of one process can (sharing: threads)";
+    "processes cannot share a store here, but threads of one process can (sharing: threads)";
   return failed("platform", found, advice);
 }
 
@@ -56,27 +56,27 @@ function checkFfi(): Finding {
   const why = whyNoProcesses();
   if (why === undefined) {
     libc();
-    return ok("FFI", "koffi is loaded and calls libc");
+    return ok("FFI", "koffi loads and calls libc");
   }
-  return failed("FFI", why, "npm install koffi, for this platform and this version of Node.js");
+  return failed("FFI", why, "run npm install koffi for this platform and version of Node.js");
 }
 
 export function checkSharedMemory(folder: string): Finding[] {
   const check = `memory in ${folder}`;
   if (!existsSync(folder)) {
     const advice = "mount a tmpfs there, or set SITU_MEMORY_DIR to a folder on one";
-    return [failed(check, "it is not there", advice)];
+    return [failed(check, "does not exist", advice)];
   }
   try {
     accessSync(folder, constants.W_OK | constants.X_OK);
   } catch {
-    const advice = `let this user write there (usually chmod 1777 ${folder}), or set SITU_MEMORY_DIR`;
+    const advice = `allow this user to write there (usually chmod 1777 ${folder}), or set SITU_MEMORY_DIR`;
     return [failed(check, "no permission to write", advice)];
   }
   const { bsize, blocks, bavail, type } = statfsSync(folder);
   const [allBytes, freeBytes] = [blocks * bsize, bavail * bsize];
   const stores = readdirSync(folder).filter((name) => STORE.test(name)).length;
-  const used = stores === 0 ? "" : `; memory of ${counted(stores, "store")} is there`;
+  const used = stores === 0 ? "" : `; in use by ${counted(stores, "store")}`;
   const found = `${shownSize(freeBytes)} free of ${shownSize(allBytes)}${used}`;
   const larger =
     `mount -o remount,size=… ${folder} (Docker: --shm-size=1g), or remove stores that ` +
@@ -89,8 +89,8 @@ export function checkSharedMemory(folder: string): Finding[] {
         : ok(check, found),
   ];
   if (process.platform === "linux" && type !== TMPFS && type !== RAMFS) {
-    const advice = "a disk behind shared memory makes every write wait for it: use a tmpfs";
-    findings.push(warning(check, "it is not a file system in memory", advice));
+    const advice = "writes to shared memory would wait for a disk: use a tmpfs";
+    findings.push(warning(check, "not an in-memory file system", advice));
   }
   return findings;
 }
@@ -108,10 +108,10 @@ function checkFiles(): Finding {
     const line = /^Max open files\s+(\S+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1];
     soft = line === "unlimited" ? Number.POSITIVE_INFINITY : Number(line);
   } catch {
-    return ok(check, "the limit is not known on this platform");
+    return ok(check, "unknown on this platform");
   }
   if (soft >= COMFORTABLE_FILES) return ok(check, `${soft} at most`);
-  const advice = "ulimit -n 65536 before situ serve: every client takes one";
+  const advice = "run ulimit -n 65536 before situ serve: each client needs one";
   return warning(check, `${soft} at most`, advice);
 }
 
@@ -122,14 +122,18 @@ function checkMemory(): Finding {
   const limited = all < totalmem() ? " that this container may use" : "";
   const found = `${shownSize(freemem())} free, ${shownSize(all)} in all${limited}`;
   if (freemem() >= COMFORTABLE_BYTES) return ok("memory", found);
-  return warning("memory", found, "stores are memory: make room, or give them less (memoryBytes)");
+  return warning("memory", found, "stores live in memory: free some, or lower memoryBytes");
 }
 
 /** Expiry and restoring to a moment go by the wall clock. */
 function checkClock(): Finding {
   const now = new Date(wallClockMs()).toISOString();
   if (wallClockMs() >= LEAST_CLOCK_MS) return ok("clock", now);
-  return warning("clock", now, "set it: keys expire, and stores are restored, by the clock");
+  return warning(
+    "clock",
+    now,
+    "set the clock: expiry of keys and restoring to a point in time depend on it",
+  );
 }
 
 function checkProcessors(): Finding {
@@ -139,6 +143,6 @@ function checkProcessors(): Finding {
   return warning(
     "processors",
     found,
-    "the log and the gateway have threads of their own: give them two",
+    "the log and the gateway run in their own threads: use at least two",
   );
 }

@@ -5,7 +5,7 @@
  */
 
 import { startRedisServer } from "../../../benchmarks/harness/redis-server.ts";
-import type { Gateway } from "../../../src/gateways/options.ts";
+import type { Gateway } from "../../../src/gateways/gateway-options.ts";
 import { DEFAULT_SETTINGS } from "../../../src/gateways/redis/settings.ts";
 import { serve } from "../../../src/gateways/serve.ts";
 import { Random } from "../../../src/runtime/random.ts";

@@ -2,8 +2,7 @@
 
 import type { LocalDatabase as Database } from "../../../src/database/local/local-database.ts";
 import { Call } from "../../../src/gateways/redis/call.ts";
-import { HASH_COMMANDS } from "../../../src/gateways/redis/commands/hashes/all.ts";
-import { SET_COMMANDS } from "../../../src/gateways/redis/commands/sets/all.ts";
+import { COMMANDS } from "../../../src/gateways/redis/commands/command-table.ts";
 import { Keyspace } from "../../../src/gateways/redis/keyspace.ts";
 import { ReplyError } from "../../../src/gateways/redis/reply-error.ts";
 import type { Server } from "../../../src/gateways/redis/server.ts";
@@ -23,7 +22,7 @@ import { Replies } from "../../../src/gateways/resp/replies.ts";
 import { Request } from "../../../src/gateways/resp/request.ts";
 import { MIB, type TemporaryStores } from "../../helpers/store.ts";
 
-const commands = new Map([...HASH_COMMANDS, ...SET_COMMANDS].map((each) => [each.name, each]));
+const commands = new Map(COMMANDS.map((each) => [each.name, each]));
 
 export type Argument = string | number | Uint8Array;
 /** A reply in RESP2, read: an error is an Error. */

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { needPeer } from "../../../benchmarks/harness/peers.ts";
-import type { GatewayOptions } from "../../../src/gateways/options.ts";
+import type { GatewayOptions } from "../../../src/gateways/gateway-options.ts";
 import { serve } from "../../../src/gateways/serve.ts";
 import { MIB, temporaryStores } from "../../helpers/store.ts";
 

@@ -4,7 +4,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
-import type { Gateway } from "../../../src/gateways/options.ts";
+import type { Gateway } from "../../../src/gateways/gateway-options.ts";
 import { serve } from "../../../src/gateways/serve.ts";
 import { MIB, temporaryStores } from "../../helpers/store.ts";
 

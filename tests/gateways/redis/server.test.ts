@@ -1,7 +1,7 @@
 /** Server commands: COMMAND as redis-server has it, CONFIG, INFO. */
 
 import { describe, expect, test } from "vitest";
-import { COMMANDS } from "../../../src/gateways/redis/commands/all.ts";
+import { COMMANDS } from "../../../src/gateways/redis/commands/command-table.ts";
 import { temporaryStores } from "../../helpers/store.ts";
 import { parseReplies, type Reply } from "../resp/parse-replies.ts";
 import { SideBySide } from "./against-redis.ts";

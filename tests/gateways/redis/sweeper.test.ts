@@ -8,10 +8,10 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import type { Database } from "../../../src/database/database.ts";
+import { AllKeys } from "../../../src/gateways/redis/all-keys.ts";
 import type { Keyspace } from "../../../src/gateways/redis/keyspace.ts";
 import { Sweeper } from "../../../src/gateways/redis/sweeper.ts";
 import { RedisExpiries, RedisKeys, STRING } from "../../../src/gateways/redis/tables.ts";
-import { Whole } from "../../../src/gateways/redis/whole.ts";
 import { eventually, MIB, temporaryStores } from "../../helpers/store.ts";
 import { CollectionsWorld } from "./collections-world.ts";
 
@@ -71,7 +71,7 @@ describe("keys whose time is over", () => {
     world.inside(() => {
       for (let i = 0; i < 500; i++) expect(keys.find(bytes(`dead:${i}`))).toBeUndefined();
     });
-    expect(new Whole(db, keys).size()).toBe(2);
+    expect(new AllKeys(db, keys).size()).toBe(2);
     expect(db.count(RedisKeys)).toBe(502);
 
     const sweeper = new Sweeper(keys, db);

@@ -15,7 +15,7 @@ import { parseArgs } from "node:util";
 import { ownerOfThis, redirectFolders } from "../../../benchmarks/harness/guard/guard.ts";
 import type { DurabilityMode } from "../../../src/attach/settings.ts";
 import { destroy } from "../../../src/database/open.ts";
-import { COMMANDS } from "../../../src/gateways/redis/commands/all.ts";
+import { COMMANDS } from "../../../src/gateways/redis/commands/command-table.ts";
 import { serve } from "../../../src/gateways/serve.ts";
 import { nowMs, sleep } from "../../../src/runtime/clock.ts";
 import { Random } from "../../../src/runtime/random.ts";

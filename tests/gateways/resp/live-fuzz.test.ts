@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { destroy } from "../../../src/database/open.ts";
-import type { GatewayOptions } from "../../../src/gateways/options.ts";
-import { COMMANDS } from "../../../src/gateways/redis/commands/all.ts";
+import type { GatewayOptions } from "../../../src/gateways/gateway-options.ts";
+import { COMMANDS } from "../../../src/gateways/redis/commands/command-table.ts";
 import { serve } from "../../../src/gateways/serve.ts";
 import { fuzzLive, type LiveReport } from "./live-fuzz.ts";
 

@@ -36,7 +36,7 @@ function textOf(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
-    throw new SituError("SITU_TYPE", "these bytes are no text in UTF-8");
+    throw new SituError("SITU_TYPE", "these bytes are not valid UTF-8");
   }
 }
 
@@ -95,7 +95,7 @@ export function keyFor(
   const isRight = isWhole ? values.length === names.length : values.length <= names.length;
   if (!isRight || values.length === 0) {
     const wanted = `${isWhole ? "" : "one or more of "}${names.join(" ")}`;
-    throw new SituError("SITU_TYPE", `${what} is ${wanted}, not ${shown(words)}`);
+    throw new SituError("SITU_TYPE", `${what} must be ${wanted}, not ${shown(words)}`);
   }
   return names.length === 1 ? values[0] : values;
 }

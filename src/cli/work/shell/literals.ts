@@ -45,7 +45,7 @@ class Parser {
   }
 
   value(depth: number): unknown {
-    if (depth > MAX_DEPTH) this.#refuse("this is nested too deeply");
+    if (depth > MAX_DEPTH) this.#refuse("the value is nested too deeply");
     this.#match(SPACE);
     const character = this.#text[this.#at];
     if (character === "{") return this.#object(depth);
@@ -69,13 +69,13 @@ class Parser {
 
   end(): void {
     this.#match(SPACE);
-    if (this.#at < this.#text.length) this.#refuse("nothing is expected here");
+    if (this.#at < this.#text.length) this.#refuse("unexpected text");
   }
 
   #number(text: string): number | bigint {
-    if (/[\w$]/.test(this.#text[this.#at] ?? "")) this.#refuse(`${text}… is no number`);
+    if (/[\w$]/.test(this.#text[this.#at] ?? "")) this.#refuse(`${text}… is not a number`);
     if (text.endsWith("n")) {
-      if (!/^-?\d+n$/.test(text)) this.#refuse(`${text} is no whole number`);
+      if (!/^-?\d+n$/.test(text)) this.#refuse(`${text} is not an integer`);
       return BigInt(text.slice(0, -1));
     }
     const number = Number(text);
@@ -91,9 +91,9 @@ class Parser {
       const quote = this.#text[this.#at];
       const isQuoted = quote === '"' || quote === "'";
       const name = isQuoted ? this.#quoted() : this.#match(NAME);
-      if (typeof name !== "string") return this.#refuse("the name of a field is missing");
-      if (!this.#takes(":")) this.#refuse(`a colon is missing behind ${name}`);
-      if (Object.hasOwn(object, name)) this.#refuse(`${name} is there twice`);
+      if (typeof name !== "string") return this.#refuse("a field name is missing");
+      if (!this.#takes(":")) this.#refuse(`a colon is missing after ${name}`);
+      if (Object.hasOwn(object, name)) this.#refuse(`${name} is given twice`);
       object[name] = this.value(depth + 1);
       if (!this.#takes(",") && !this.#isNext("}")) this.#refuse("a comma or } is missing");
     }
@@ -116,7 +116,7 @@ class Parser {
     let hasBytes = false;
     for (this.#at++; ; this.#at++) {
       const character = this.#text[this.#at];
-      if (character === undefined) this.#refuse(`${quote} is missing at the end of a text`);
+      if (character === undefined) this.#refuse(`the closing ${quote} of a string is missing`);
       if (character === quote) break;
       if (character !== "\\") {
         parts.push(character);

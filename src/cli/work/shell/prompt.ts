@@ -47,7 +47,7 @@ export class Prompt {
     const { screen, path } = this.#session.options;
     const tables = this.#session.tables.size;
     if (!screen.isJson) {
-      screen.note(`${path}: ${tables} ${tables === 1 ? "table" : "tables"}. Type help, or exit.`);
+      screen.note(`${path}: ${tables} ${tables === 1 ? "table" : "tables"}. Type help or exit.`);
     }
     this.#listen();
     try {
@@ -59,7 +59,7 @@ export class Prompt {
       }
     } finally {
       this.#readline.close();
-      if (this.#session.isInTransaction) screen.note("the open transaction is rolled back");
+      if (this.#session.isInTransaction) screen.note("the open transaction was rolled back");
     }
   }
 
@@ -150,9 +150,9 @@ function told(error: unknown): string {
   if (error instanceof ChangedError) {
     const all = counted(error.lines.length, "statement");
     return [
-      "another transaction was first, and nothing was changed. What comes to something else now:",
+      "conflict with another transaction; nothing was changed. Statements with a different result now:",
       ...error.changed.map((line) => `  ${line}`),
-      `Look and decide again, or type repeat for the same ${all} once more. (${error.code})`,
+      `Check the data and decide again, or type repeat to run the same ${all} again. (${error.code})`,
     ].join("\n");
   }
   const { code, message } = failureOf(error);

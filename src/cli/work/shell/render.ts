@@ -67,7 +67,7 @@ async function showRows(
   }
   pages.end();
   const more = hasMore
-    ? `the first ${counted(shown, "row")}; say limit N for more`
+    ? `the first ${counted(shown, "row")}; use limit N for more`
     : counted(shown, "row");
   screen.line(screen.dim(`(${more})`));
 }

@@ -92,7 +92,7 @@ const OTHERS: Readonly<Record<OtherName, Other>> = {
   begin(given, session) {
     expectWords(given, 0);
     session.begin();
-    done(session, "begin", "a transaction is open: commit or rollback ends it");
+    done(session, "begin", "transaction open: end it with commit or rollback");
   },
 
   async commit(given, session) {
@@ -104,21 +104,21 @@ const OTHERS: Readonly<Record<OtherName, Other>> = {
   async rollback(given, session) {
     expectWords(given, 0);
     await session.finish("rollback");
-    done(session, "rollback", "rolled back: nothing has happened");
+    done(session, "rollback", "rolled back");
   },
 
   async repeat(given, session, signal) {
     expectWords(given, 0);
     const { lost } = session;
     if (lost.length === 0) {
-      throw new SituError("SITU_CLOSED", "there is no transaction that met others, to repeat");
+      throw new SituError("SITU_CLOSED", "there is no transaction to repeat");
     }
     session.begin();
     for (const line of lost) {
       session.options.screen.line(session.options.screen.dim(`· ${line}`));
       await runLine(line, session, signal);
     }
-    done(session, "begin", "the transaction is open again: commit or rollback ends it");
+    done(session, "begin", "transaction open again: end it with commit or rollback");
   },
 
   stats(given, session) {

@@ -28,7 +28,7 @@ export async function runScript(
   }
   signal.throwIfAborted();
   if (begun.trim() !== "") {
-    throw new SituError("SITU_TYPE", `a bracket or quote is never closed: ${begun.trim()}`);
+    throw new SituError("SITU_TYPE", `a bracket or quote is not closed: ${begun.trim()}`);
   }
   return ended(session);
 }

@@ -50,7 +50,7 @@ export class Session {
 
   /** A table by its name; one that somebody has made since the store was opened, too. */
   async table(name: string | undefined): Promise<Table> {
-    if (name === undefined) throw new SituError("SITU_TYPE", "say which table");
+    if (name === undefined) throw new SituError("SITU_TYPE", "a table name is missing");
     const known = this.tables.get(name);
     if (known !== undefined) return known;
     const isNew = this.db.stats().tables.some((each) => each.name === name);
@@ -78,7 +78,10 @@ export class Session {
 
   begin(): void {
     if (this.#transaction !== undefined) {
-      throw new SituError("SITU_NESTED", "a transaction is open: commit it or roll it back first");
+      throw new SituError(
+        "SITU_NESTED",
+        "a transaction is already open: commit or roll it back first",
+      );
     }
     const transaction = new ShellTransaction(this.db, this.options.transactionMs);
     this.#transaction = transaction;
@@ -95,7 +98,7 @@ export class Session {
   async finish(ending: "commit" | "rollback"): Promise<number> {
     const transaction = this.#transaction;
     if (transaction === undefined) {
-      throw new SituError("SITU_CLOSED", `there is no transaction to ${ending}: begin one`);
+      throw new SituError("SITU_CLOSED", `there is no transaction to ${ending}`);
     }
     this.#transaction = undefined;
     const error = await transaction.finish(ending);

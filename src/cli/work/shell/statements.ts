@@ -12,34 +12,37 @@ import { type Word, wordsOf } from "./words.ts";
 /** How statements are written, and what they are for. */
 export const STATEMENTS = {
   tables: ["tables", "the tables of the store"],
-  describe: ["describe TABLE", "its fields, key and indexes"],
+  describe: ["describe TABLE", "fields, key and indexes of a table"],
   get: ["get TABLE [index NAME] KEY", "a row by its key, or by a unique index"],
   scan: [
     "scan TABLE [index NAME [KEY]] [from KEY] [to KEY] [reverse] [limit N]",
-    "rows in their order; also after, before (without the bound itself) and prefix",
+    "rows in key order; after and before exclude the bound, prefix matches strings",
   ],
-  count: ["count TABLE [index NAME [KEY]] [from KEY] [to KEY]", "how many rows scan would give"],
-  insert: ["insert TABLE { field: value, … }", "a new row; fails if its key is taken"],
-  put: ["put TABLE { field: value, … }", "a row, new or in the place of another"],
-  update: ["update TABLE KEY { field: value, … }", "some fields of a row that is there"],
-  delete: ["delete TABLE KEY", "a row"],
-  begin: ["begin", "what follows is one transaction, until"],
-  commit: ["commit", "… it is committed, or"],
-  rollback: ["rollback", "… nothing of it has happened"],
-  repeat: ["repeat", "begins again, with the statements of a transaction that met others"],
+  count: [
+    "count TABLE [index NAME [KEY]] [from KEY] [to KEY]",
+    "the number of rows that scan would return",
+  ],
+  insert: ["insert TABLE { field: value, … }", "adds a row; fails if the key exists"],
+  put: ["put TABLE { field: value, … }", "adds or replaces a row"],
+  update: ["update TABLE KEY { field: value, … }", "changes fields of an existing row"],
+  delete: ["delete TABLE KEY", "deletes a row"],
+  begin: ["begin", "starts a transaction"],
+  commit: ["commit", "commits the transaction"],
+  rollback: ["rollback", "undoes the transaction"],
+  repeat: ["repeat", "starts over with the statements of a transaction that had a conflict"],
   stats: ["stats", "memory, log, snapshots, counters"],
-  inspect: ["inspect TABLE", "the shape of a table and its memory"],
+  inspect: ["inspect TABLE", "structures and memory of a table"],
   verify: ["verify", "checks every structure and index"],
   help: ["help [STATEMENT]", "this text"],
-  exit: ["exit", "ends the shell (also quit, or Ctrl-D)"],
+  exit: ["exit", "leaves the shell (also quit, or Ctrl-D)"],
 } as const satisfies Readonly<Record<string, readonly [usage: string, what: string]>>;
 
 export type StatementName = keyof typeof STATEMENTS;
 export const STATEMENT_NAMES = Object.keys(STATEMENTS) as readonly StatementName[];
 
 export const VALUES_HELP = [
-  'Keys and values: 7, 12345678901234567890, 3n (a bigint), ada, "with blanks", 0x00ff or "a\\x00"',
-  "(bytes), true, null, { json: [1, 2] }. A key of several fields is written one after the other:",
+  'Keys and values: 7, 12345678901234567890, 3n (a bigint), ada, "with spaces", 0x00ff or "a\\x00"',
+  "(bytes), true, null, { json: [1, 2] }. Write the fields of a composite key one after the other:",
   "get seat 12 3.",
 ];
 
@@ -74,14 +77,14 @@ export function typed(line: string): Typed {
   const found = STATEMENT_NAMES.find((each) => each === name);
   if (found !== undefined) return { name: found, line, words };
   const hint = didYouMean(name, STATEMENT_NAMES, "; type help");
-  throw new SituError("SITU_TYPE", `there is no statement ${first.text}${hint}`);
+  throw new SituError("SITU_TYPE", `unknown statement ${first.text}${hint}`);
 }
 
 /** Refuses words that a statement has no use for. */
 export function expectWords({ name, words }: Typed, most: number): void {
   if (words.length <= most) return;
   const extra = words[most].text;
-  throw new SituError("SITU_TYPE", `${extra} is not expected: ${STATEMENTS[name][0]}`);
+  throw new SituError("SITU_TYPE", `${extra} is unexpected: ${STATEMENTS[name][0]}`);
 }
 
 /** A statement about rows; undefined if it is another one. */
@@ -194,11 +197,11 @@ function partsOf(words: readonly Word[], call: string): Map<ScanWord, readonly W
   for (const word of words) {
     if (isScanWord(word)) {
       part = [];
-      if (parts.has(word.text as ScanWord)) refuse(`${word.text} is there twice`);
+      if (parts.has(word.text as ScanWord)) refuse(`${word.text} is given twice`);
       parts.set(word.text as ScanWord, part);
     } else if (part === undefined) {
       const hint = didYouMean(word.text, SCAN_WORDS, `; ${call} has ${SCAN_WORDS.join(", ")}`);
-      refuse(`${word.text} is not expected${hint}`);
+      refuse(`${word.text} is unexpected${hint}`);
     } else part.push(word);
   }
   return parts;
@@ -221,9 +224,9 @@ function scanOptions(table: Table, words: readonly Word[], call: "scan" | "count
     if (values !== undefined) options[option] = bound(values, word);
   }
   const extra = parts.get("reverse")?.[0];
-  if (extra !== undefined) refuse(`${extra.text} is not expected behind reverse`);
+  if (extra !== undefined) refuse(`${extra.text} is unexpected after reverse`);
   if (call === "count" && (parts.has("reverse") || parts.has("limit"))) {
-    refuse("count has neither reverse nor limit");
+    refuse("count takes neither reverse nor limit");
   }
   if (parts.has("reverse")) options.reverse = true;
   if (parts.has("limit")) options.limit = limitOf(parts.get("limit")!);
@@ -233,7 +236,7 @@ function scanOptions(table: Table, words: readonly Word[], call: "scan" | "count
 function limitOf(words: readonly Word[]): number {
   const [word] = words;
   if (words.length === 1 && /^\d{1,15}$/.test(word.text)) return Number(word.text);
-  return refuse("limit is a whole number");
+  return refuse("limit must be an integer");
 }
 
 function refuse(why: string): never {

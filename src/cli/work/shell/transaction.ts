@@ -41,8 +41,8 @@ export class ChangedError extends ConflictError {
   constructor(changed: readonly string[], lines: readonly string[]) {
     const what = changed.map((line) => `"${line}"`).join(", ");
     super(
-      `another transaction was first: ${what} would come to something else now. Nothing was ` +
-        "changed. Look again and decide again, or type repeat for the same statements once more: " +
+      `conflict with another transaction: ${what} would have a different result now. Nothing was ` +
+        "changed. Check the data and decide again, or type repeat to run the same statements again: " +
         lines.join("; "),
       [],
     );

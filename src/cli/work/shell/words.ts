@@ -97,7 +97,7 @@ export function wordsOf(statement: string): Word[] {
     }
     const end = afterWord(statement, at);
     if (end > statement.length) {
-      const what = `${statement[at]} at character ${at + 1} is never closed`;
+      const what = `${statement[at]} at character ${at + 1} is not closed`;
       throw new SituError("SITU_TYPE", what);
     }
     const first = statement[at];

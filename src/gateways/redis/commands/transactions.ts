@@ -68,5 +68,7 @@ export const TRANSACTION_COMMANDS: readonly Command[] = [
   ),
   command("unwatch", 1, "2.2.0", "Forget about all watched keys", "O(1)", {
     flags: ["noscript", "loading", "stale", "fast", "allow_busy"],
+    // Queued by MULTI: EXEC itself forgets them.
+    run: ({ reply }) => reply.ok(),
   }),
 ];

@@ -4,7 +4,7 @@ import type { Call } from "../../call.ts";
 import type { Command } from "../../command.ts";
 import { MAX_INT64, parseInt64 } from "../../numbers.ts";
 import { NOT_AN_INTEGER, ReplyError } from "../../reply-error.ts";
-import { timeOf } from "../strings/options.ts";
+import { timeOf } from "../strings/set-options.ts";
 
 const NX = 1;
 const XX = 2;

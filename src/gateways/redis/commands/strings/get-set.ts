@@ -16,7 +16,7 @@ import {
   PERSIST,
   PXAT,
   XX,
-} from "./options.ts";
+} from "./set-options.ts";
 
 const OK = 0;
 const ONE_OR_ZERO = 1;
@@ -28,7 +28,7 @@ const slice = new Slice();
 function replyWith(call: Call, key: number): boolean {
   const { bytes, starts, ends } = call.request;
   slice.set(bytes, starts[key], ends[key]);
-  const type = call.keys.replyStringInside(slice, call.reply);
+  const type = call.keys.replyString(slice, call.reply);
   if (type > STRING) throw new ReplyError(WRONG_TYPE);
   if (type === STRING) return true;
   call.reply.nil();
@@ -126,7 +126,7 @@ function mget(call: Call): void {
   reply.array(count - 1);
   for (let i = 1; i < count; i++) {
     slice.set(bytes, starts[i], ends[i]);
-    if (keys.replyStringInside(slice, reply) !== STRING) reply.nil();
+    if (keys.replyString(slice, reply) !== STRING) reply.nil();
   }
 }
 
@@ -163,7 +163,7 @@ export const GET_SET_COMMANDS: readonly Command[] = [
     since: "1.0.0",
     summary: "Get the value of a key",
     complexity: "O(1)",
-    runs: "store",
+    runs: "read",
     run: get,
   },
   {

@@ -28,7 +28,7 @@ export const WALK_END = 0;
 /** A keyspace of so many keys is flushed in one transaction. */
 const MAX_FLUSHED_AT_ONCE = 5_000;
 
-export class Whole {
+export class AllKeys {
   readonly #database: Database;
   readonly #keys: Keyspace;
   readonly #rows: Hopscotch<KeyRow, Uint8Array>;

@@ -1,4 +1,4 @@
-/** What a gateway is told: which store, where to listen, who may enter and how much of all. */
+/** The options of a gateway: the store, where to listen, the password and the limits. */
 
 import type { DurabilityMode } from "../attach/settings.ts";
 import { whyNoProcesses } from "../memory/libc.ts";
@@ -13,47 +13,47 @@ import {
   MAX_VALUE_BYTES,
 } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
-import { isLoopback } from "./listen.ts";
+import { isLoopback } from "./threads/listen.ts";
 
 /** What `serve` takes. */
 export interface GatewayOptions {
-  /** The store's folder; it is made if it does not exist. */
+  /** The store's folder; created if it does not exist. */
   readonly path: string;
-  /** Where to listen. Default 127.0.0.1; an address that others can reach needs a password. */
+  /** The address to listen on. Default 127.0.0.1; one that others can reach requires a password. */
   readonly host?: string;
-  /** Default 6379; 0 takes a free one. */
+  /** The port to listen on. Default 6379; 0 picks a free one. */
   readonly port?: number;
   /** A Unix socket to listen on as well. */
   readonly socket?: string;
-  /** Threads that serve clients, each with the store open. Default 1: the thread that calls. */
+  /** Threads that serve clients. Default 1: the calling thread. */
   readonly threads?: number;
-  /** What AUTH must say. Default: nobody is asked. */
+  /** The password for AUTH. Default: none. */
   readonly password?: string;
-  /** Where /metrics, /healthz and /readyz are served, on the same host. Default: nowhere. */
+  /** The port for /metrics, /healthz and /readyz, on the same host. Default: not served. */
   readonly metricsPort?: number;
-  /** As in `open`. */
+  /** As for `open`. */
   readonly memoryBytes?: number;
   readonly durability?: DurabilityMode;
-  /** Clients at the same time, over all threads. Default 10,000, as Redis. */
+  /** The most clients at the same time, over all threads. Default 10,000, as in Redis. */
   readonly maxClients?: number;
-  /** The longest single argument of a request. Default 1 MiB, the longest value of a row. */
+  /** The longest argument of a request. Default 1 MiB, which is the limit of a value in a row. */
   readonly maxBulkBytes?: number;
-  /** All of one request that has not come to its end. Default 8 MiB. */
+  /** The longest request. Default 8 MiB. */
   readonly maxRequestBytes?: number;
-  /** Commands that a client may queue with MULTI. Default 65,536. */
+  /** The most commands that a client may queue with MULTI. Default 65,536. */
   readonly maxPipeline?: number;
-  /** Replies that a client has not taken. Default 64 MiB. */
+  /** The most bytes of replies that a client has not read. Default 64 MiB. */
   readonly maxOutputBytes?: number;
 }
 
-/** A gateway that runs. */
+/** A running gateway. */
 export interface Gateway {
   readonly host: string;
   readonly port: number;
   readonly socket: string | undefined;
   readonly metricsPort: number | undefined;
   readonly threads: number;
-  /** Takes no more clients, answers what has come, and leaves the store. */
+  /** Accepts no more clients, answers pending requests, and closes the store. */
   close(): Promise<void>;
 }
 
@@ -105,25 +105,26 @@ export function checkedOptions(options: GatewayOptions): CheckedOptions {
     if (Number.isInteger(value) && (value as number) >= from && (value as number) <= to) {
       return value as number;
     }
-    throw wrong(`${name} is a whole number from ${from} to ${to}, not ${show(value)}`);
+    throw wrong(`${name} must be an integer from ${from} to ${to}, not ${show(value)}`);
   };
   const text = (name: string, value: unknown, optional: boolean): void => {
     if (optional && value === undefined) return;
-    if (typeof value !== "string" || value === "") throw wrong(`${name} is a text`);
+    if (typeof value !== "string" || value === "")
+      throw wrong(`${name} must be a non-empty string`);
   };
   text("path", path, false);
   text("host", host, false);
   text("socket", socket, true);
-  if (typeof password !== "string") throw wrong("password is a text");
+  if (typeof password !== "string") throw wrong("password must be a string");
   if (!isLoopback(host) && password === "") {
     throw wrong(
-      `others can reach ${host}: give a password, or listen on 127.0.0.1, which is the default`,
+      `${host} is reachable from other machines: set a password, or listen on 127.0.0.1 (the default)`,
     );
   }
   const threads = number("threads", 1, MAX_GATEWAY_THREADS, 1);
   const why = threads > 1 ? whyNoProcesses() : undefined;
   if (why !== undefined) {
-    throw new SituError("SITU_UNSUPPORTED", `several threads cannot be had here: ${why}`);
+    throw new SituError("SITU_UNSUPPORTED", `several threads are not supported here: ${why}`);
   }
   return {
     path,

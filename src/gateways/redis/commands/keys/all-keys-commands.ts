@@ -1,5 +1,6 @@
-/** Commands about all keys. Outside of MULTI they are not one transaction: see whole.ts. */
+/** Commands about all keys. Outside of MULTI they are not one transaction: see all-keys.ts. */
 
+import { WALK_END } from "../../all-keys.ts";
 import type { Call } from "../../call.ts";
 import { parseCursor } from "../../collections/scan.ts";
 import type { Command } from "../../command.ts";
@@ -7,7 +8,6 @@ import { matches, matchesAll } from "../../glob.ts";
 import { countOutside } from "../../key-count.ts";
 import { ReplyError, SYNTAX } from "../../reply-error.ts";
 import { TYPE_NAMES } from "../../tables.ts";
-import { WALK_END } from "../../whole.ts";
 
 const DEFAULT_COUNT = 10;
 /** Cursors are places of a walk, and there are only so many. */
@@ -20,7 +20,7 @@ function keys(call: Call): void {
   const pattern = call.arg(1);
   const found: Buffer[] = [];
   const isAll = matchesAll(pattern);
-  server.whole.each((key) => {
+  server.allKeys.each((key) => {
     if (isAll || matches(pattern, key)) found.push(key);
   });
   reply.array(found.length);
@@ -62,7 +62,7 @@ function walk(
   let place = cursor;
   let steps = 0;
   do {
-    place = server.whole.walk(place, visit);
+    place = server.allKeys.walk(place, visit);
     steps++;
   } while (place !== WALK_END && met < count && steps < count * STEPS_PER_KEY);
   return place;
@@ -92,19 +92,19 @@ function patternAt(call: Call, index: number): Buffer | undefined {
 }
 
 function randomkey({ reply, server }: Call): void {
-  const key = server.whole.random();
+  const key = server.allKeys.random();
   if (key === undefined) reply.nil();
   else reply.bulk(key);
 }
 
 function dbsize({ keys, reply, server }: Call): void {
-  reply.integer(keys.isInside ? server.whole.size() : countOutside(server.database).keys);
+  reply.integer(keys.isInside ? server.allKeys.size() : countOutside(server.database).keys);
 }
 
 function flush(call: Call): void {
   const isKnown = call.count === 1 || call.is(1, "SYNC") || call.is(1, "ASYNC");
   if (!isKnown || call.count > 2) throw new ReplyError(SYNTAX);
-  call.server.whole.flush();
+  call.server.allKeys.flush();
   call.reply.ok();
 }
 

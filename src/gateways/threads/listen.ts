@@ -2,7 +2,7 @@
 
 import { chmodSync, lstatSync, unlinkSync } from "node:fs";
 import { connect, isIP, type ListenOptions, type Server } from "node:net";
-import { SituError } from "../runtime/errors.ts";
+import { SituError } from "../../runtime/errors.ts";
 
 /** Connections that wait to be accepted (Redis: tcp-backlog). */
 const BACKLOG = 511;
@@ -25,8 +25,8 @@ function listening(server: Server, to: ListenOptions, where: string): Promise<vo
     server.once("error", fail);
     server.listen({ ...to, backlog: BACKLOG }, () => {
       server.removeListener("error", fail);
-      // A client that cannot be accepted, as when no more files can be opened, ends nobody else.
-      server.on("error", () => {});
+      // Such as that no more files can be opened: whoever is connected is served all the same.
+      server.on("error", (error) => warnOnce(where, error));
       resolve();
     });
   });
@@ -39,7 +39,10 @@ function listening(server: Server, to: ListenOptions, where: string): Promise<vo
 export async function listenOnSocket(server: Server, path: string): Promise<void> {
   if (isSocket(path)) {
     if (await answers(path)) {
-      throw new SituError("SITU_IN_USE", `${path}: somebody listens there already`);
+      throw new SituError(
+        "SITU_IN_USE",
+        `cannot listen on ${path}: another process is listening there`,
+      );
     }
     unlinkSync(path);
   }
@@ -62,10 +65,19 @@ function answers(path: string): Promise<boolean> {
   });
 }
 
+const warned = new Set<string>();
+
+function warnOnce(where: string, error: NodeJS.ErrnoException): void {
+  const text = `a client could not be accepted on ${where}: ${error.message}`;
+  if (warned.has(text)) return;
+  warned.add(text);
+  process.emitWarning(text);
+}
+
 function cannotListen(where: string, error: NodeJS.ErrnoException): SituError {
   const why: Record<string, string> = {
-    EADDRINUSE: "somebody listens there already; choose another port",
-    EACCES: "this user may not listen there; choose a port above 1023, or another folder",
+    EADDRINUSE: "another process is listening there; choose another port",
+    EACCES: "permission denied; choose a port above 1023, or another folder",
     EADDRNOTAVAIL: "this machine has no such address",
   };
   const text = why[error.code ?? ""] ?? error.message;
