@@ -21,7 +21,7 @@ import {
 } from "../runtime/limits.ts";
 import { hashSeed, Random } from "../runtime/random.ts";
 import { Backoff } from "./backoff.ts";
-import { Committer } from "./commit.ts";
+import { Committer } from "./committer.ts";
 import { Durability } from "./durability.ts";
 import { Epochs } from "./epoch.ts";
 import { Journal } from "./journal.ts";

@@ -8,10 +8,10 @@ import { settingsOf } from "../database/options.ts";
 import { makeChannel } from "../fabric/rings/channel.ts";
 import { lockForNode } from "../folder/store-files.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
-import type { NodeConfiguration } from "./configuration.ts";
 import { Host } from "./host.ts";
 import type { NicStats } from "./nic.ts";
 import { NicThread } from "./nic-worker.ts";
+import type { NodeConfiguration } from "./node-configuration.ts";
 import { Procedures } from "./procedures.ts";
 
 export class SituNode {
