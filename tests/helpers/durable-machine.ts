@@ -16,8 +16,8 @@ import { takeCheckpoint } from "../../src/log/checkpoint/take.ts";
 import { GroupCommit, type Round } from "../../src/log/group-commit.ts";
 import { type PartProgress, rebuild } from "../../src/log/recovery/part.ts";
 import { planRecovery, type RecoveryPlan } from "../../src/log/recovery/plan.ts";
-import { finishMemory } from "../../src/log/recovery/recover.ts";
 import { prepareDisk } from "../../src/log/recovery/prepare-disk.ts";
+import { finishMemory } from "../../src/log/recovery/recover.ts";
 import { LogWriter } from "../../src/log/segments/writer.ts";
 import {
   CATALOGUE_REGION,
