@@ -23,7 +23,7 @@ import {
 import { hashSeed, Random } from "../runtime/random.ts";
 import type { RetryLimits } from "../runtime/retry-policy.ts";
 import { Backoff } from "./backoff.ts";
-import { Committer } from "./commit.ts";
+import { Committer } from "./committer.ts";
 import { Durability } from "./durability.ts";
 import { Epochs } from "./epoch.ts";
 import { Journal } from "./journal.ts";

@@ -1,6 +1,6 @@
 /**
  * A transaction on objects: what stores are written against. It reads through a seqlock, without
- * locks, and buffers what it writes; commit.ts makes it true.
+ * locks, and buffers what it writes; committer.ts makes it true.
  *
  * Reading takes three calls, so that a store can walk an object where it lies, without a copy:
  *

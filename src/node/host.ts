@@ -18,10 +18,10 @@ import { wallClockMs } from "../runtime/clock.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { StoreBackupLog } from "../tables/served/backup-log.ts";
 import { StoreTables } from "../tables/served/served-tables.ts";
-import type { NodeConfiguration } from "./configuration.ts";
 import { HostEndpoint } from "./host-endpoint.ts";
 import { HostLink } from "./host-link.ts";
 import { SEQUENCES_PER_MS } from "./nic.ts";
+import type { NodeConfiguration } from "./node-configuration.ts";
 import type { ProcedureHost, Procedures } from "./procedures.ts";
 
 export class Host implements ProcedureHost {

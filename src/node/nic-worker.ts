@@ -5,8 +5,8 @@ import { parentPort, Worker, workerData } from "node:worker_threads";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
 import { threadScript } from "../runtime/thread-script.ts";
-import type { NodeConfiguration } from "./configuration.ts";
 import { Nic, type NicStats } from "./nic.ts";
+import type { NodeConfiguration } from "./node-configuration.ts";
 
 type FromNic =
   | { readonly what: "listening"; readonly port: number; readonly instance: string }

@@ -20,8 +20,8 @@ import { SituError } from "../runtime/errors.ts";
 import { SWEEP_MS } from "../runtime/limits.ts";
 import { StoreBackupLog } from "../tables/served/backup-log.ts";
 import { StoreTables } from "../tables/served/served-tables.ts";
-import type { NodeConfiguration } from "./configuration.ts";
 import { HostLink, Passed } from "./host-link.ts";
+import type { NodeConfiguration } from "./node-configuration.ts";
 
 /** Leaves room for two million transactions a second between two starts of a node. */
 export const SEQUENCES_PER_MS = 2048;

@@ -7,10 +7,11 @@ import { openStore } from "../database/open.ts";
 import { settingsOf } from "../database/open-options.ts";
 import { makeChannel } from "../fabric/rings/channel.ts";
 import { lockForNode } from "../folder/store-files.ts";
-import type { NodeConfiguration } from "./configuration.ts";
+import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { Host } from "./host.ts";
 import type { NicStats } from "./nic.ts";
 import { NicThread } from "./nic-worker.ts";
+import type { NodeConfiguration } from "./node-configuration.ts";
 import { Procedures } from "./procedures.ts";
 
 export class SituNode {
@@ -43,6 +44,8 @@ export class SituNode {
     const procedures = await Procedures.load(configuration.procedures);
     const settings = settingsOf({
       path,
+      // What the host's thread serves with the executor of the store waits as long as at the NIC.
+      timeoutMs: DEFAULT_TIMEOUT_MS,
       ...(durability === undefined ? {} : { durability }),
       ...(memoryBytes === undefined ? {} : { memoryBytes }),
     });

@@ -1,7 +1,7 @@
 /** Every field of a node's file, wrong: each is refused with its name, and what belongs there. */
 
 import { describe, expect, test } from "vitest";
-import { nodeConfigurationOf } from "../../src/node/configuration.ts";
+import { nodeConfigurationOf } from "../../src/node/node-configuration.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 
 const NODES = [

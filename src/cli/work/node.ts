@@ -1,7 +1,7 @@
 /** `situ node`: runs one node of a cluster until it is told to stop. */
 
-import { readNodeConfiguration } from "../../node/configuration.ts";
 import { SituNode } from "../../node/node.ts";
+import { readNodeConfiguration } from "../../node/node-configuration.ts";
 import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import { type Run, untilStopped } from "./context.ts";
 
