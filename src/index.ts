@@ -1,23 +1,23 @@
 /** The public face of Situ. */
 
 export type { DurabilityMode } from "./attach/settings.ts";
-export type { AsyncTransaction } from "./database/async-transaction.ts";
 export type { Database } from "./database/database.ts";
-export type { DurabilityStats } from "./database/durability.ts";
+export type { AsyncTransaction } from "./database/async-transaction.ts";
+export type { DurabilityStats } from "./database/local/database-durability.ts";
+export type { Stats } from "./database/local/stats.ts";
 export { destroy, open } from "./database/open.ts";
-export type { OpenOptions } from "./database/options.ts";
+export type { OpenOptions } from "./database/open-options.ts";
 export {
   type Procedure,
   type ProcedureBody,
   type ProcedureOptions,
   procedure,
 } from "./database/procedure.ts";
-export type { ConnectOptions } from "./database/remote/options.ts";
+export type { ConnectOptions } from "./database/remote/connect-options.ts";
 export type { CallOptions, RemoteDatabase } from "./database/remote/remote-database.ts";
 export type { RemoteTransaction } from "./database/remote/remote-transaction.ts";
 export type { AsyncScan, Scan } from "./database/scan.ts";
 export type { Snapshot } from "./database/snapshot.ts";
-export type { Stats } from "./database/stats.ts";
 export {
   backup,
   inspect,

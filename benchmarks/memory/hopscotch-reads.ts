@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { attach } from "../../src/attach/attach.ts";
 import { destroy } from "../../src/database/open.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";

@@ -7,7 +7,7 @@
 import type { Configuration } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import { Executor } from "../../src/engine/executor.ts";
 import { DescriptorLeases } from "../../src/engine/leases/descriptor.ts";
 import type { Endpoint, Incoming, NodeId } from "../../src/fabric/fabric.ts";

@@ -1,16 +1,11 @@
 /**
- * What the body of `transact` gets: the operations of a transaction as promises. Operations that
- * are issued in one tick form one batch, carried out in their order when the tick ends. Here all
- * data is local and the batch is a loop; across machines it will be one message to each node.
+ * The transactions of `transact` and `begin`, as their users see them: operations are promises.
  *
- * When a turn of the event loop is due (runtime/event-loop.ts), what is left of the queue is carried out
- * after it. Operations that are issued meanwhile join the end of the queue, so the order stays.
+ * Operations that are issued without waiting for each other, as with `Promise.all`, form one batch. On
+ * a remote database a batch is one message to each node.
  */
 
-import type { Executor } from "../engine/executor.ts";
-import { isSignal } from "../engine/signals.ts";
 import type { Pointer } from "../memory/pointer.ts";
-import { isTurnDue, nextTurn } from "../runtime/event-loop.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -19,205 +14,111 @@ import type {
   UniqueName,
 } from "../tables/indexes/options.ts";
 import type { Table } from "../tables/table.ts";
-import { Operation } from "./operation.ts";
-import { AsyncScan, queuedRows, type RowCount } from "./scan.ts";
-import { soon } from "./soon.ts";
-import { listOf, type Transaction } from "./transaction.ts";
+import type { TransactionEnd } from "./run/interactive.ts";
+import type { AsyncScan } from "./scan.ts";
+import type { AllocOptions } from "./transaction.ts";
 
-interface Queued {
-  /** False if a turn of the event loop is due before it can end: then it is called again. */
-  run(): boolean;
-}
-
-/** What an operation returns that is to be called again, after a turn of the event loop. */
-const NOT_DONE = Symbol("not done");
-/** Keys of `getMany` that are read at a time. */
-const KEYS_AT_ONCE = 64;
-/** The clock is looked at before each batch, and in it after so many operations. */
-const OPERATIONS_PER_LOOK = 4;
-
-export class AsyncTransaction {
-  readonly #tx: Transaction;
-  readonly #executor: Executor;
-  /** What is to be carried out, from `#next` on. */
-  #queue: Queued[] = [];
-  #next = 0;
-  readonly #failed: { operation: Operation<unknown>; error: unknown }[] = [];
-  /** Batches carried out, for those who count round trips. */
-  batches = 0;
-
-  constructor(tx: Transaction, executor: Executor) {
-    this.#tx = tx;
-    this.#executor = executor;
-  }
-
+/** Rows, in a transaction of a local or a remote database. */
+export interface AsyncTransaction {
+  /** Reads a row by its key; `undefined` if there is none. */
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
+  /** Reads a row by the values of a unique index. Local databases only. */
   get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
     table: Table<Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
     options: GetOptions<Name>,
   ): Promise<Row | undefined>;
-  get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Promise<Row | undefined> {
-    return this.#enqueue(() => this.#tx.get(table, key as never, options as never));
-  }
 
-  /** The same as `tx.scan` of `transactSync`, for `for await`. */
-  scan<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
-    options?: ScanOptions<NoInfer<Ways>>,
-  ): AsyncScan<Row> {
-    const scan = this.#tx.scan(table, options);
-    return new AsyncScan(() => queuedRows(scan, (run) => this.#enqueue(run)));
-  }
+  /**
+   * Reads a row that the transaction will write. In procedures of a cluster whose protocol is "rpc" the
+   * row is locked by the message that reads it, which saves a round trip; elsewhere it is `get`.
+   */
+  getForUpdate<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
 
-  count<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
-    options?: CountOptions<NoInfer<Ways>>,
-  ): Promise<number> {
-    let counting: RowCount | undefined;
-    return this.#enqueue(() => {
-      counting ??= this.#tx.counting(table, options);
-      while (counting.step()) if (isTurnDue()) return NOT_DONE;
-      return counting.rows;
-    });
-  }
-
+  /** Reads the rows of several keys, in the order of the keys. */
   getMany<Row, Key>(
     table: Table<Row, Key>,
     keys: Iterable<NoInfer<Key>>,
-  ): Promise<(Row | undefined)[]> {
-    const wanted = listOf(table, keys);
-    if (wanted.length <= KEYS_AT_ONCE) return this.#enqueue(() => this.#tx.getMany(table, wanted));
-    const rows: (Row | undefined)[] = [];
-    return this.#enqueue(() => {
-      while (rows.length < wanted.length) {
-        const some = wanted.slice(rows.length, rows.length + KEYS_AT_ONCE);
-        for (const row of this.#tx.getMany(table, some)) rows.push(row);
-        if (isTurnDue()) return NOT_DONE;
-      }
-      return rows;
-    });
-  }
+  ): Promise<(Row | undefined)[]>;
 
-  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
-    return this.#enqueue(() => this.#tx.has(table, key));
-  }
+  /** Whether there is a row with this key. */
+  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean>;
 
-  insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void> {
-    return this.#enqueue(() => this.#tx.insert(table, row));
-  }
+  /** Adds a row. Fails with SITU_EXISTS if there is one with its key. */
+  insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void>;
 
-  put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void> {
-    return this.#enqueue(() => this.#tx.put(table, row));
-  }
+  /** Adds a row, or replaces the one with its key. */
+  put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void>;
 
+  /** Changes fields of a row. Fails with SITU_MISSING if there is no row with this key. */
   update<Row, Key, Changes>(
     table: Table<Row, Key, Changes>,
     key: NoInfer<Key>,
     changes: NoInfer<Changes>,
-  ): Promise<void> {
-    return this.#enqueue(() => this.#tx.update(table, key, changes));
-  }
+  ): Promise<void>;
 
-  delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
-    return this.#enqueue(() => this.#tx.delete(table, key));
-  }
-
-  alloc(size: number, options: { readonly near?: Pointer } = {}): Promise<Pointer> {
-    return this.#enqueue(() => this.#tx.alloc(size, options));
-  }
-
-  allocArray(
-    size: number,
-    count: number,
-    options: { readonly near?: Pointer } = {},
-  ): Promise<Pointer> {
-    return this.#enqueue(() => this.#tx.allocArray(size, count, options));
-  }
-
-  read(pointer: Pointer): Promise<Uint8Array> {
-    return this.#enqueue(() => this.#tx.read(pointer));
-  }
-
-  write(pointer: Pointer, data: Uint8Array): Promise<void> {
-    return this.#enqueue(() => this.#tx.write(pointer, data));
-  }
-
-  free(pointer: Pointer): Promise<void> {
-    return this.#enqueue(() => this.#tx.free(pointer));
-  }
+  /** Removes a row. Returns whether there was one. */
+  delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean>;
 
   /**
-   * Carries out what has been issued. Called at the end of a tick, and before the commit. False if a
-   * turn of the event loop is due before all is done.
+   * The rows within bounds, in the order of the key or of an index, for `for await`. The transaction
+   * does not commit if another one adds a row to the range, or removes or changes one in it.
    */
-  flush(): boolean {
-    if (this.#queue.length === 0) return true;
-    if (isTurnDue()) return false;
-    return this.#executor.hurry(carryOut, this);
-  }
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): AsyncScan<Row>;
 
-  /** All that has been issued, in as many turns of the event loop as that takes. */
-  async drain(): Promise<void> {
-    while (!this.flush()) await nextTurn();
-  }
-
-  /** The failure of an operation that nobody awaited, if there is one. */
-  unseenFailure(): { error: unknown } | undefined {
-    return this.#failed.find(({ operation }) => !operation.observed);
-  }
-
-  /** For `flush`. */
-  carryOut(): boolean {
-    const queue = this.#queue;
-    for (let done = 1; ; done++) {
-      if (!queue[this.#next].run()) return false;
-      if (++this.#next === queue.length) break;
-      if (done % OPERATIONS_PER_LOOK === 0 && isTurnDue()) return false;
-    }
-    this.#queue = [];
-    this.#next = 0;
-    this.batches++;
-    return true;
-  }
-
-  #flushSoon(): void {
-    soon(() => {
-      if (!this.flush()) void this.drain();
-    });
-  }
-
-  #enqueue<T>(run: () => T | typeof NOT_DONE): Promise<T> {
-    let resolve!: (value: T) => void;
-    let reject!: (error: unknown) => void;
-    const operation = new Operation<T>((onResolve, onReject) => {
-      resolve = onResolve;
-      reject = onReject;
-    });
-    const fail = (error: unknown): void => {
-      // Cut short where it would have had to wait: the attempt is over, even if the body goes on.
-      if (isSignal(error)) this.#tx.cutShort();
-      this.#failed.push({ operation, error });
-      operation.silence();
-      reject(error);
-    };
-    if (this.#queue.length === 0) this.#flushSoon();
-    this.#queue.push({
-      run: () => {
-        try {
-          const result = run();
-          if (result === NOT_DONE) return false;
-          resolve(result as T);
-        } catch (error) {
-          fail(error);
-        }
-        return true;
-      },
-    });
-    return operation;
-  }
+  /** The number of rows that `scan` would return. */
+  count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): Promise<number>;
 }
 
-function carryOut(transaction: AsyncTransaction): boolean {
-  return transaction.carryOut();
+/** A transaction of a local database: rows, and objects that are reached by pointers. */
+export interface LocalTransaction extends AsyncTransaction {
+  /** Allocates an object of `size` zeroed bytes. */
+  alloc(size: number, options?: AllocOptions): Promise<Pointer>;
+  /** Allocates `count` objects of `size` bytes next to each other; `pointer.at(i)` points to each. */
+  allocArray(size: number, count: number, options?: AllocOptions): Promise<Pointer>;
+  /** Returns a copy of an object's bytes. Fails with SITU_FREED if the object was freed. */
+  read(pointer: Pointer): Promise<Uint8Array>;
+  /** Replaces the first `data.length` bytes of an object. */
+  write(pointer: Pointer, data: Uint8Array): Promise<void>;
+  /** Frees an object. */
+  free(pointer: Pointer): Promise<void>;
 }
+
+/**
+ * A transaction that its caller ends: see `begin`. Unlike the callback of `transact` it is not run again
+ * when it meets another transaction: operations and `commit` then fail with ConflictError, and the
+ * transaction is rolled back.
+ */
+export type InteractiveTransaction<Tx extends AsyncTransaction = AsyncTransaction> = Tx &
+  TransactionEnd;
+
+const ROWS = {
+  get: true,
+  getForUpdate: true,
+  getMany: true,
+  has: true,
+  insert: true,
+  put: true,
+  update: true,
+  delete: true,
+  scan: true,
+  count: true,
+} satisfies Record<keyof AsyncTransaction, true>;
+const ROWS_AND_OBJECTS = {
+  ...ROWS,
+  alloc: true,
+  allocArray: true,
+  read: true,
+  write: true,
+  free: true,
+} satisfies Record<keyof LocalTransaction, true>;
+
+/** The names of all operations, of which an interactive transaction is made. */
+export const ROW_OPERATIONS = Object.keys(ROWS) as (keyof AsyncTransaction)[];
+export const LOCAL_OPERATIONS = Object.keys(ROWS_AND_OBJECTS) as (keyof LocalTransaction)[];

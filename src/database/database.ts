@@ -15,10 +15,10 @@ import { AssertionError } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../runtime/limits.ts";
-import { show } from "../runtime/show.ts";
 import { coded } from "../runtime/system-errors.ts";
 import type { Store } from "../stores/store.ts";
 import { openTable, refreshTables } from "../tables/catalogue.ts";
+import { ownKey } from "../tables/copied-key.ts";
 import { buildIndexes } from "../tables/indexes/build.ts";
 import type {
   CountOptions,
@@ -28,23 +28,31 @@ import type {
   UniqueName,
 } from "../tables/indexes/options.ts";
 import type { TableStore } from "../tables/indexes/table-store.ts";
-import { ownKey } from "../tables/own-key.ts";
 import type { ScanPlan, ScanSource } from "../tables/scan-plan.ts";
 import type { Table } from "../tables/table.ts";
 import type { Copied } from "../tools/files/copy.ts";
 import type { FileToolOptions } from "../tools/files/pauses.ts";
 import { type InspectedTable, inspectTable } from "../tools/tables/inspect.ts";
 import { type Verification, type VerifyOptions, verifyTables } from "../tools/tables/verify.ts";
-import type { AsyncTransaction } from "./async-transaction.ts";
-import { DatabaseDurability } from "./durability.ts";
-import { isInsideTransaction } from "./expiry.ts";
-import { DatabaseMetrics } from "./metrics.ts";
-import { folderOf, isDuration, notADuration, type Settings } from "./options.ts";
-import { AsyncRunner } from "./run-async.ts";
+import {
+  type InteractiveTransaction,
+  LOCAL_OPERATIONS,
+  type LocalTransaction,
+} from "./async-transaction.ts";
+import type { LocalAsyncTransaction } from "./local/async-transaction.ts";
+import { Upkeep } from "./local/background-work.ts";
+import { DatabaseDurability } from "./local/database-durability.ts";
+import { LocalExecution, type LocalLimits, LocalTransactions } from "./local/local-execution.ts";
+import { DatabaseMetrics } from "./local/metrics.ts";
+import { SnapshotTransaction } from "./local/snapshot-transaction.ts";
+import { type Stats, statsOf } from "./local/stats.ts";
+import { folderOf, isDuration, notADuration, type Settings } from "./open-options.ts";
+import { ENDED } from "./run/ended.ts";
+import { handleOf } from "./run/interactive.ts";
+import { TransactionRunner } from "./run/runner.ts";
+import { isInsideTransaction } from "./run/transaction-context.ts";
 import { CursorBatches, countRows, readWhole, Scan, WholeBatch } from "./scan.ts";
 import { Snapshot, type SnapshotHost, SnapshotSource } from "./snapshot.ts";
-import { SnapshotTransaction } from "./snapshot-transaction.ts";
-import { type Stats, statsOf } from "./stats.ts";
 import {
   checkOptions,
   nested,
@@ -53,8 +61,7 @@ import {
   type TransactSyncOptions,
   unknownTable,
 } from "./transact-options.ts";
-import { ENDED, type Stores, Transaction } from "./transaction.ts";
-import { Upkeep } from "./upkeep.ts";
+import { type Stores, Transaction } from "./transaction.ts";
 
 /** How often a short scan is tried without a snapshot. */
 const SHORT_SCAN_ATTEMPTS = 3;
@@ -89,12 +96,11 @@ export class Database implements Stores {
   readonly #reader: EngineTransaction;
   readonly #tx: Transaction;
   readonly #snapshotTx: Transaction;
-  readonly #async: AsyncRunner;
+  readonly #runner: TransactionRunner<LocalAsyncTransaction, LocalLimits>;
   readonly #upkeep: Upkeep;
   readonly #durability: DatabaseDurability;
   /** Whether transactions wait for the disk, unless they say otherwise. */
   readonly #waits: boolean;
-  readonly #running = new Set<Promise<unknown>>();
   readonly #snapshots = new Set<Snapshot>();
   readonly #snapshotHost: SnapshotHost;
   #insideSync = false;
@@ -123,7 +129,12 @@ export class Database implements Stores {
     this.#tx = new Transaction(this, this.#engineTx);
     this.#snapshotTx = new SnapshotTransaction(this, this.#engineTx);
     this.metrics = new DatabaseMetrics(executor, path);
-    this.#async = new AsyncRunner(executor, this, this.metrics.transactions);
+    const { transactions } = this.metrics;
+    const host = new LocalTransactions(executor, this, transactions, this.#maintain);
+    this.#runner = new TransactionRunner(
+      this,
+      (limits: LocalLimits) => new LocalExecution(host, limits),
+    );
     this.#snapshotHost = {
       executor,
       reader: this.#reader,
@@ -223,7 +234,7 @@ export class Database implements Stores {
       waits = this.#durability.waits(options.durability);
     }
     // Only asynchronous transactions can be under way here: one whose stack overflowed is not.
-    if (this.#running.size === 0) this.#executor.forgetRunning();
+    if (this.#runner.isIdle) this.#executor.forgetRunning();
     const { transactions } = this.metrics;
     const startMs = transactions.beginSync(waits);
     let result: T;
@@ -267,53 +278,61 @@ export class Database implements Stores {
    * loop keeps turning, also while this waits for others: up to `timeoutMs`, by default 5 s.
    */
   async transact<T>(
-    body: (tx: AsyncTransaction) => T | PromiseLike<T>,
+    body: (tx: LocalTransaction) => T | PromiseLike<T>,
     options: TransactOptions = {},
   ): Promise<Awaited<T>> {
+    const limits = this.#limitsOf("transact", options);
+    if (typeof body !== "function") throw notAFunction("transact", body);
+    return await this.#runner.track(this.#runner.run(body, limits));
+  }
+
+  /**
+   * Begins a transaction that its caller ends with `commit` or `rollback`: see docs/ISOLATION.md.
+   * Prefer `transact`, which runs its callback again when it meets another transaction.
+   */
+  async begin(options: TransactOptions = {}): Promise<InteractiveTransaction<LocalTransaction>> {
+    return handleOf(await this.#runner.begin(this.#limitsOf("begin", options)), LOCAL_OPERATIONS);
+  }
+
+  #limitsOf(call: "transact" | "begin", options: TransactOptions): LocalLimits {
     this.#check();
     this.#asyncSeen = true;
     if (this.#insideSync || isInsideTransaction(this)) throw nested();
-    if (typeof body !== "function") throw notAFunction("transact", body);
-    checkOptions("transact", options);
-    const timeoutMs = this.#timeoutOf(options);
-    const snapshotMs = this.#snapshotMsOf(options);
-    const waits = this.#durability.waits(options.durability);
-    if (snapshotMs > 0) this.#upkeep.lookAfterVersions();
-    const { signal } = options;
-    const running = this.#async.run<T>(body, { timeoutMs, signal, snapshotMs, waits });
-    this.#running.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#running.delete(running);
-      if (!this.#closed) this.#executor.hurry(this.#maintain, undefined);
-    }
+    checkOptions(call, options);
+    const limits = {
+      timeoutMs: this.#timeoutOf(options),
+      signal: options.signal,
+      snapshotMs: this.#snapshotMsOf(options),
+      waits: this.#durability.waits(options.durability),
+    };
+    if (limits.snapshotMs > 0) this.#upkeep.lookAfterVersions();
+    return limits;
   }
 
   /** Waits until all that was committed before, by anyone, is on disk. */
   async durable(options: { readonly timeoutMs?: number } = {}): Promise<void> {
     this.#check();
     refuseUnknownOptions("durable", options, ["timeoutMs"]);
-    await this.#whileOpen(this.#durability.durable(this.#timeoutOf(options)));
+    await this.#runner.track(this.#durability.durable(this.#timeoutOf(options)));
   }
 
   /** Has a checkpoint taken now, and waits for it. The log before it is then not needed. */
   async checkpoint(): Promise<void> {
     this.#check();
-    await this.#whileOpen(this.#durability.checkpoint(() => this.#closed));
+    await this.#runner.track(this.#durability.checkpoint(() => this.#closed));
   }
 
   /** Looks for faults: all structures, and indexes against rows. Others go on meanwhile. */
   async verify(options: VerifyOptions = {}): Promise<Verification> {
     this.#check();
     refuseUnknownOptions("verify", options, ["signal", "onProgress", "mostProblems"]);
-    return this.#whileOpen(verifyTables(this.#executor, options));
+    return this.#runner.track(verifyTables(this.#executor, options));
   }
 
   /** What is in a table, by its name: rows, the shape of its structures, memory. */
   async inspect(table: string): Promise<InspectedTable> {
     this.#check();
-    return this.#whileOpen(inspectTable(this.#executor, table));
+    return this.#runner.track(inspectTable(this.#executor, table));
   }
 
   /** Copies the store, with all that was committed before, to an empty folder: see `restore`. */
@@ -322,17 +341,7 @@ export class Database implements Stores {
     refuseUnknownOptions("backup", options, ["signal", "onProgress"]);
     const target = folderOf("the folder of the backup", folder);
     const copying = coded(target, () => this.#durability.backup(this.path, target, options));
-    return this.#whileOpen(copying);
-  }
-
-  /** `close` waits for it. */
-  async #whileOpen<T>(running: Promise<T>): Promise<T> {
-    this.#running.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#running.delete(running);
-    }
+    return this.#runner.track(copying);
   }
 
   stats(): Stats {
@@ -351,7 +360,7 @@ export class Database implements Stores {
     this.#closed = true;
     this.#upkeep.stop();
     for (const snapshot of this.#snapshots) snapshot.release();
-    await Promise.allSettled(this.#running);
+    await this.#runner.close(this.#closedError());
     const failure = await this.#durability.stop(this.#timeoutMs);
     const isLast = this.#executor.close();
     if (failure !== undefined) throw failure;
@@ -488,7 +497,11 @@ export class Database implements Stores {
 
   #check(): void {
     if (!this.#closed) return;
-    throw new SituError("SITU_CLOSED", `the database at ${this.path} is closed: open it again`);
+    throw this.#closedError();
+  }
+
+  #closedError(): SituError {
+    return new SituError("SITU_CLOSED", `the database at ${this.path} is closed: open it again`);
   }
 
   #timeoutOf(options: { readonly timeoutMs?: number }): number {
@@ -497,13 +510,8 @@ export class Database implements Stores {
     throw new SituError("SITU_CONFIG", notADuration("timeoutMs", timeoutMs));
   }
 
-  #snapshotMsOf({ isolation = "strict-serializable" }: TransactSyncOptions): number {
-    if (isolation === "snapshot") return this.#maxSnapshotMs;
-    if (isolation === "strict-serializable") return 0;
-    throw new SituError(
-      "SITU_CONFIG",
-      `isolation is "strict-serializable" or "snapshot", not ${show(isolation)}`,
-    );
+  #snapshotMsOf({ isolation }: TransactSyncOptions): number {
+    return isolation === "snapshot" ? this.#maxSnapshotMs : 0;
   }
 
   /** Its failure is not the failure of the transaction that came before it. */

@@ -7,9 +7,9 @@ import { unshareBuffers } from "../memory/thread-segments.ts";
 import { coded } from "../runtime/system-errors.ts";
 import { createCatalogue } from "../tables/catalogue.ts";
 import { Database } from "./database.ts";
-import { type OpenOptions, type Settings, settingsOf } from "./options.ts";
+import { type OpenOptions, type Settings, settingsOf } from "./open-options.ts";
 import { connect } from "./remote/connect.ts";
-import type { ConnectOptions } from "./remote/options.ts";
+import type { ConnectOptions } from "./remote/connect-options.ts";
 import type { RemoteDatabase } from "./remote/remote-database.ts";
 
 /** Opens the store of a folder, creating it if it is not there. */

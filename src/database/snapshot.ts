@@ -9,6 +9,7 @@ import { readAtSnapshot } from "../engine/run.ts";
 import type { Snapshot as EngineSnapshot } from "../engine/snapshots/snapshot.ts";
 import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
 import { SituError } from "../runtime/errors.ts";
+import { ownKey } from "../tables/copied-key.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -17,7 +18,6 @@ import type {
   UniqueName,
 } from "../tables/indexes/options.ts";
 import type { TableStore } from "../tables/indexes/table-store.ts";
-import { ownKey } from "../tables/own-key.ts";
 import type { ScanSource } from "../tables/scan-plan.ts";
 import type { Table } from "../tables/table.ts";
 import { CursorBatches, countRows, Scan } from "./scan.ts";

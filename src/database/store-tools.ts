@@ -36,7 +36,7 @@ import type { InspectedTable } from "../tools/tables/inspect.ts";
 import type { Progress } from "../tools/tables/session.ts";
 import type { Verification } from "../tools/tables/verify.ts";
 import { open } from "./open.ts";
-import { folderOf, settingsOf } from "./options.ts";
+import { folderOf, settingsOf } from "./open-options.ts";
 
 const TOOL_OPTIONS = ["signal", "onProgress"];
 const VERIFY_OPTIONS = [...TOOL_OPTIONS, "mostProblems"];

@@ -29,12 +29,19 @@ export interface TransactOptions extends TransactSyncOptions {
   readonly signal?: AbortSignal;
 }
 
+const ISOLATIONS: readonly unknown[] = ["strict-serializable", "snapshot", undefined];
 const SYNC_OPTIONS = ["timeoutMs", "isolation", "durability"];
 const ASYNC_OPTIONS = [...SYNC_OPTIONS, "signal"];
 
-export function checkOptions(call: "transact" | "transactSync", options: object): void {
-  refuseUnknownOptions(call, options, call === "transact" ? ASYNC_OPTIONS : SYNC_OPTIONS);
-  const { signal } = options as TransactOptions;
+export function checkOptions(call: "transact" | "transactSync" | "begin", options: object): void {
+  refuseUnknownOptions(call, options, call === "transactSync" ? SYNC_OPTIONS : ASYNC_OPTIONS);
+  const { signal, isolation } = options as TransactOptions;
+  if (!ISOLATIONS.includes(isolation)) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${call}: isolation must be "strict-serializable" or "snapshot", not ${show(isolation)}`,
+    );
+  }
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     throw new SituError(
       "SITU_CONFIG",

@@ -25,16 +25,11 @@ import type {
 import type { TableStore } from "../tables/indexes/table-store.ts";
 import type { ScanSource } from "../tables/scan-plan.ts";
 import type { Table } from "../tables/table.ts";
+import { ENDED } from "./run/ended.ts";
 import { CursorBatches, countRows, RowCount, Scan } from "./scan.ts";
 
 /** How often a body's operations look at the clock. */
 const CLOCK_MASK = 0xff;
-
-/** For operations that come after their transaction. */
-export const ENDED = new SituError(
-  "SITU_CLOSED",
-  "this transaction has ended: its body has returned, or is being run again",
-);
 
 export interface AllocOptions {
   /** An object that the new one should lie close to. */

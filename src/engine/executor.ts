@@ -20,6 +20,7 @@ import {
   STUCK_MS,
 } from "../runtime/limits.ts";
 import { hashSeed, Random } from "../runtime/random.ts";
+import type { RetryLimits } from "../runtime/retry-policy.ts";
 import { Backoff } from "./backoff.ts";
 import { Committer } from "./commit.ts";
 import { Durability } from "./durability.ts";
@@ -114,7 +115,7 @@ export class Executor implements SlabHost {
     this.durability = new Durability(memory);
     this.journal = this.#journal(slot);
     this.slabs = new Slabs(memory, slot, this);
-    this.backoff = this.newPatience(DEFAULT_TIMEOUT_MS);
+    this.backoff = this.#newBackoff({ timeoutMs: DEFAULT_TIMEOUT_MS });
     this.committer = new Committer(this);
     this.versions = new Versions(this);
     this.turns = new Turns(this);
@@ -340,9 +341,11 @@ export class Executor implements SlabHost {
 
   /** A patience of its own, for a wait that must not spend that of a transaction's retries. */
   newPatience(timeoutMs: number): Backoff {
-    const patience = new Backoff((dead) => this.recoverIfDead(dead), this.random);
-    patience.begin(timeoutMs);
-    return patience;
+    return this.#newBackoff({ timeoutMs, maxAttempts: Number.POSITIVE_INFINITY });
+  }
+
+  #newBackoff(limits: RetryLimits): Backoff {
+    return new Backoff(limits, (dead) => this.recoverIfDead(dead), this.random);
   }
 
   holder(slot: number): Holder {

@@ -5,9 +5,9 @@
  */
 
 import { lockOwner } from "../memory/object.ts";
-import { ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
-import { ASYNC_PATIENCE_MS, MAX_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
-import { showKey } from "../runtime/show.ts";
+import { type ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
+import { ASYNC_PATIENCE_MS, UNIT_BYTES } from "../runtime/limits.ts";
+import type { RetryPolicy } from "../runtime/retry-policy.ts";
 import type { Backoff } from "./backoff.ts";
 import type { Executor } from "./executor.ts";
 import { MEMORY_ABORT } from "./metrics.ts";
@@ -82,10 +82,12 @@ export function runSync<A, T>(
         }
         continue;
       }
+      const { backoff } = executor;
       const lock = tx.metLock;
-      const isOver = attempt >= MAX_ATTEMPTS || executor.isGivenUp(lock, attempt);
-      if (isOver || !(tx.yielded || executor.backoff.meet(lock)))
-        throw gaveUp(executor, tx, timeoutMs);
+      const mayRetry =
+        !executor.isGivenUp(lock, attempt) &&
+        (tx.yielded ? backoff.mayRetry() : backoff.meet(lock));
+      if (!mayRetry) throw gaveUp(executor, tx, backoff);
       tx.trace ??= [];
       if (executor.turns.meet(tx)) {
         if (snapshotMs > 0) releaseSnapshot(tx);
@@ -150,23 +152,17 @@ export function storeFull(executor: Executor, tx: Transaction): SituError {
 export function gaveUp(
   executor: Executor,
   tx: Transaction,
-  timeoutMs: number,
+  policy: RetryPolicy,
 ): ConflictError | TimeoutError {
   if (tx.metLock !== 0) {
     const holder = executor.holder(lockOwner(tx.metLock));
     return new TimeoutError(
-      `gave up after ${timeoutMs} ms: process ${holder.pid} (thread ${holder.threadId}, slot ` +
+      `gave up after ${policy.timeoutMs} ms: process ${holder.pid} (thread ${holder.threadId}, slot ` +
         `${holder.slot}) holds a lock and does not move; is it stopped?`,
       holder,
     );
   }
-  const keys = tx.conflictKeys();
-  const what = keys.map(({ table, key }) => `${table} ${showKey(key)}`).join(", ");
-  return new ConflictError(
-    `other transactions kept changing ${what || `what this one read of ${tx.subject}`}; gave up after ` +
-      `${timeoutMs} ms. Try again later, or make the transaction shorter`,
-    keys,
-  );
+  return policy.conflict(`what this one read of ${tx.subject}`, tx.conflictKeys());
 }
 
 /**
@@ -179,39 +175,7 @@ export function runReadOnly<A, T>(
   body: (tx: Transaction, argument: A) => T,
   argument: A,
 ): T {
-  let patience: Backoff | undefined;
-  tx.timeoutMs = executor.timeoutMs;
-  executor.enter();
-  try {
-    for (;;) {
-      tx.clear();
-      try {
-        const result = body(tx, argument);
-        if (executor.commit(tx)) return result;
-      } catch (error) {
-        if (isCallersOwn(executor, tx, error)) throw error;
-      }
-      // A patience of its own: it may run inside a transaction that is counting its attempts.
-      patience ??= patienceOf(executor);
-      meetOrGiveUp(executor, tx, patience);
-      if (!executor.isHurried && executor.turns.meet(tx)) awaitTurn(executor, tx);
-    }
-  } finally {
-    if (tx.conflicts > 0) executor.turns.end(tx);
-    tx.clear();
-    executor.leave();
-  }
-}
-
-/** Waits until another's turn is over, or this transaction has its own. Nothing is held meanwhile. */
-function awaitTurn(executor: Executor, tx: Transaction): void {
-  tx.clear();
-  executor.leave();
-  try {
-    executor.turns.awaitSync(tx);
-  } finally {
-    executor.enter();
-  }
+  return runReads(executor, tx, undefined, body, argument);
 }
 
 /**
@@ -226,7 +190,18 @@ export function readAtSnapshot<A, T>(
   body: (tx: Transaction, argument: A) => T,
   argument: A,
 ): T {
-  let patience: Backoff | undefined;
+  return runReads(executor, tx, snapshot, body, argument);
+}
+
+function runReads<A, T>(
+  executor: Executor,
+  tx: Transaction,
+  snapshot: Snapshot | undefined,
+  body: (tx: Transaction, argument: A) => T,
+  argument: A,
+): T {
+  // A policy of its own: it may run inside a transaction that is counting its attempts.
+  let policy: Backoff | undefined;
   tx.timeoutMs = executor.timeoutMs;
   tx.snapshot = snapshot;
   executor.enter();
@@ -234,36 +209,57 @@ export function readAtSnapshot<A, T>(
     for (;;) {
       tx.clear();
       try {
-        snapshot.check();
+        snapshot?.check();
         const result = body(tx, argument);
-        snapshot.check();
-        return result;
+        snapshot?.check();
+        if (snapshot !== undefined || executor.commit(tx)) return result;
       } catch (error) {
-        if (!snapshot.isRegistered) throw snapshot.tooOld();
-        if (!isSignal(error)) throw error;
+        const isOwn =
+          snapshot === undefined
+            ? isCallersOwn(executor, tx, error)
+            : isSnapshotsOwn(snapshot, error);
+        if (isOwn) throw error;
       }
-      patience ??= patienceOf(executor);
-      meetOrGiveUp(executor, tx, patience);
+      policy ??= executor.newPatience(executor.isHurried ? ASYNC_PATIENCE_MS : executor.timeoutMs);
+      meetOrGiveUp(executor, tx, policy);
+      // A snapshot's reader is in nobody's way: it need not take a turn.
+      if (snapshot === undefined && !executor.isHurried && executor.turns.meet(tx)) {
+        awaitTurn(executor, tx);
+      }
     }
   } finally {
+    if (tx.conflicts > 0) executor.turns.end(tx);
     tx.clear();
     tx.snapshot = undefined;
     executor.leave();
   }
 }
 
-function patienceOf(executor: Executor): Backoff {
-  return executor.newPatience(executor.isHurried ? ASYNC_PATIENCE_MS : executor.timeoutMs);
+/** Whether an error out of a snapshot's reader is to be believed. */
+function isSnapshotsOwn(snapshot: Snapshot, error: unknown): boolean {
+  if (!snapshot.isRegistered) throw snapshot.tooOld();
+  return !isSignal(error);
+}
+
+/** Waits until another's turn is over, or this transaction has its own. Nothing is held meanwhile. */
+function awaitTurn(executor: Executor, tx: Transaction): void {
+  tx.clear();
+  executor.leave();
+  try {
+    executor.turns.awaitSync(tx);
+  } finally {
+    executor.enter();
+  }
 }
 
 /** Waits for whoever a read outside of transactions has met; a hurried one is cut short instead. */
-function meetOrGiveUp(executor: Executor, tx: Transaction, patience: Backoff): void {
+function meetOrGiveUp(executor: Executor, tx: Transaction, policy: Backoff): void {
   const { isHurried } = executor;
   // One who holds a lock was waited for already, when it was met.
   if (isHurried && tx.metLock !== 0) executor.cutShort(tx.metLock);
-  if (patience.meet(tx.metLock)) return;
+  if (policy.meet(tx.metLock)) return;
   if (isHurried) executor.cutShort(0);
-  throw gaveUp(executor, tx, executor.timeoutMs);
+  throw gaveUp(executor, tx, policy);
 }
 
 /** How long work that may be left undone waits for another executor. */

@@ -9,7 +9,7 @@ import { attach } from "../attach/attach.ts";
 import { RingPlacement } from "../cluster/placement.ts";
 import { NodeService } from "../cluster/service.ts";
 import { Session } from "../cluster/session.ts";
-import { settingsOf } from "../database/options.ts";
+import { settingsOf } from "../database/open-options.ts";
 import { RemoteDatabase } from "../database/remote/remote-database.ts";
 import type { Executor } from "../engine/executor.ts";
 import type { Incoming, NodeId } from "../fabric/fabric.ts";

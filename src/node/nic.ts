@@ -8,7 +8,7 @@ import { attach } from "../attach/attach.ts";
 import type { NodeAddress } from "../cluster/configuration.ts";
 import { RingPlacement } from "../cluster/placement.ts";
 import { NodeService } from "../cluster/service.ts";
-import { settingsOf } from "../database/options.ts";
+import { settingsOf } from "../database/open-options.ts";
 import type { Executor } from "../engine/executor.ts";
 import type { FabricCounters, Incoming } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";

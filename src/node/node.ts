@@ -4,7 +4,7 @@
  */
 
 import { openStore } from "../database/open.ts";
-import { settingsOf } from "../database/options.ts";
+import { settingsOf } from "../database/open-options.ts";
 import { makeChannel } from "../fabric/rings/channel.ts";
 import { lockForNode } from "../folder/store-files.ts";
 import type { NodeConfiguration } from "./configuration.ts";

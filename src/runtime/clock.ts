@@ -40,9 +40,13 @@ export function sleepSync(ms: number): void {
   Atomics.wait(pillow, 0, 0, ms);
 }
 
-export function sleep(ms: number): Promise<void> {
+/** On the clock of a fabric, time may be virtual. */
+export function sleep(
+  ms: number,
+  clock: { after(ms: number, run: () => void): unknown } = realClock,
+): Promise<void> {
   return new Promise((resolve) => {
-    setTimeout(resolve, ms);
+    clock.after(ms, resolve);
   });
 }
 

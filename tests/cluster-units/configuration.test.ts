@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { configurationOf, StaticConfiguration } from "../../src/cluster/configuration.ts";
-import { addressOf, connectSettingsOf } from "../../src/database/remote/options.ts";
+import { addressOf, connectSettingsOf } from "../../src/database/remote/connect-options.ts";
 import { nodeConfigurationOf, readNodeConfiguration } from "../../src/node/configuration.ts";
 import { MAX_NODES, MAX_PARTITIONS } from "../../src/runtime/limits.ts";
 import { failureSync } from "../helpers/store.ts";

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { attach } from "../../src/attach/attach.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { openTable } from "../../src/tables/catalogue.ts";

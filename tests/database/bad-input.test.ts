@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import type { OpenOptions } from "../../src/database/options.ts";
+import type { OpenOptions } from "../../src/database/open-options.ts";
 import { bytes, f64, json, pointer, str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { failure, failureSync, MIB, temporaryStores } from "../helpers/store.ts";

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import type { OpenOptions } from "../../src/database/options.ts";
+import type { OpenOptions } from "../../src/database/open-options.ts";
 import { MAX_LAG_MS } from "../../src/runtime/limits.ts";
 import { bytes, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import { type OpenOptions, settingsOf } from "../../src/database/options.ts";
+import { type OpenOptions, settingsOf } from "../../src/database/open-options.ts";
 import type { TransactSyncOptions } from "../../src/database/transact-options.ts";
 import { u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";

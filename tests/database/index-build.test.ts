@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { attach } from "../../src/attach/attach.ts";
 import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { readAtSnapshot, runSync } from "../../src/engine/run.ts";
 import { Snapshot } from "../../src/engine/snapshots/snapshot.ts";

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { attach } from "../../src/attach/attach.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { type Database, open, table, u32 } from "../../src/index.ts";
 import type { Address } from "../../src/memory/address.ts";

@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { attach } from "../../src/attach/attach.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { RingPlacement } from "../../src/cluster/placement.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import { RemoteTable } from "../../src/database/remote/remote-table.ts";
 import {
   type ConnectOptions,

@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 import { attach } from "../../src/attach/attach.ts";
 import type { Database } from "../../src/database/database.ts";
 import { open } from "../../src/database/open.ts";
-import { type OpenOptions, settingsOf } from "../../src/database/options.ts";
+import { type OpenOptions, settingsOf } from "../../src/database/open-options.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { NodeFiles } from "../../src/folder/node-files.ts";
 import { GroupCommit, type Round } from "../../src/log/group-commit.ts";

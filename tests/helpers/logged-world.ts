@@ -7,7 +7,7 @@
 import { crc32 } from "node:zlib";
 import { attach } from "../../src/attach/attach.ts";
 import type { Database } from "../../src/database/database.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
 import { Pointer } from "../../src/memory/pointer.ts";
 import type { Random } from "../../src/runtime/random.ts";

@@ -1,7 +1,7 @@
 /** What must hold when all processes of a storm are gone; and whether indexes and rows agree. */
 
 import { attach } from "../../src/attach/attach.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import { ACTIVE, IDLE, STATUS } from "../../src/engine/slot.ts";
 import type { Database, Table } from "../../src/index.ts";
 import type { AnyCountOptions, AnyScanOptions } from "../../src/tables/indexes/options.ts";

@@ -1,7 +1,7 @@
 /** A hopscotch table without the database above it, and a look at the shape of its memory. */
 
 import { attach } from "../../src/attach/attach.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";

@@ -7,7 +7,7 @@ import * as fc from "fast-check";
 import { afterEach, expect } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy, open } from "../../src/database/open.ts";
-import type { OpenOptions } from "../../src/database/options.ts";
+import type { OpenOptions } from "../../src/database/open-options.ts";
 import { memoryFolder, readIdentity, removeMemory } from "../../src/folder/store-files.ts";
 import type { SituErrorCode } from "../../src/runtime/errors.ts";
 import { SituError } from "../../src/runtime/errors.ts";

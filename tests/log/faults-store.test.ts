@@ -4,7 +4,7 @@ import { mkdirSync, renameSync, rmdirSync, rmSync, writeFileSync } from "node:fs
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { attach } from "../../src/attach/attach.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import { startLogAnew } from "../../src/log/start.ts";
 import { createCatalogue } from "../../src/tables/catalogue.ts";
 import { u32 } from "../../src/tables/fields.ts";

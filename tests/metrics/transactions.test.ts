@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import type { Stats } from "../../src/database/stats.ts";
+import type { Stats } from "../../src/database/local/stats.ts";
 import { str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";

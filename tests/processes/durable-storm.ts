@@ -8,7 +8,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { attach } from "../../src/attach/attach.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import { memoryFolder, readIdentity } from "../../src/folder/store-files.ts";
 import type { Recovered } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";

@@ -1,7 +1,7 @@
 /** Looks on from inside a store, without a part in its work: who writes the log, and how far it is. */
 
 import { attach } from "../../src/attach/attach.ts";
-import { settingsOf } from "../../src/database/options.ts";
+import { settingsOf } from "../../src/database/open-options.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { counterSum } from "../../src/engine/slot.ts";
 import { until } from "../helpers/engine-processes.ts";

@@ -1,7 +1,7 @@
 /** `situ inspect`: a store in short, one of its tables, or a file of its log, for people. */
 
+import type { Stats } from "../../database/local/stats.ts";
 import { open } from "../../database/open.ts";
-import type { Stats } from "../../database/stats.ts";
 import { inspect } from "../../database/store-tools.ts";
 import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import type { InspectedCheckpoint, InspectedSegment } from "../../tools/files/inspect.ts";

@@ -10,7 +10,7 @@ import type { Routine } from "../../protocols/message.ts";
 import { PROTOCOLS, type ProtocolName } from "../../protocols/places.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { uniqueId } from "../../runtime/random.ts";
-import { type ConnectOptions, type ConnectSettings, connectSettingsOf } from "./options.ts";
+import { type ConnectOptions, type ConnectSettings, connectSettingsOf } from "./connect-options.ts";
 import { RemoteDatabase } from "./remote-database.ts";
 
 export async function connect(options: ConnectOptions): Promise<RemoteDatabase> {

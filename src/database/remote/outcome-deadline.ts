@@ -5,22 +5,28 @@
  * coordinator goes on.
  */
 
+import type { Clock } from "../../fabric/fabric.ts";
 import { SituError } from "../../runtime/errors.ts";
 
 /** What `running` comes to, or after `timeoutMs` SITU_UNKNOWN_OUTCOME. */
-export function outcomeWithin<T>(running: Promise<T>, timeoutMs: number, what: string): Promise<T> {
+export function outcomeWithin<T>(
+  running: Promise<T>,
+  timeoutMs: number,
+  what: string,
+  clock: Clock,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
+    const timer = clock.after(timeoutMs, () => {
       const why = `the outcome was not known within ${timeoutMs} ms: ${what} may or may not have been committed`;
       reject(new SituError("SITU_UNKNOWN_OUTCOME", why));
-    }, timeoutMs);
+    });
     running.then(
       (result) => {
-        clearTimeout(timer);
+        timer.cancel();
         resolve(result);
       },
       (error: unknown) => {
-        clearTimeout(timer);
+        timer.cancel();
         reject(error);
       },
     );

@@ -16,19 +16,24 @@ import { sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { CALL_GRACE_MS, MAX_TIMEOUT_MS, RESEND_MAX_MS } from "../../runtime/limits.ts";
+import { Random } from "../../runtime/random.ts";
 import { readAlone } from "../../stores/remote/open.ts";
 import type { Found } from "../../stores/remote/remote.ts";
 import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import { schemaOf } from "../../tables/schema.ts";
 import type { Table } from "../../tables/table.ts";
-import { isInsideTransaction } from "../expiry.ts";
-import { isDuration, notADuration } from "../options.ts";
+import { type InteractiveTransaction, ROW_OPERATIONS } from "../async-transaction.ts";
+import { isDuration, notADuration } from "../open-options.ts";
+import type { AsyncLimits } from "../run/async-retry.ts";
+import { handleOf } from "../run/interactive.ts";
+import { TransactionRunner } from "../run/runner.ts";
+import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { AsyncScan } from "../scan.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
 import { type Entry, took } from "./entries.ts";
 import { outcomeWithin } from "./outcome-deadline.ts";
-import { RemoteRunner } from "./remote-runner.ts";
+import { RemoteExecution } from "./remote-execution.ts";
 import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
 import { RemoteTable } from "./remote-table.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
@@ -51,6 +56,8 @@ export interface Ends {
   readonly readsByVerb: boolean;
   /** At a node: what commits here, and locks rows as they are read. Clients submit. */
   readonly own?: OwnCommits;
+  /** For pauses between attempts; a simulation passes its own. */
+  readonly random?: Random;
 }
 
 export interface OwnCommits {
@@ -61,17 +68,22 @@ export interface OwnCommits {
 
 export class RemoteDatabase implements Fetcher {
   readonly #ends: Ends;
-  readonly #runner: RemoteRunner;
+  readonly #runner: TransactionRunner<RemoteTransaction, AsyncLimits>;
+  readonly #random: Random;
   /** By a table's ordinal. */
   readonly #tables: (RemoteTable | undefined)[] = [];
-  readonly #running = new Set<Promise<unknown>>();
   #isClosed = false;
   #closing: Promise<void> | undefined;
 
   /** Use `open({ connect })`. */
   constructor(ends: Ends) {
     this.#ends = ends;
-    this.#runner = new RemoteRunner(ends, this);
+    const { random = new Random() } = ends;
+    this.#random = random;
+    this.#runner = new TransactionRunner(
+      this,
+      (limits: AsyncLimits) => new RemoteExecution(ends, this, random, limits),
+    );
   }
 
   /** For `open`: makes tables known to all nodes. */
@@ -109,17 +121,27 @@ export class RemoteDatabase implements Fetcher {
     body: (tx: RemoteTransaction) => T | PromiseLike<T>,
     options: TransactOptions = {},
   ): Promise<Awaited<T>> {
+    if (typeof body !== "function") throw notAFunction("transact", body);
+    return await this.#runner.track(this.#runner.run(body, this.#limitsOf("transact", options)));
+  }
+
+  /**
+   * Begins a transaction that its caller ends with `commit` or `rollback`: see docs/ISOLATION.md.
+   * Prefer `transact`, which runs its callback again when it meets another transaction.
+   */
+  async begin(options: TransactOptions = {}): Promise<InteractiveTransaction> {
+    return handleOf(await this.#runner.begin(this.#limitsOf("begin", options)), ROW_OPERATIONS);
+  }
+
+  #limitsOf(call: "transact" | "begin", options: TransactOptions): AsyncLimits {
     this.#check();
     if (isInsideTransaction(this)) throw nested();
-    if (typeof body !== "function") throw notAFunction("transact", body);
-    checkOptions("transact", options);
-    const { isolation, durability } = options;
+    checkOptions(call, options);
+    const { isolation, durability, signal } = options;
     if (isolation === "snapshot" || durability !== undefined) {
       throw unsupported(isolation === "snapshot" ? 'isolation "snapshot"' : "durability here");
     }
-    const { signal } = options;
-    const timeoutMs = this.#timeoutOf(options);
-    return await this.#whileOpen(this.#runner.run(body, timeoutMs, signal));
+    return { timeoutMs: this.#timeoutOf(options), signal };
   }
 
   /**
@@ -147,6 +169,7 @@ export class RemoteDatabase implements Fetcher {
     return {
       clock: endpoint.clock,
       timeoutMs,
+      random: this.#random,
       begin: () => new RemoteTransaction(this),
       isValid: async (tx) =>
         tx.reads <= 1 || (await driver.start(session.validate(tx.parts), timeoutMs)),
@@ -171,7 +194,7 @@ export class RemoteDatabase implements Fetcher {
     options: CallOptions = {},
   ): Promise<unknown> {
     this.#check();
-    const { driver, session } = this.#ends;
+    const { driver, session, endpoint } = this.#ends;
     refuseUnknownOptions("call", options, ["timeoutMs", "near"]);
     const { near } = options;
     const timeoutMs = this.#timeoutOf(options);
@@ -189,7 +212,8 @@ export class RemoteDatabase implements Fetcher {
       // Its body may take `timeoutMs` at the node, and then its commit as much.
       const longestMs = Math.min(2 * timeoutMs + CALL_GRACE_MS, MAX_TIMEOUT_MS);
       const running = driver.start(once(message), timeoutMs);
-      await this.#whileOpen(outcomeWithin(running, longestMs, `procedure ${String(name)}`));
+      const what = `procedure ${String(name)}`;
+      await this.#runner.track(outcomeWithin(running, longestMs, what, endpoint.clock));
     } finally {
       session.heard(number);
     }
@@ -213,7 +237,7 @@ export class RemoteDatabase implements Fetcher {
 
   async #close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.allSettled(this.#running);
+    await this.#runner.close(closed());
     this.#ends.driver.close();
     await this.#ends.endpoint.close();
   }
@@ -293,7 +317,7 @@ export class RemoteDatabase implements Fetcher {
       if (found.outcome === "found") return table.codec.decode(found.views, found.at, found.words);
       if (found.outcome === "ask") break;
       if (endpoint.clock.nowMs() >= deadlineMs) throw locked(table, timeoutMs);
-      if (attempt > 0) await sleep(Math.min(2 ** attempt / 2, RESEND_MAX_MS));
+      if (attempt > 0) await sleep(Math.min(2 ** attempt / 2, RESEND_MAX_MS), endpoint.clock);
     }
     return new Promise((resolve, reject) => {
       new SingleGet(endpoint, table, key, timeoutMs, resolve, reject).send();
@@ -344,16 +368,6 @@ export class RemoteDatabase implements Fetcher {
     return remote.primaryOf(remote.partitionOf(key));
   }
 
-  /** `close` waits for it. */
-  async #whileOpen<T>(running: Promise<T>): Promise<T> {
-    this.#running.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#running.delete(running);
-    }
-  }
-
   #timeoutOf({ timeoutMs = this.#ends.timeoutMs }: { readonly timeoutMs?: number }): number {
     if (isDuration(timeoutMs)) return timeoutMs;
     throw new SituError("SITU_CONFIG", notADuration("timeoutMs", timeoutMs));
@@ -361,8 +375,12 @@ export class RemoteDatabase implements Fetcher {
 
   #check(): void {
     if (!this.#isClosed) return;
-    throw new SituError("SITU_CLOSED", "the connection to the cluster is closed: open it again");
+    throw closed();
   }
+}
+
+function closed(): SituError {
+  return new SituError("SITU_CLOSED", "the connection to the cluster is closed: open it again");
 }
 
 /** Rows to fetch from one node. */

@@ -11,18 +11,22 @@
 
 import { isSignal } from "../../engine/signals.ts";
 import type { Clock } from "../../fabric/fabric.ts";
+import { sleep } from "../../runtime/clock.ts";
 import { ConflictError } from "../../runtime/errors.ts";
-import { MAX_ATTEMPTS, SCAN_HELD_ROWS } from "../../runtime/limits.ts";
+import { MAX_ASYNC_PAUSE_MS, SCAN_HELD_ROWS } from "../../runtime/limits.ts";
+import { ENDED } from "../run/ended.ts";
+import type { Random } from "../../runtime/random.ts";
+import { RetryPolicy } from "../../runtime/retry-policy.ts";
 import { AsyncScan } from "../scan.ts";
-import { ENDED } from "../transaction.ts";
 import type { RemoteTransaction } from "./remote-transaction.ts";
 
-const MAX_PAUSE_MS = 20;
+const FIRST_PAUSE_MS = 0.25;
 
 /** What such a scan needs of its database. */
 export interface LoneScans {
   readonly clock: Clock;
   readonly timeoutMs: number;
+  readonly random: Random;
   begin(): RemoteTransaction;
   /** Whether all that the transaction has read is still so. */
   isValid(tx: RemoteTransaction): Promise<boolean>;
@@ -42,8 +46,11 @@ async function* rowsOf<Row>(
   db: LoneScans,
   plan: (tx: RemoteTransaction) => AsyncScan<Row>,
 ): AsyncGenerator<Row, undefined> {
-  const deadlineMs = db.clock.nowMs() + db.timeoutMs;
-  for (let attempt = 1; ; attempt++) {
+  const { clock, timeoutMs } = db;
+  const retry = new RetryPolicy({ timeoutMs, clock });
+  // Starts the time.
+  retry.leftMs();
+  for (;;) {
     const tx = db.begin();
     try {
       const rows = plan(tx)[Symbol.asyncIterator]();
@@ -60,8 +67,8 @@ async function* rowsOf<Row>(
     } finally {
       tx.end(ENDED);
     }
-    if (attempt >= MAX_ATTEMPTS || db.clock.nowMs() >= deadlineMs) throw gaveUp(attempt);
-    await pause(db.clock, Math.min(2 ** Math.min(attempt, 10) / 4, MAX_PAUSE_MS));
+    if (!retry.mayRetry()) throw retry.conflict("what the scan read");
+    await sleep(retry.pauseMs(db.random, FIRST_PAUSE_MS, MAX_ASYNC_PAUSE_MS), clock);
   }
 }
 
@@ -103,24 +110,10 @@ async function* goOn<Row>(
   if (!(await db.isValid(tx))) throw changed();
 }
 
-function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    clock.after(ms, resolve);
-  });
-}
-
 function changed(): ConflictError {
   return new ConflictError(
     "other transactions have changed what the scan read, after its first rows were given out: " +
       "scan again, or scan a smaller range",
-    [],
-  );
-}
-
-function gaveUp(attempts: number): ConflictError {
-  return new ConflictError(
-    `other transactions kept changing what the scan read; it was tried ${attempts} times. Try ` +
-      `again later, or scan a smaller range`,
     [],
   );
 }

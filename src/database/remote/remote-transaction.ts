@@ -13,6 +13,7 @@ import type { Routine } from "../../protocols/message.ts";
 import { runSteps } from "../../protocols/scan.ts";
 import type { Part } from "../../protocols/writes.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { keptKey } from "../../tables/copied-key.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -21,12 +22,10 @@ import type {
   UniqueName,
 } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import { keptKey } from "../../tables/own-key.ts";
 import type { Table } from "../../tables/table.ts";
 import type { AsyncTransaction } from "../async-transaction.ts";
-import { Operation } from "../operation.ts";
+import { OperationQueue } from "../run/operation-queue.ts";
 import { AsyncScan } from "../scan.ts";
-import { soon } from "../soon.ts";
 import { exists, listOf, missing } from "../transaction.ts";
 import { copyOf, type Entry, type HeldRows, type Written, write, writtenBy } from "./entries.ts";
 import { RemoteRows, type ScanSource } from "./remote-scan.ts";
@@ -54,26 +53,19 @@ interface Queued {
   fail(error: unknown): void;
 }
 
-type Operations = Pick<
-  AsyncTransaction,
-  "get" | "getMany" | "has" | "insert" | "put" | "update" | "delete" | "scan" | "count"
->;
-
-export class RemoteTransaction implements Operations {
+export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTransaction {
   readonly parts = new Map<NodeId, Part>();
   /** Messages that were sent in order to read: with one only, its rows are from one moment. */
   reads = 0;
-  batches = 0;
   isDoomed = false;
   held: HeldRows | undefined;
   readonly #fetcher: Fetcher;
   readonly #entries = new Map<string, Entry>();
-  #queue: Queued[] = [];
   #fetching: Promise<void> | undefined;
   #ended: SituError | undefined;
-  readonly #failed: { operation: Operation<unknown>; error: unknown }[] = [];
 
   constructor(fetcher: Fetcher) {
+    super();
     this.#fetcher = fetcher;
   }
 
@@ -90,10 +82,7 @@ export class RemoteTransaction implements Operations {
     });
   }
 
-  /**
-   * The same for a row that will be written. In procedures of a cluster whose protocol is "rpc" it is
-   * locked in the message that reads it (FaSST §5), which saves a round trip; elsewhere it is `get`.
-   */
+  /** Where the protocol locks rows as they are read, in the message that reads it (FaSST §5). */
   getForUpdate<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined> {
     return this.#enqueueOne(
       table as Table,
@@ -202,17 +191,19 @@ export class RemoteTransaction implements Operations {
     return this.#enqueue([], () => count.rows, { fetch: () => count.fetch(), isLate: true });
   }
 
-  /** Carries out what was issued, and waits for it: before the commit. */
-  async settle(): Promise<void> {
-    while (this.#queue.length > 0 || this.#fetching !== undefined) {
-      if (this.#fetching === undefined) this.#flush();
+  settle(): Promise<void> | undefined {
+    return this.queue.length > 0 || this.#fetching !== undefined ? this.#drain() : undefined;
+  }
+
+  async #drain(): Promise<void> {
+    while (this.queue.length > 0 || this.#fetching !== undefined) {
+      this.flushAtEndOfTick();
       await this.#fetching;
     }
   }
 
-  /** The failure of an operation that nobody awaited, if there is one. */
-  unseenFailure(): { error: unknown } | undefined {
-    return this.#failed.find(({ operation }) => !operation.observed);
+  protected flushAtEndOfTick(): void {
+    if (this.#fetching === undefined) this.#flush();
   }
 
   /** No further operation is possible. */
@@ -306,23 +297,7 @@ export class RemoteTransaction implements Operations {
     run: () => T,
     more?: Pick<Queued, "fetch" | "isLate">,
   ): Promise<T> {
-    let resolve!: (value: T) => void;
-    let reject!: (error: unknown) => void;
-    const operation = new Operation<T>((onResolve, onReject) => {
-      resolve = onResolve;
-      reject = onReject;
-    });
-    const fail = (error: unknown): void => {
-      this.#failed.push({ operation, error });
-      operation.silence();
-      reject(error);
-    };
-    if (this.#queue.length === 0 && this.#fetching === undefined) {
-      soon(() => {
-        if (this.#fetching === undefined) this.#flush();
-      });
-    }
-    this.#queue.push({
+    return this.enqueue<T>((resolve, fail) => ({
       ...more,
       entries,
       fail,
@@ -334,15 +309,14 @@ export class RemoteTransaction implements Operations {
           fail(error);
         }
       },
-    });
-    return operation;
+    }));
   }
 
   #flush(): void {
-    if (this.#queue.length === 0) return;
-    const late = this.#queue.findIndex(({ isLate }, i) => isLate && i > 0);
-    const queue = late < 0 ? this.#queue : this.#queue.slice(0, late);
-    this.#queue = late < 0 ? [] : this.#queue.slice(late);
+    if (this.queue.length === 0) return;
+    const late = this.queue.findIndex(({ isLate }, i) => isLate && i > 0);
+    const queue = late < 0 ? this.queue : this.queue.slice(0, late);
+    this.queue = late < 0 ? [] : this.queue.slice(late);
     this.batches++;
     const wanted = new Set<Entry>();
     const fetches: Promise<boolean>[] = [];

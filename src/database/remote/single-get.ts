@@ -12,8 +12,8 @@ import { OK } from "../../protocols/read.ts";
 import { DEPENDENCY_WORDS } from "../../protocols/writes.ts";
 import { type SituError, TimeoutError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES, RESEND_MAX_MS } from "../../runtime/limits.ts";
+import { keptKey } from "../../tables/copied-key.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import { keptKey } from "../../tables/own-key.ts";
 import type { RemoteTable } from "./remote-table.ts";
 
 export class SingleGet implements Request {

@@ -8,8 +8,8 @@
  * processes that have the store open.
  */
 
-import type { Gauges, LogGauges } from "../../database/gauges.ts";
-import type { Stats } from "../../database/stats.ts";
+import type { Gauges, LogGauges } from "../../database/local/gauges.ts";
+import type { Stats } from "../../database/local/stats.ts";
 import {
   ABORT_REASONS,
   ASYNC_TRANSACTIONS,

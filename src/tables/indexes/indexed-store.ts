@@ -12,7 +12,7 @@ import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import type { Cursor, KeyRange, RowCodec, RowStore, Store } from "../../stores/store.ts";
-import { ownKey } from "../own-key.ts";
+import { ownKey } from "../copied-key.ts";
 import type { Table } from "../table.ts";
 import { type Index, keyIn, notUnique, sameValue, sameValues } from "./entries.ts";
 import type { Structure, Values } from "./structure.ts";

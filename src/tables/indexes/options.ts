@@ -2,7 +2,7 @@
 
 import { SituError } from "../../runtime/errors.ts";
 import { show } from "../../runtime/show.ts";
-import { keptKey } from "../own-key.ts";
+import { keptKey } from "../copied-key.ts";
 import type { Way } from "../table.ts";
 
 /** The first one to all of the values of a composite key, as types. */

@@ -6,23 +6,23 @@
  * too much, and counting off would fall into step with a workload.
  */
 
-import type { Executor } from "../engine/executor.ts";
+import type { Executor } from "../../engine/executor.ts";
 import {
   ASYNC_TRANSACTIONS,
   failureOf,
   MetricSums,
   type SlotMetrics,
   SYNC_TRANSACTIONS,
-} from "../engine/metrics.ts";
-import { nowMs } from "../runtime/clock.ts";
+} from "../../engine/metrics.ts";
+import { nowMs } from "../../runtime/clock.ts";
 import {
   publishTransaction,
   type TransactionOutcome,
   transactionChannel,
-} from "../runtime/diagnostics.ts";
-import { SituError } from "../runtime/errors.ts";
-import { TIMED_ONE_IN } from "../runtime/limits.ts";
-import type { Random } from "../runtime/random.ts";
+} from "../../runtime/diagnostics.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { TIMED_ONE_IN } from "../../runtime/limits.ts";
+import type { Random } from "../../runtime/random.ts";
 import { type Gauges, gaugesOf } from "./gauges.ts";
 
 /** What a database counts, for those who show it. */

@@ -1,6 +1,6 @@
 /** What `db.stats()` tells about a store. */
 
-import type { Executor } from "../engine/executor.ts";
+import type { Executor } from "../../engine/executor.ts";
 import {
   type AbortReason,
   ASYNC_TRANSACTIONS,
@@ -8,13 +8,13 @@ import {
   type Histogram,
   MetricSums,
   SYNC_TRANSACTIONS,
-} from "../engine/metrics.ts";
-import { COUNTERS, type Counter, counterSum } from "../engine/slot.ts";
-import type { Holder } from "../runtime/errors.ts";
-import { UNIT_BYTES } from "../runtime/limits.ts";
-import { readCatalogue } from "../tables/catalogue.ts";
-import type { TableStats } from "../tables/schema.ts";
-import type { DatabaseDurability, DurabilityStats } from "./durability.ts";
+} from "../../engine/metrics.ts";
+import { COUNTERS, type Counter, counterSum } from "../../engine/slot.ts";
+import type { Holder } from "../../runtime/errors.ts";
+import { UNIT_BYTES } from "../../runtime/limits.ts";
+import { readCatalogue } from "../../tables/catalogue.ts";
+import type { TableStats } from "../../tables/schema.ts";
+import type { DatabaseDurability, DurabilityStats } from "./database-durability.ts";
 
 export interface Stats {
   /** Who has the store open. */

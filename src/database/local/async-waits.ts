@@ -1,13 +1,13 @@
 /** What asynchronous transactions wait for while the event loop turns: locks, and others' commits. */
 
-import type { Executor } from "../engine/executor.ts";
-import { releaseSnapshot } from "../engine/run.ts";
-import { committingSlot, Snapshot, stillCommitting } from "../engine/snapshots/snapshot.ts";
-import type { Transaction } from "../engine/transaction.ts";
-import { LOCK, lockOwner, VERSION_HIGH, VERSION_LOW } from "../memory/object.ts";
-import { sleep } from "../runtime/clock.ts";
-import { ASYNC_PATIENCE_MS, MAX_ASYNC_PAUSE_MS } from "../runtime/limits.ts";
-import type { Expiry } from "./expiry.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { releaseSnapshot } from "../../engine/run.ts";
+import { committingSlot, Snapshot, stillCommitting } from "../../engine/snapshots/snapshot.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import { LOCK, lockOwner, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
+import { sleep } from "../../runtime/clock.ts";
+import { ASYNC_PATIENCE_MS, MAX_ASYNC_PAUSE_MS } from "../../runtime/limits.ts";
+import type { AsyncRetry } from "../run/async-retry.ts";
 
 /** A lock that an attempt has met, and where. */
 export interface MetLock {
@@ -38,16 +38,20 @@ export function metLockOf(tx: Transaction): MetLock | undefined {
  * Returns when the lock is gone, or its holder has changed the object: before that, running the body
  * again would only meet it again. Or when the transaction's time is over.
  */
-export async function awaitLock(executor: Executor, met: MetLock, expiry: Expiry): Promise<void> {
+export async function awaitLock(
+  executor: Executor,
+  met: MetLock,
+  retry: AsyncRetry,
+): Promise<void> {
   const { lock, i32, word } = met;
-  for (let pauseMs = 1; !expiry.isOver(); pauseMs = Math.min(2 * pauseMs, MAX_ASYNC_PAUSE_MS)) {
+  for (let pauseMs = 1; !retry.isOver(); pauseMs = Math.min(2 * pauseMs, MAX_ASYNC_PAUSE_MS)) {
     const isHeld =
       Atomics.load(i32, word + LOCK) === lock &&
       i32[word + VERSION_HIGH] === met.versionHigh &&
       i32[word + VERSION_LOW] === met.versionLow;
     if (!isHeld || executor.recoverIfDead(lockOwner(lock))) return;
     await sleep(pauseMs);
-    expiry.check();
+    retry.checkSignal();
   }
 }
 
@@ -73,13 +77,13 @@ export async function awaitSnapshot(
   executor: Executor,
   snapshot: Snapshot,
   first: number,
-  expiry: Expiry,
+  retry: AsyncRetry,
 ): Promise<void> {
   let slot = first;
   for (let pauseMs = 1; slot >= 0; pauseMs = Math.min(2 * pauseMs, MAX_ASYNC_PAUSE_MS)) {
-    if (expiry.isOver()) throw stillCommitting(executor, slot, expiry.timeoutMs);
+    if (retry.isOver()) throw stillCommitting(executor, slot, retry.timeoutMs);
     await sleep(pauseMs);
-    expiry.check();
+    retry.checkSignal();
     executor.recoverIfDead(slot);
     slot = committingSlot(executor, snapshot.epoch, 0);
   }

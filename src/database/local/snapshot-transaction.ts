@@ -4,10 +4,10 @@
  * class of its own, so that strictly serializable transactions need not ask.
  */
 
-import type { Transaction as EngineTransaction } from "../engine/transaction.ts";
-import type { Pointer } from "../memory/pointer.ts";
-import type { Table } from "../tables/table.ts";
-import { type Stores, Transaction } from "./transaction.ts";
+import type { Transaction as EngineTransaction } from "../../engine/transaction.ts";
+import type { Pointer } from "../../memory/pointer.ts";
+import type { Table } from "../../tables/table.ts";
+import { type Stores, Transaction } from "../transaction.ts";
 
 export class SnapshotTransaction extends Transaction {
   readonly #tx: EngineTransaction;

@@ -5,7 +5,7 @@
 
 const RESOLVED = Promise.resolve();
 
-export function soon(run: () => void): void {
+export function runAsMicrotask(run: () => void): void {
   void RESOLVED.then(() => {
     try {
       run();

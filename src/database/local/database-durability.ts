@@ -2,23 +2,28 @@
 
 import { readdirSync } from "node:fs";
 import { resolve } from "node:path";
-import type { DurabilityMode } from "../attach/settings.ts";
-import { DISK_FULL, FAILED, LOST, RUNNING } from "../engine/durability.ts";
-import type { Executor } from "../engine/executor.ts";
-import { LAG_MS } from "../engine/slot.ts";
-import { NodeFiles } from "../folder/node-files.ts";
-import { explainedOnDisk, type Identity, makeFolder, memoryFolder } from "../folder/store-files.ts";
-import { figureOf } from "../log/figures.ts";
-import { LogThreadKeeper } from "../log/thread-keeper.ts";
-import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../memory/control.ts";
-import { nowMs, sleep } from "../runtime/clock.ts";
-import { type Holder, SituError } from "../runtime/errors.ts";
-import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../runtime/limits.ts";
-import { show } from "../runtime/show.ts";
-import { backupFiles } from "../tools/files/backup.ts";
-import type { Copied } from "../tools/files/copy.ts";
-import type { FileToolOptions } from "../tools/files/pauses.ts";
-import type { Settings } from "./options.ts";
+import type { DurabilityMode } from "../../attach/settings.ts";
+import { DISK_FULL, FAILED, LOST, RUNNING } from "../../engine/durability.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { LAG_MS } from "../../engine/slot.ts";
+import { NodeFiles } from "../../folder/node-files.ts";
+import {
+  explainedOnDisk,
+  type Identity,
+  makeFolder,
+  memoryFolder,
+} from "../../folder/store-files.ts";
+import { figureOf } from "../../log/figures.ts";
+import { LogThreadKeeper } from "../../log/thread-keeper.ts";
+import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../../memory/control.ts";
+import { nowMs, sleep } from "../../runtime/clock.ts";
+import { type Holder, SituError } from "../../runtime/errors.ts";
+import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
+import { show } from "../../runtime/show.ts";
+import { backupFiles } from "../../tools/files/backup.ts";
+import type { Copied } from "../../tools/files/copy.ts";
+import type { FileToolOptions } from "../../tools/files/pauses.ts";
+import type { Settings } from "../open-options.ts";
 
 export interface DurabilityStats {
   readonly mode: DurabilityMode;

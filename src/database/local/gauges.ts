@@ -1,10 +1,10 @@
 /** How things are now in a store, where `stats()` does not say: for those who watch it. */
 
-import { DISK_FULL, FAILED, LOST } from "../engine/durability.ts";
-import type { Executor } from "../engine/executor.ts";
-import { HEAD, slotsInUse, TAIL } from "../engine/slot.ts";
-import { figureOf } from "../log/figures.ts";
-import { LOG_BLOCKER } from "../memory/control.ts";
+import { DISK_FULL, FAILED, LOST } from "../../engine/durability.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { HEAD, slotsInUse, TAIL } from "../../engine/slot.ts";
+import { figureOf } from "../../log/figures.ts";
+import { LOG_BLOCKER } from "../../memory/control.ts";
 
 export interface Gauges {
   /** Memory of the store beside that of rows and versions. */

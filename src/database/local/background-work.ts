@@ -5,9 +5,9 @@
  */
 
 import { clearInterval, setInterval } from "node:timers";
-import type { Executor } from "../engine/executor.ts";
-import { AssertionError } from "../runtime/assert.ts";
-import { KEEPER_MS, SWEEP_MS, SWEPT_SLOTS } from "../runtime/limits.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { AssertionError } from "../../runtime/assert.ts";
+import { KEEPER_MS, SWEEP_MS, SWEPT_SLOTS } from "../../runtime/limits.ts";
 
 export class Upkeep {
   readonly #executor: Executor;

@@ -1,14 +1,14 @@
-/** `soon` is queueMicrotask by other means: the same order, the same end of what is thrown. */
+/** `runAsMicrotask` is queueMicrotask by other means: the same order, the same end of what is thrown. */
 
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { soon } from "../../src/database/soon.ts";
+import { runAsMicrotask } from "../../src/database/run/microtask-queue.ts";
 
 test("in the order of microtasks, after the code that is running", async () => {
   const seen: string[] = [];
   queueMicrotask(() => seen.push("first"));
-  soon(() => seen.push("second"));
+  runAsMicrotask(() => seen.push("second"));
   queueMicrotask(() => seen.push("third"));
   seen.push("now");
   await new Promise((resolve) => setImmediate(resolve));
@@ -16,12 +16,12 @@ test("in the order of microtasks, after the code that is running", async () => {
 });
 
 test("what is thrown is an uncaught error, not a rejection", () => {
-  const module = new URL("../../dist/src/database/soon.js", import.meta.url);
+  const module = new URL("../../dist/src/database/run/microtask-queue.js", import.meta.url);
   const script = `
-    import { soon } from ${JSON.stringify(fileURLToPath(module))};
+    import { runAsMicrotask } from ${JSON.stringify(fileURLToPath(module))};
     process.on("unhandledRejection", () => console.log("rejection"));
     process.on("uncaughtException", ({ message }) => console.log("uncaught", message));
-    soon(() => { throw new Error("thrown"); });`;
+    runAsMicrotask(() => { throw new Error("thrown"); });`;
   const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
     encoding: "utf8",
   });
