@@ -149,7 +149,7 @@ await bundle("node/nic-main.js", "situ-nic.js");
 await bundle("gateways/thread-main.js", "situ-gateway.js");
 await bundle("cli/main.js", "situ-cli.js");
 // What the commands do, loaded when one is run: help and version need none of it.
-await bundle("cli/work/all.js", "situ-commands.js");
+await bundle("cli/work/command-work.js", "situ-commands.js");
 // The package with no versions kept, to measure what they cost (`npm run bench -- snapshots`). Not
 // part of the package.
 const withoutVersions = replaceModule(

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
  * The command line. This file and what it imports know the commands by their options and words;
- * what they do is in a bundle of its own (work/all.ts), which is loaded when one is run: help, a
+ * what they do is in a bundle of its own (work/command-work.ts), which is loaded when one is run: help, a
  * version and a wrong flag need no engine.
  */
 
@@ -22,7 +22,7 @@ import { commandHelp, generalHelp, helpAsJson } from "./help.ts";
 import { TRUE } from "./option-kinds.ts";
 import { readFlags, readOptions } from "./read-options.ts";
 import { Screen } from "./screen.ts";
-import type { Work } from "./work/all.ts";
+import type { Work } from "./work/command-work.ts";
 
 const HELP = ["help", "--help", "-h"];
 const VERSION = ["version", "--version", "-v", "-V"];

@@ -133,7 +133,7 @@ describe("what is wrong is told with what is right", () => {
     [["--json=yes"], "--json takes no value"],
     [["port"], "did you mean --port?"],
     [["extra"], '"extra" is unexpected'],
-    [["--password", "x"], "everybody could see it in ps: use --password-file, SITU_PASSWORD"],
+    [["--password", "x"], "flags are visible in ps: use --password-file, SITU_PASSWORD"],
   ])("%j", (args, why) => {
     expect(() => serve(args)).toThrow(why);
     expect(() => serve(args)).toThrow(expect.objectContaining({ code: "SITU_CONFIG" }));
@@ -141,9 +141,12 @@ describe("what is wrong is told with what is right", () => {
 
   test.each([
     [{ prt: 1 }, 'unknown option "prt"; did you mean port?'],
-    [{ serve: { maxclients: 1 } }, 'no option "maxclients" in "serve"; did you mean maxClients?'],
+    [
+      { serve: { maxclients: 1 } },
+      'unknown option "maxclients" in "serve"; did you mean maxClients?',
+    ],
     [{ sevre: {} }, "did you mean serve?"],
-    [{ serve: { rows: 1 } }, 'no option "rows" in "serve"'],
+    [{ serve: { rows: 1 } }, 'unknown option "rows" in "serve"'],
     [{ config: "x" }, 'unknown option "config"'],
     [{ port: "80" }, 'port must be a whole number from 0 to 65535, not "80"'],
     [{ port: 1.5 }, "port must be a whole number"],

@@ -125,8 +125,8 @@ describe("--execute", () => {
     ["gett account 1", "SITU_TYPE", "unknown statement gett; did you mean get?"],
     ["get acount 1", "SITU_UNKNOWN_TABLE", "no table acount; did you mean account?"],
     ["get", "SITU_TYPE", "a table name is missing"],
-    ["get account", "SITU_TYPE", "the key of account is id, not nothing"],
-    ["get account 1 2", "SITU_TYPE", "the key of account is id"],
+    ["get account", "SITU_TYPE", "the key of account must be id, not nothing"],
+    ["get account 1 2", "SITU_TYPE", "the key of account must be id"],
     ["get account x", "SITU_TYPE", "put x in quotes"],
     ["get account 'x'", "SITU_TYPE", "expected"],
     ["scan account fron 1", "SITU_TYPE", "did you mean from?"],
@@ -307,9 +307,9 @@ describe.skipIf(!hasScript())("at a terminal", () => {
       db.transactSync((tx) => tx.update(Word, "hello", { n: 100 }));
     }
     type("commit\r");
-    await started.says(/What comes to something else now:\r\n {2}get word hello\r/);
+    await started.says(/Statements with a different result now:\r\n {2}get word hello\r/);
     type("repeat\r");
-    await started.says(/n +100\r[\s\S]*the transaction is open again/);
+    await started.says(/n +100\r[\s\S]*transaction open again/);
     type("commit\r");
     await started.says(/committed \(2 statements\)/);
     // As many rows as a person reads.

@@ -51,7 +51,7 @@ describe("the command line", () => {
   });
 
   test.each([
-    [["nod"], "no command nod"],
+    [["nod"], "unknown command nod"],
     [["node", "--confg", "x"], "--confg"],
     [["node", "--config"], "--config"],
     [["node", "extra", "--config", "x"], "extra"],

@@ -45,10 +45,7 @@ export const BENCH = command({
       "none",
       choice(["sync", "lazy", "none"], "when commits reach the disk (none)"),
     ),
-    path: path(
-      "DIR",
-      "where to create the temporary store, whose log is on that disk (the system's temporary folder)",
-    ),
+    path: path("DIR", "where to create the temporary store (the system's temporary folder)"),
     ...COMMON,
   },
   examples: [

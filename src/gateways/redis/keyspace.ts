@@ -49,6 +49,7 @@ export interface Found {
   readonly value: Buffer;
 }
 
+const { keyspaceHits: HITS, keyspaceMisses: MISSES } = COUNTER;
 const NO_BODY = (): void => {};
 
 export class Keyspace {
@@ -199,10 +200,10 @@ export class Keyspace {
     codec.replyAt = start;
     const entry = this.isInside ? this.#store.read(this.tx, key) : this.#store.get(key);
     if (entry !== undefined && !this.isOver(entry.expires)) {
-      this.metrics.add(COUNTER.keyspaceHits, 1);
+      this.metrics.add(HITS, 1);
       return entry.type;
     }
-    this.metrics.add(COUNTER.keyspaceMisses, 1);
+    this.metrics.add(MISSES, 1);
     replies.rewind(start);
     return 0;
   }

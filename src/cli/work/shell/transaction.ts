@@ -1,32 +1,23 @@
 /**
- * A transaction over several lines: an asynchronous `transact` whose body waits for the next one.
+ * A transaction over several lines, on `db.begin()`.
  *
- * When others got in between, the engine runs a body again. A person has decided by what was
- * shown, so the second run repeats the statements and compares: if each comes to the same, the
- * transaction is one that the person could have typed just then, and it commits. If not, nothing
- * is changed, and the statements that come to something else now are told.
+ * An interactive transaction that conflicts with another one is rolled back. A person has decided by what
+ * was shown, so the statements are then carried out again in a new one, and compared: if each has the
+ * same result, the transaction is one that the person could have typed just then, and goes on. If not,
+ * nothing is changed, and the statements that have a different result now are told.
  */
 
-import type { AsyncTransaction } from "../../../database/async-transaction.ts";
+import type { InteractiveTransaction } from "../../../database/async-transaction.ts";
 import type { Database } from "../../../database/database.ts";
-import { isSignal } from "../../../engine/signals.ts";
-import { ConflictError, SituError } from "../../../runtime/errors.ts";
+import { nowMs, realClock } from "../../../runtime/clock.ts";
+import { ConflictError, TimeoutError } from "../../../runtime/errors.ts";
 import { type DataStatement, gathered, type Outcome, toldAs } from "./outcome.ts";
 import { type Target, TransactionTarget } from "./target.ts";
 
-/** Thrown out of the body to undo it. */
-const ROLLBACK = new SituError("SITU_ABORTED", "rolled back");
-
 interface Carried {
   readonly statement: DataStatement;
-  /** What it came to, or the code of its error. */
+  /** Its result, or the code of its error. */
   readonly told: string;
-}
-
-interface Request {
-  readonly statement: DataStatement;
-  resolve(outcome: Outcome): void;
-  reject(error: unknown): void;
 }
 
 type Ending = "commit" | "rollback";
@@ -52,26 +43,28 @@ export class ChangedError extends ConflictError {
 }
 
 export class ShellTransaction {
+  readonly #db: Database;
+  readonly #endMs: number;
+  readonly #timer: { cancel(): void };
   readonly #carried: Carried[] = [];
-  #attempts = 0;
-  /** A statement that is to be carried out, or is being. */
-  #request: Request | undefined;
-  #ending: Ending | undefined;
-  #wake: () => void = () => {};
+  #tx: Promise<InteractiveTransaction>;
   /** How it ended; undefined if it was committed or rolled back as wanted. */
   readonly ended: Promise<unknown>;
+  #tellEnded!: (error: unknown) => void;
   #isOpen = true;
+  /** Why it ended early. */
+  #error: unknown;
 
   constructor(db: Database, timeoutMs: number) {
-    const running = db.transact((tx) => this.#body(tx), { timeoutMs });
-    this.ended = running.then(
-      () => this.#end(undefined),
-      (error: unknown) => this.#end(error === ROLLBACK ? undefined : error),
-    );
-  }
-
-  get isOpen(): boolean {
-    return this.#isOpen;
+    this.#db = db;
+    this.#endMs = nowMs() + timeoutMs;
+    this.ended = new Promise((resolve) => {
+      this.#tellEnded = resolve;
+    });
+    this.#timer = realClock.after(timeoutMs, () => {
+      this.#end(new TimeoutError(`the transaction was open for ${timeoutMs} ms and rolled back`));
+    });
+    this.#tx = this.#begin();
   }
 
   get lines(): readonly string[] {
@@ -79,75 +72,95 @@ export class ShellTransaction {
   }
 
   /** Carries out a statement inside the transaction. */
-  carryOut(statement: DataStatement): Promise<Outcome> {
-    return new Promise((resolve, reject) => {
-      this.#request = { statement, resolve, reject };
-      this.#wake();
-    });
+  async carryOut(statement: DataStatement): Promise<Outcome> {
+    for (;;) {
+      try {
+        const outcome = await gathered(await statement.carryOut(await this.#target()));
+        this.#carried.push({ statement, told: toldAs(outcome) });
+        return outcome;
+      } catch (error) {
+        if (!this.#isOpen) throw this.#error;
+        if (!(error instanceof ConflictError)) {
+          this.#carried.push({ statement, told: codeOf(error) });
+          throw error;
+        }
+      }
+      await this.#repeat();
+    }
   }
 
-  /** Comes to the error that it has met, if it has. */
-  finish(ending: Ending): Promise<unknown> {
-    this.#ending = ending;
-    this.#wake();
+  /** Resolves to the error that it ended with, if it did. */
+  async finish(ending: Ending): Promise<unknown> {
+    while (this.#isOpen) {
+      try {
+        const tx = await this.#tx;
+        if (ending === "commit") await tx.commit();
+        this.#end(undefined);
+      } catch (error) {
+        if (!(error instanceof ConflictError)) this.#end(error);
+        else await this.#repeat().catch(() => {});
+      }
+    }
     return this.ended;
   }
 
-  #end(error: unknown): unknown {
-    this.#isOpen = false;
-    this.#request?.reject(error ?? ROLLBACK);
-    this.#request = undefined;
-    return error;
-  }
-
-  async #body(tx: AsyncTransaction): Promise<void> {
-    const target = new TransactionTarget(tx);
-    if (++this.#attempts > 1) await this.#repeat(target);
-    for (;;) {
-      if (this.#request !== undefined) await this.#carryOut(this.#request, target);
-      else if (this.#ending === "commit") return;
-      else if (this.#ending === "rollback") throw ROLLBACK;
-      else {
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-      }
-    }
-  }
-
-  async #carryOut(request: Request, target: Target): Promise<void> {
-    const { statement } = request;
-    let outcome: Outcome;
+  /** In a new transaction; ends this one if that fails. */
+  async #repeat(): Promise<void> {
     try {
-      outcome = await gathered(await statement.carryOut(target));
+      while (!(await this.#repeated()));
     } catch (error) {
-      // Others got in between. The body is run again, with the request that is still there.
-      if (isSignal(error)) throw error;
-      this.#request = undefined;
-      this.#carried.push({ statement, told: codeOf(error) });
-      request.reject(error);
-      return;
+      this.#end(error);
+      throw this.#error;
     }
-    this.#request = undefined;
-    this.#carried.push({ statement, told: toldAs(outcome) });
-    request.resolve(outcome);
   }
 
-  async #repeat(target: Target): Promise<void> {
+  /** False if that met others, too. */
+  async #repeated(): Promise<boolean> {
+    if (!this.#isOpen) throw this.#error;
+    this.#tx = this.#begin();
+    const target = await this.#target();
     const changed: string[] = [];
     for (const { statement, told } of this.#carried) {
-      if ((await toldAgain(statement, target)) !== told) changed.push(statement.line);
+      const toldNow = await toldAgain(statement, target);
+      if (toldNow === undefined) return false;
+      if (toldNow !== told) changed.push(statement.line);
     }
     if (changed.length > 0) throw new ChangedError(changed, this.lines);
+    return true;
+  }
+
+  #begin(): Promise<InteractiveTransaction> {
+    const beginning = this.#db.begin({ timeoutMs: Math.max(1, this.#endMs - nowMs()) });
+    // Whoever uses it is told; nobody may.
+    beginning.catch(() => {});
+    return beginning;
+  }
+
+  async #target(): Promise<Target> {
+    return new TransactionTarget(await this.#tx);
+  }
+
+  #end(error: unknown): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#error = error;
+    this.#timer.cancel();
+    // Does nothing to one that has ended; of one that never began, the error is known.
+    this.#tx
+      .then((tx) => tx[Symbol.asyncDispose]())
+      .then(
+        () => this.#tellEnded(error),
+        () => this.#tellEnded(error),
+      );
   }
 }
 
-async function toldAgain(statement: DataStatement, target: Target): Promise<string> {
+/** Undefined if it met others. */
+async function toldAgain(statement: DataStatement, target: Target): Promise<string | undefined> {
   try {
     return toldAs(await gathered(await statement.carryOut(target)));
   } catch (error) {
-    if (isSignal(error)) throw error;
-    return codeOf(error);
+    return error instanceof ConflictError ? undefined : codeOf(error);
   }
 }
 
