@@ -16,7 +16,8 @@ import { type Address, addressOf, regionIdOf, wordOf } from "../memory/address.t
 import { CATALOGUE_REGION, CATALOGUE_WORD } from "../memory/control.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS, MAX_SCHEMA_BYTES, MAX_TABLES } from "../runtime/limits.ts";
-import { Structure, structuresOf, type Values } from "./indexes/structure.ts";
+import { structuresOf } from "./indexes/forms.ts";
+import { Structure, type Values } from "./indexes/structure.ts";
 import { TableStore } from "./indexes/table-store.ts";
 import {
   differences,

@@ -14,7 +14,7 @@ import { Random } from "../../src/runtime/random.ts";
 import { openTable, readSchema, writeSchema } from "../../src/tables/catalogue.ts";
 import { i64, str, u32 } from "../../src/tables/fields.ts";
 import { buildIndexes } from "../../src/tables/indexes/build.ts";
-import { structuresOf } from "../../src/tables/indexes/structure.ts";
+import { structuresOf } from "../../src/tables/indexes/forms.ts";
 import type { ScanSource } from "../../src/tables/scan-plan.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { compareIndexes } from "../helpers/indexes.ts";

@@ -30,10 +30,11 @@ import {
   sameDefinition,
 } from "./definition.ts";
 import { type Index, keyIn } from "./entries.ts";
+import { openIndex, structuresOf } from "./forms.ts";
 import { refuseTaken } from "./indexed-store.ts";
 import { clearLeftover } from "./leftovers.ts";
-import { structuresOf, type Values } from "./structure.ts";
-import { openIndex, type TableStore } from "./table-store.ts";
+import type { Values } from "./structure.ts";
+import type { TableStore } from "./table-store.ts";
 
 /** Attempts for a whole batch; smaller ones meet fewer writers. */
 const BATCH_ATTEMPTS = 4;

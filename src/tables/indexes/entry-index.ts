@@ -12,7 +12,16 @@ import type { IndexDefinition, IndexState, StoredIndex } from "./definition.ts";
 import { type Index, type KeyWalk, keyIn, project, sameValues } from "./entries.ts";
 import type { CheckedScan } from "./options.ts";
 import { indexRange } from "./ranges.ts";
-import { type Structure, structuresOf, type Values } from "./structure.ts";
+import { hiddenStructure, pick, restOfKey, type Structure, type Values } from "./structure.ts";
+
+export function entryStructures(
+  table: Table,
+  definition: IndexDefinition,
+): Structure<Values, unknown>[] {
+  const { on, unique } = definition;
+  const all = [...on, ...restOfKey(table, definition)];
+  return [hiddenStructure(table, definition, pick(table.fields, all), unique ? on : all)];
+}
 
 export class EntryIndex implements Index {
   readonly definition: IndexDefinition;
@@ -28,7 +37,7 @@ export class EntryIndex implements Index {
     this.definition = stored;
     this.state = stored.state;
     this.#table = table;
-    [this.#structure] = structuresOf(table, stored);
+    [this.#structure] = entryStructures(table, stored);
     this.#store = this.#structure.open(executor, stored.roots[0]);
     this.#keys =
       this.#structure.ordered === undefined

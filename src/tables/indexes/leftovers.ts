@@ -13,7 +13,8 @@ import type { Cursor, Store } from "../../stores/store.ts";
 import { readSchema } from "../catalogue.ts";
 import type { StoredIndex } from "./definition.ts";
 import { keyIn } from "./entries.ts";
-import { type Structure, structuresOf, type Values } from "./structure.ts";
+import { structuresOf } from "./forms.ts";
+import type { Structure, Values } from "./structure.ts";
 import type { TableStore } from "./table-store.ts";
 
 /**

@@ -17,7 +17,31 @@ import type { Table } from "../table.ts";
 import type { IndexDefinition, IndexState, StoredIndex } from "./definition.ts";
 import { type Index, type KeyWalk, keyIn, project } from "./entries.ts";
 import type { CheckedScan } from "./options.ts";
-import { positionName, type Structure, structuresOf, type Values } from "./structure.ts";
+import {
+  hiddenStructure,
+  pick,
+  positionName,
+  restOfKey,
+  type Structure,
+  type Values,
+} from "./structure.ts";
+
+export function postingsStructures(
+  table: Table,
+  definition: IndexDefinition,
+): Structure<Values, unknown>[] {
+  const { on } = definition;
+  const rest = restOfKey(table, definition);
+  const name = positionName(table);
+  const position = { [name]: { kind: "u32", max: undefined } } as const;
+  const all = { ...pick(table.fields, [...on, ...rest]), ...position };
+  const counts = { ...pick(table.fields, on), ...position };
+  return [
+    hiddenStructure(table, definition, counts, on),
+    hiddenStructure(table, definition, all, [...on, name]),
+    hiddenStructure(table, definition, all, [...on, ...rest]),
+  ];
+}
 
 export class PostingsIndex implements Index {
   readonly definition: IndexDefinition;
@@ -36,7 +60,7 @@ export class PostingsIndex implements Index {
     this.definition = stored;
     this.state = stored.state;
     this.#table = table;
-    this.#structures = structuresOf(table, stored);
+    this.#structures = postingsStructures(table, stored);
     const [counts, entries, places] = this.#structures.map((structure, index) =>
       structure.open(executor, stored.roots[index]),
     );

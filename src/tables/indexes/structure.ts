@@ -73,38 +73,29 @@ export class Structure<Row, Key> {
   }
 }
 
-/** The hidden tables that an index consists of (entry-index.ts and postings-index.ts use them). */
-export function structuresOf(
+/** A hidden table of an index, with some fields of the table's and maybe others. */
+export function hiddenStructure(
   table: Table,
-  definition: IndexDefinition,
-): Structure<Values, unknown>[] {
-  const { on, unique, kind } = definition;
-  // Only for messages: what is wrong with a value is said under the name of the index.
-  const name = `${table.name}.${definition.name}`;
-  const rest = table.key.filter((field) => !on.includes(field));
-  const fields = pick(table.fields, [...on, ...rest]);
-  const hidden = (more: Fields, key: readonly string[]): Structure<Values, unknown> =>
-    new Structure({
-      name,
-      fields: { ...fields, ...more },
-      key,
-      singleKey: key.length === 1,
-      ordered: kind === "ordered",
-      layout: defaultKind(kind === "ordered"),
-      indexes: [],
-      ordinal: -1,
-    });
-  if (unique) return [hidden({}, on)];
-  if (kind === "ordered") return [hidden({}, [...on, ...rest])];
-  const position = { [positionName(table)]: { kind: "u32", max: undefined } } as const;
-  return [
-    new Structure({
-      ...hidden({}, on).table,
-      fields: { ...pick(table.fields, on), ...position },
-    }),
-    hidden(position, [...on, positionName(table)]),
-    hidden(position, [...on, ...rest]),
-  ];
+  { name, kind }: IndexDefinition,
+  fields: Fields,
+  key: readonly string[],
+): Structure<Values, unknown> {
+  return new Structure({
+    // Only for messages: what is wrong with a value is said under the name of the index.
+    name: `${table.name}.${name}`,
+    fields,
+    key,
+    singleKey: key.length === 1,
+    ordered: kind === "ordered",
+    layout: defaultKind(kind === "ordered"),
+    indexes: [],
+    ordinal: -1,
+  });
+}
+
+/** The fields of a table's key that an index is not on. */
+export function restOfKey(table: Table, { on }: IndexDefinition): string[] {
+  return table.key.filter((field) => !on.includes(field));
 }
 
 /** A name that is not a field of the table's: in all processes the same, as the fields are. */
@@ -114,6 +105,6 @@ export function positionName(table: Table): string {
   return name;
 }
 
-function pick(fields: Fields, names: readonly string[]): Fields {
+export function pick(fields: Fields, names: readonly string[]): Fields {
   return Object.fromEntries(names.map((name) => [name, fields[name]]));
 }

@@ -12,10 +12,9 @@ import type { ScanPlan } from "../scan-plan.ts";
 import type { Table } from "../table.ts";
 import type { StoredIndex } from "./definition.ts";
 import { type Index, IndexCursor, withoutRow } from "./entries.ts";
-import { EntryIndex } from "./entry-index.ts";
+import { openIndex } from "./forms.ts";
 import { IndexedStore } from "./indexed-store.ts";
 import { type CheckedScan, checkedGet, checkedScan } from "./options.ts";
-import { PostingsIndex } from "./postings-index.ts";
 import { checkIndexScan, rowRange, unknownIndex } from "./scan-rules.ts";
 import type { Structure, Values } from "./structure.ts";
 
@@ -133,10 +132,4 @@ export class TableStore {
     if (index !== undefined) return index;
     throw unknownIndex(this.table, name, [...this.#named.keys()]);
   }
-}
-
-export function openIndex(executor: Executor, table: Table, stored: StoredIndex): Index {
-  return stored.kind === "hash" && !stored.unique
-    ? new PostingsIndex(executor, table, stored)
-    : new EntryIndex(executor, table, stored);
 }

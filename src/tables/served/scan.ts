@@ -25,7 +25,8 @@ import type {
   Store,
 } from "../../stores/store.ts";
 import { keyIn, withoutRow } from "../indexes/entries.ts";
-import { positionName, type Structure, structuresOf, type Values } from "../indexes/structure.ts";
+import { structuresOf } from "../indexes/forms.ts";
+import { positionName, type Structure, type Values } from "../indexes/structure.ts";
 import type { TableStore } from "../indexes/table-store.ts";
 import { partitionOf } from "../partitions.ts";
 import type { ServedTable } from "./contract.ts";

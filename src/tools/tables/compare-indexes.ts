@@ -14,7 +14,9 @@
 
 import { SituError } from "../../runtime/errors.ts";
 import type { Store } from "../../stores/store.ts";
+import type { StoredIndex } from "../../tables/indexes/definition.ts";
 import { keyIn, project, sameValues, shownValue } from "../../tables/indexes/entries.ts";
+import { formOf, type IndexForm } from "../../tables/indexes/forms.ts";
 import { positionName, type Values } from "../../tables/indexes/structure.ts";
 import { Problems } from "../structures/check.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
@@ -157,6 +159,19 @@ function carefully(problems: Problems, place: () => string, work: () => void): v
   }
 }
 
+/** What a comparison of one index works with: the rows, its parts in order, and where to tell. */
+type CompareForm = (
+  rows: Asked,
+  parts: readonly Asked[],
+  index: StoredIndex,
+  problems: Problems,
+) => Comparison;
+
+const COMPARISONS = {
+  entries: compareEntries,
+  postings: comparePostings,
+} satisfies Record<IndexForm, CompareForm>;
+
 function comparisonOf(
   session: Session,
   rows: Asked,
@@ -164,19 +179,17 @@ function comparisonOf(
   problems: Problems,
 ): Comparison {
   const asked = parts.map((part) => new Asked(session, part));
-  const isReady = index.state === "ready";
-  if (asked.length === 1) return compareEntries(rows, asked[0], problems, isReady);
-  const position = positionName(rows.part.structure.table);
-  return comparePostings(rows, asked, index.on, position, problems, isReady);
+  return COMPARISONS[formOf(index)](rows, asked, index, problems);
 }
 
 function compareEntries(
   rows: Asked,
-  entries: Asked,
+  [entries]: readonly Asked[],
+  { state }: StoredIndex,
   problems: Problems,
-  isReady: boolean,
 ): Comparison {
   const { names } = entries;
+  const isReady = state === "ready";
   return {
     row(row) {
       const entry = entries.find(row);
@@ -204,12 +217,13 @@ function compareEntries(
 function comparePostings(
   rows: Asked,
   [counts, entries, places]: readonly Asked[],
-  on: readonly string[],
-  position: string,
+  { on, state }: StoredIndex,
   problems: Problems,
-  isReady: boolean,
 ): Comparison {
-  const { key } = rows.part.structure.table;
+  const { table } = rows.part.structure;
+  const { key } = table;
+  const position = positionName(table);
+  const isReady = state === "ready";
   const names = [...new Set([...on, ...key])];
   const all = [...names, position];
   let sum = 0;

@@ -6,7 +6,8 @@
 
 import type { Executor } from "../../engine/executor.ts";
 import { SituError } from "../../runtime/errors.ts";
-import type { IndexDefinition, IndexState } from "../../tables/indexes/definition.ts";
+import type { IndexDefinition, IndexState, StoredIndex } from "../../tables/indexes/definition.ts";
+import { formOf, INDEX_FORMS } from "../../tables/indexes/forms.ts";
 import type { Schema } from "../../tables/schema.ts";
 import { Problems } from "../structures/check.ts";
 import type { Figures } from "../structures/kinds.ts";
@@ -83,11 +84,9 @@ export async function inspectTable(
   });
 }
 
-function inspectedIndex(
-  { name, on, unique, kind, state }: IndexDefinition & { readonly state: IndexState },
-  structures: readonly Figures[],
-): InspectedIndex {
-  const entries = structures[structures.length > 1 ? 1 : 0].rows;
+function inspectedIndex(index: StoredIndex, structures: readonly Figures[]): InspectedIndex {
+  const { name, on, unique, kind, state } = index;
+  const entries = structures[INDEX_FORMS[formOf(index)].entriesPart].rows;
   return { name, on, unique, kind, state, entries, memoryBytes: bytesOf(structures), structures };
 }
 

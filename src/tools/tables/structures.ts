@@ -3,7 +3,8 @@
 import type { Address } from "../../memory/address.ts";
 import type { StoredIndex } from "../../tables/indexes/definition.ts";
 import { keyIn, shownValue } from "../../tables/indexes/entries.ts";
-import { Structure, structuresOf, type Values } from "../../tables/indexes/structure.ts";
+import { formOf, INDEX_FORMS } from "../../tables/indexes/forms.ts";
+import { Structure, type Values } from "../../tables/indexes/structure.ts";
 import type { StoredSchema } from "../../tables/schema.ts";
 import { tableFromSchema } from "../../tables/stored-table.ts";
 import type { Table } from "../../tables/table.ts";
@@ -36,17 +37,14 @@ export interface TableParts {
   readonly leftovers: readonly IndexParts[];
 }
 
-const PART_NAMES = [" (counts)", " (entries)", " (places)"];
-
 export function partsOf(schema: StoredSchema, root: Address): TableParts {
   const table = tableFromSchema(schema);
   const subject = `table ${table.name}`;
   const structure = new Structure(table as Table<Values>);
   const partsIn = (index: StoredIndex, more: string): IndexParts => {
-    const structures = structuresOf(table, index);
-    const names = structures.length === 1 ? [""] : PART_NAMES;
-    const parts = structures.map((each, part) => ({
-      subject: `index ${index.name} of ${subject}${names[part]}${more}`,
+    const form = INDEX_FORMS[formOf(index)];
+    const parts = form.structures(table, index).map((each, part) => ({
+      subject: `index ${index.name} of ${subject}${form.parts[part]}${more}`,
       structure: each,
       root: index.roots[part],
     }));

@@ -10,6 +10,7 @@
 
 import type { Executor } from "../../engine/executor.ts";
 import type { IndexState } from "../../tables/indexes/definition.ts";
+import { formOf, INDEX_FORMS } from "../../tables/indexes/forms.ts";
 import { Problems } from "../structures/check.ts";
 import type { Figures } from "../structures/kinds.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
@@ -160,9 +161,9 @@ class TableVerification {
     return parts.every((part) => this.#checked.get(part)!.isSound);
   }
 
-  /** Of postings, the entries are in the second part; other indexes have one. */
-  #entriesOf({ parts }: IndexParts): number {
-    return this.#checked.get(parts[parts.length > 1 ? 1 : 0])!.figures.rows;
+  #entriesOf({ index, parts }: IndexParts): number {
+    const { entriesPart } = INDEX_FORMS[formOf(index)];
+    return this.#checked.get(parts[entriesPart])!.figures.rows;
   }
 }
 
