@@ -32,7 +32,7 @@ import {
 import type { FileProgress } from "../tools/files/pauses.ts";
 import { type VerifiedFiles, verifyFiles } from "../tools/files/verify.ts";
 import type { InspectedTable } from "../tools/tables/inspect.ts";
-import type { Progress } from "../tools/tables/session.ts";
+import type { Progress } from "../tools/tables/tool-run.ts";
 import type { Verification } from "../tools/tables/verify.ts";
 import { open } from "./open.ts";
 import { folderOf, settingsOf } from "./options.ts";

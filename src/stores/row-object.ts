@@ -43,11 +43,11 @@ export const MAX_READ_SINGLE_WORDS = LARGE_CHUNK_WORDS - ROW_DATA;
 const LAST_CHUNK_STEP = 1024;
 
 /** Where a row that was cut is put together for its reader. */
-const whole = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
+const assembled = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
 
 /** Opened by `openRow`: where the row can be read. */
 export class RowPlace {
-  views: Views = whole;
+  views: Views = assembled;
   at = 0;
   words = 0;
 }
@@ -198,7 +198,7 @@ export function placeRow(tx: Transaction, entry: number, place: RowPlace): boole
   }
   const head = headOf(tx, entry);
   if (head.chunks !== Math.ceil(head.words / head.chunkWords)) return false;
-  place.views = whole;
+  place.views = assembled;
   place.at = 0;
   place.words = head.words;
   for (let index = 0, to = 0; index < head.chunks; index++) {
@@ -206,7 +206,7 @@ export function placeRow(tx: Transaction, entry: number, place: RowPlace): boole
     const region = tx.executor.memory.region(head.pointers[at] - 1);
     const part = Math.min(head.chunkWords, head.words - to);
     const chunk = tx.open(region, head.pointers[at + 1]);
-    copyWords(tx.views.i32, tx.at, whole.i32, to, part);
+    copyWords(tx.views.i32, tx.at, assembled.i32, to, part);
     // Settled first: what this attempt knew of the cell may be from an earlier life of it.
     if (!tx.settle(chunk) || tx.incarnationOf(chunk) !== head.pointers[at + 2]) return false;
     tx.depend(chunk);

@@ -21,7 +21,7 @@ import { Structure, type Values } from "./indexes/structure.ts";
 import { TableStore } from "./indexes/table-store.ts";
 import {
   differences,
-  isWhole,
+  isStoredSchema,
   type Schema,
   type StoredSchema,
   schemaOf,
@@ -188,7 +188,7 @@ function parsed(text: string, regionId: number, word: number): StoredSchema {
   let cause: unknown;
   try {
     const schema = JSON.parse(text) as StoredSchema;
-    if (isWhole(schema)) return schema;
+    if (isStoredSchema(schema)) return schema;
   } catch (error) {
     cause = error;
   }

@@ -125,17 +125,17 @@ function orderedBound(
 }
 
 function isOfType({ kind }: Field<unknown>, value: unknown): boolean {
-  const isWhole = (least: number, most: number): boolean =>
+  const isIntegerIn = (least: number, most: number): boolean =>
     Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
   switch (kind) {
     case "u8":
-      return isWhole(0, 0xff);
+      return isIntegerIn(0, 0xff);
     case "u16":
-      return isWhole(0, 0xffff);
+      return isIntegerIn(0, 0xffff);
     case "u32":
-      return isWhole(0, 0xffffffff);
+      return isIntegerIn(0, 0xffffffff);
     case "i32":
-      return isWhole(-0x80000000, 0x7fffffff);
+      return isIntegerIn(-0x80000000, 0x7fffffff);
     case "bool":
       return typeof value === "boolean";
     case "u64":

@@ -36,7 +36,7 @@ export interface StoredSchema extends Schema {
 }
 
 /** Whether a text from the catalogue was the schema of a table: a damaged one may still be JSON. */
-export function isWhole(schema: Partial<StoredSchema> | null): schema is StoredSchema {
+export function isStoredSchema(schema: Partial<StoredSchema> | null): schema is StoredSchema {
   if (typeof schema?.name !== "string" || typeof schema.ordered !== "boolean") return false;
   const { fields, key, indexes, leftovers } = schema;
   if (typeof fields !== "object" || fields === null || !areTexts(Object.values(fields)))

@@ -17,9 +17,9 @@ import type { TableStore } from "../../src/tables/indexes/table-store.ts";
 import type { Table } from "../../src/tables/table.ts";
 import { Problems } from "../../src/tools/structures/check.ts";
 import { SeenCells } from "../../src/tools/structures/seen-cells.ts";
+import type { Part, TableParts } from "../../src/tools/tables/parts.ts";
 import { readTables } from "../../src/tools/tables/read-tables.ts";
-import { Session } from "../../src/tools/tables/session.ts";
-import type { Part, TableParts } from "../../src/tools/tables/structures.ts";
+import { ToolRun } from "../../src/tools/tables/tool-run.ts";
 import { type Verification, verifyTables } from "../../src/tools/tables/verify.ts";
 import { EngineStore, SMALL } from "./engine-store.ts";
 
@@ -82,10 +82,10 @@ export class CheckedStore {
 
   /** Where the structures of a table are rooted. */
   async parts(name: string): Promise<TableParts> {
-    const session = new Session(this.executor, {});
-    return await session.withSnapshot(async () => {
+    const tool = new ToolRun(this.executor, {});
+    return await tool.withSnapshot(async () => {
       const seen = new SeenCells(this.executor.slabs.blocks);
-      const found = readTables(session, seen, new Problems(10, "the catalogue"));
+      const found = readTables(tool, seen, new Problems(10, "the catalogue"));
       return found.find(({ table }) => table.name === name)!;
     });
   }

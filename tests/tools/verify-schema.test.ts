@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Field, FieldKind } from "../../src/tables/fields.ts";
 import { bool, bytes, json, str, u32 } from "../../src/tables/fields.ts";
 import { type Schema, schemaOf } from "../../src/tables/schema.ts";
-import { tableFromSchema } from "../../src/tables/stored-table.ts";
 import { type Table, table } from "../../src/tables/table.ts";
+import { tableFromSchema } from "../../src/tables/table-from-schema.ts";
 import { CheckedStore } from "../helpers/checks.ts";
 import { check, failureSync } from "../helpers/store.ts";
 

@@ -10,8 +10,8 @@ import { readIdentity } from "../../folder/store-files.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import type { TableStats } from "../../tables/schema.ts";
-import { tableFromSchema } from "../../tables/stored-table.ts";
 import type { Table } from "../../tables/table.ts";
+import { tableFromSchema } from "../../tables/table-from-schema.ts";
 import { ProgressLine } from "../progress.ts";
 import type { Screen } from "../screen.ts";
 

@@ -75,7 +75,7 @@ export class TableScans {
     isPrimary: (partition: number) => boolean,
   ): void {
     const { id } = this.#served;
-    const found = new Found(step, out, (key) =>
+    const found = new StepResult(step, out, (key) =>
       isPrimary(partitionOf(id, this.#codec.stageKeyOf(key), this.#partitions)),
     );
     const { ordered } = this.#served.table.structure;
@@ -89,7 +89,7 @@ export class TableScans {
     tx: Transaction,
     step: ScanStep,
     codec: OrderedCodec<Values, unknown>,
-    found: Found,
+    found: StepResult,
   ): void {
     const cursor = this.#rows.cursor(rangeFrom(step), step.reverse);
     const met = this.#met;
@@ -108,7 +108,7 @@ export class TableScans {
     if (last !== undefined) found.place = orderedPlace(codec, last, step.reverse);
   }
 
-  #hashed(tx: Transaction, step: ScanStep, found: Found): void {
+  #hashed(tx: Transaction, step: ScanStep, found: StepResult): void {
     const walk = this.#rows.cursor(EVERYTHING, false) as PlacedCursor<MetRow>;
     let skip = 0;
     if (step.place.length > 0) [walk.place, skip] = hashedPlace(step.place);
@@ -121,14 +121,14 @@ export class TableScans {
         return;
       }
       const taken = found.take(met, skip, this.#copies);
-      const isWhole = taken >= met.length;
-      found.place = isWhole ? Int32Array.of(walk.place, 0) : Int32Array.of(shard, taken);
-      if (!isWhole) return;
+      const isAllTaken = taken >= met.length;
+      found.place = isAllTaken ? Int32Array.of(walk.place, 0) : Int32Array.of(shard, taken);
+      if (!isAllTaken) return;
       skip = 0;
     }
   }
 
-  #index(tx: Transaction, step: ScanStep, name: string, found: Found): void {
+  #index(tx: Transaction, step: ScanStep, name: string, found: StepResult): void {
     const index = this.#indexOf(name);
     const { ordered } = index.structures[0];
     if (ordered === undefined) this.#postings(tx, step, index, found);
@@ -140,7 +140,7 @@ export class TableScans {
     step: ScanStep,
     store: Store<Values, unknown>,
     codec: OrderedCodec<Values, unknown>,
-    found: Found,
+    found: StepResult,
   ): void {
     const cursor: Cursor<Values> = store.cursor(rangeFrom(step), step.reverse);
     while (!found.isEnough) {
@@ -158,7 +158,7 @@ export class TableScans {
     }
   }
 
-  #postings(tx: Transaction, step: ScanStep, { stores }: OpenIndex, found: Found): void {
+  #postings(tx: Transaction, step: ScanStep, { stores }: OpenIndex, found: StepResult): void {
     const { table } = this.#served.table;
     const [counts, entries] = stores;
     const position = positionName(table);
@@ -174,7 +174,7 @@ export class TableScans {
   }
 
   /** The row that an entry leads to, if this node is its primary. */
-  #lookUp(tx: Transaction, entry: Values, found: Found): void {
+  #lookUp(tx: Transaction, entry: Values, found: StepResult): void {
     const { key, singleKey } = this.#served.table.table;
     if (!found.passes(entry)) return;
     if (!found.counts && !this.#served.read(tx, keyIn(entry, key, singleKey), found.out)) {
@@ -197,7 +197,7 @@ export class TableScans {
 }
 
 /** What a step has found, and whether that is enough. */
-class Found {
+class StepResult {
   readonly out: Writer;
   readonly counts: boolean;
   rows = 0;

@@ -15,7 +15,7 @@ import { RawRows, rawCodec } from "./raw-codec.ts";
 import { PUT, type PutRequest, type ScanStep, type WriteRequest } from "./requests.ts";
 import { TableScans } from "./scan.ts";
 
-export class StoredTable implements ServedTable {
+export class NodeTable implements ServedTable {
   readonly name: string;
   readonly id: number;
   /** Whether rows lie in their buckets, and nothing else changes with them. */

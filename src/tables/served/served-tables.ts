@@ -9,22 +9,22 @@ import { openTable, readCatalogue } from "../catalogue.ts";
 import type { Placement } from "../partitions.ts";
 import { tableId } from "../partitions.ts";
 import type { Schema } from "../schema.ts";
-import { tableFromSchema } from "../stored-table.ts";
 import type { Table } from "../table.ts";
+import { tableFromSchema } from "../table-from-schema.ts";
 import type { ServedTables } from "./contract.ts";
-import { StoredTable } from "./served-table.ts";
+import { NodeTable } from "./served-table.ts";
 
 export class StoreTables implements ServedTables {
   readonly #executor: Executor;
   readonly #placement: Placement;
-  readonly #tables = new Map<number, StoredTable>();
+  readonly #tables = new Map<number, NodeTable>();
 
   constructor(executor: Executor, placement: Placement) {
     this.#executor = executor;
     this.#placement = placement;
   }
 
-  byId(id: number): StoredTable {
+  byId(id: number): NodeTable {
     return this.#tables.get(id) ?? this.#find(id);
   }
 
@@ -35,7 +35,7 @@ export class StoreTables implements ServedTables {
     return JSON.stringify(structure.describeRemote(this.#executor, root) ?? null);
   }
 
-  #open(made: Table): StoredTable {
+  #open(made: Table): NodeTable {
     const id = tableId(made.name);
     const found = this.#tables.get(id);
     if (found !== undefined && found.name !== made.name) {
@@ -52,12 +52,12 @@ export class StoreTables implements ServedTables {
           `get their indexes when they are made`,
       );
     }
-    const table = found ?? new StoredTable(this.#executor, store, this.#placement);
+    const table = found ?? new NodeTable(this.#executor, store, this.#placement);
     this.#tables.set(id, table);
     return table;
   }
 
-  #find(id: number): StoredTable {
+  #find(id: number): NodeTable {
     const schema = readCatalogue(this.#executor).find(({ name }) => tableId(name) === id);
     if (schema === undefined || isOwn(schema.name)) {
       throw new SituError("SITU_UNKNOWN_TABLE", `no table with number ${id} is open at this node`);

@@ -24,7 +24,7 @@ import type { ObjectReader } from "./reader.ts";
 const single = new Views(new ArrayBuffer(MAX_CELL_BYTES));
 const piece = new Views(new ArrayBuffer(MAX_CELL_BYTES));
 /** Where a row that was cut is put together. */
-const whole = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
+const assembled = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
 
 class PiecePlace implements Place {
   row: Place = "";
@@ -67,7 +67,7 @@ export class RowReader {
       return false;
     }
     this.words = words;
-    this.views = chunks === 0 ? single : whole;
+    this.views = chunks === 0 ? single : assembled;
     this.at = chunks === 0 ? ROW_DATA : 0;
     return chunks === 0 || this.#gather(place, words, chunkCount(chunks), chunkWordsOf(chunks));
   }
@@ -102,7 +102,7 @@ export class RowReader {
       const expected = { sizeClass: classFor(bytes), incarnation: single.i32[at + 2] };
       const [regionId, word] = [single.i32[at] - 1, single.i32[at + 1]];
       if (!reader.readCell(where, regionId, word, expected, part, piece)) return false;
-      whole.i32.set(piece.i32.subarray(0, part), from);
+      assembled.i32.set(piece.i32.subarray(0, part), from);
     }
     return true;
   }

@@ -20,25 +20,25 @@ import { formOf, type IndexForm } from "../../tables/indexes/forms.ts";
 import { positionName, type Values } from "../../tables/indexes/structure.ts";
 import { Problems } from "../structures/check.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
-import type { Session } from "./session.ts";
-import { checkOf, type IndexParts, type Part, type TableParts } from "./structures.ts";
+import { checkOf, type IndexParts, type Part, type TableParts } from "./parts.ts";
+import type { ToolRun } from "./tool-run.ts";
 
 /** A structure that can be asked for the row of a key, and whose key names are known. */
-class Asked {
+class RowLookup {
   readonly part: Part;
-  readonly #session: Session;
+  readonly #tool: ToolRun;
   readonly #store: Store<Values, unknown>;
 
-  constructor(session: Session, part: Part) {
+  constructor(tool: ToolRun, part: Part) {
     this.part = part;
-    this.#session = session;
-    this.#store = part.structure.open(session.executor, part.root);
+    this.#tool = tool;
+    this.#store = part.structure.open(tool.executor, part.root);
   }
 
   /** The row with the same key as this one's values. */
   find(row: Values): Values | undefined {
     const { key, singleKey } = this.part.structure.table;
-    return this.#session.run((tx, each) => this.#store.read(tx, each), keyIn(row, key, singleKey));
+    return this.#tool.run((tx, each) => this.#store.read(tx, each), keyIn(row, key, singleKey));
   }
 
   keyOf(row: Values): string {
@@ -75,21 +75,21 @@ interface Compared {
  * are sound with the rows.
  */
 export async function compareRows(
-  session: Session,
+  tool: ToolRun,
   { table, rows, indexes }: TableParts,
   isSound: (index: IndexParts) => boolean,
   problems: Problems,
 ): Promise<void> {
-  const asked = new Asked(session, rows);
+  const asked = new RowLookup(tool, rows);
   const all = indexes
     .filter((each) => each.index.state !== "announced" && isSound(each))
     .map((index): Compared => {
       const own = problems.of(`index ${index.index.name} of ${rows.subject}`);
-      return { index, problems: own, comparison: comparisonOf(session, asked, index, own) };
+      return { index, problems: own, comparison: comparisonOf(tool, asked, index, own) };
     });
   const ready = all.filter(({ index }) => index.index.state === "ready");
   const names = [...new Set([...table.key, ...all.flatMap(({ index }) => index.index.on)])];
-  const count = await walk(session, rows, names, (row) => {
+  const count = await walk(tool, rows, names, (row) => {
     const place = (): string => `row ${asked.keyOf(row)}`;
     carefully(problems, place, () => {
       const found = asked.find(row);
@@ -100,18 +100,18 @@ export async function compareRows(
       carefully(each.problems, place, () => each.comparison.row(row));
     }
   });
-  for (const each of all) await compareEntriesOf(session, each, count);
+  for (const each of all) await compareEntriesOf(tool, each, count);
 }
 
 async function compareEntriesOf(
-  session: Session,
+  tool: ToolRun,
   { index, problems, comparison }: Compared,
   rows: number,
 ): Promise<void> {
   const counts: number[] = [];
   for (const [part, what] of index.parts.entries()) {
     const { table } = what.structure;
-    const count = await walk(session, what, Object.keys(table.fields), (entry) => {
+    const count = await walk(tool, what, Object.keys(table.fields), (entry) => {
       const place = (): string => `entry ${shownValue(keyIn(entry, table.key, table.singleKey))}`;
       carefully(problems, place, () => comparison.entry(part, entry));
     });
@@ -122,23 +122,23 @@ async function compareEntriesOf(
 
 /** Walks over the rows of a structure, with some of their fields only: rows may be large. */
 async function walk(
-  session: Session,
+  tool: ToolRun,
   part: Part,
   names: readonly string[],
   each: (row: Values) => void,
 ): Promise<number> {
   const found: Values[] = [];
   let count = 0;
-  session.subject = `${part.subject}, compared`;
-  session.rows = 0;
-  const seen = new SeenCells(session.executor.slabs.blocks);
-  const check = checkOf(session, part, seen, new Problems(0, ""), (row) => {
+  tool.subject = `${part.subject}, compared`;
+  tool.rows = 0;
+  const seen = new SeenCells(tool.executor.slabs.blocks);
+  const check = checkOf(tool, part, seen, new Problems(0, ""), (row) => {
     found.push(project(row, names));
   });
-  await session.does(check, () => {
+  await tool.complete(check, () => {
     for (let i = 0; i < found.length; i++) each(found[i]);
     count += found.length;
-    session.rows = count;
+    tool.rows = count;
     found.length = 0;
   });
   return count;
@@ -161,8 +161,8 @@ function carefully(problems: Problems, place: () => string, work: () => void): v
 
 /** What a comparison of one index works with: the rows, its parts in order, and where to tell. */
 type CompareForm = (
-  rows: Asked,
-  parts: readonly Asked[],
+  rows: RowLookup,
+  parts: readonly RowLookup[],
   index: StoredIndex,
   problems: Problems,
 ) => Comparison;
@@ -173,18 +173,18 @@ const COMPARISONS = {
 } satisfies Record<IndexForm, CompareForm>;
 
 function comparisonOf(
-  session: Session,
-  rows: Asked,
+  tool: ToolRun,
+  rows: RowLookup,
   { index, parts }: IndexParts,
   problems: Problems,
 ): Comparison {
-  const asked = parts.map((part) => new Asked(session, part));
+  const asked = parts.map((part) => new RowLookup(tool, part));
   return COMPARISONS[formOf(index)](rows, asked, index, problems);
 }
 
 function compareEntries(
-  rows: Asked,
-  [entries]: readonly Asked[],
+  rows: RowLookup,
+  [entries]: readonly RowLookup[],
   { state }: StoredIndex,
   problems: Problems,
 ): Comparison {
@@ -215,8 +215,8 @@ function compareEntries(
 }
 
 function comparePostings(
-  rows: Asked,
-  [counts, entries, places]: readonly Asked[],
+  rows: RowLookup,
+  [counts, entries, places]: readonly RowLookup[],
   { on, state }: StoredIndex,
   problems: Problems,
 ): Comparison {

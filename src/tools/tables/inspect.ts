@@ -12,9 +12,9 @@ import type { Schema } from "../../tables/schema.ts";
 import { Problems } from "../structures/check.ts";
 import type { Figures } from "../structures/kinds.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
+import { checkOf, type IndexParts, type Part } from "./parts.ts";
 import { readTables } from "./read-tables.ts";
-import { Session, type ToolOptions } from "./session.ts";
-import { checkOf, type IndexParts, type Part } from "./structures.ts";
+import { type ToolOptions, ToolRun } from "./tool-run.ts";
 
 const MOST_PROBLEMS = 100;
 
@@ -43,19 +43,19 @@ export async function inspectTable(
   name: string,
   options: ToolOptions = {},
 ): Promise<InspectedTable> {
-  const session = new Session(executor, options);
-  return await session.withSnapshot(async () => {
+  const tool = new ToolRun(executor, options);
+  return await tool.withSnapshot(async () => {
     const seen = new SeenCells(executor.slabs.blocks);
     const problems = new Problems(MOST_PROBLEMS, "the store");
-    const tables = readTables(session, seen, problems.of("the catalogue"));
+    const tables = readTables(tool, seen, problems.of("the catalogue"));
     const parts = tables.find(({ table }) => table.name === name);
     if (parts === undefined) throw unknownTable(name, problems);
     const look = async (part: Part): Promise<Figures> => {
-      session.subject = part.subject;
-      session.rows = 0;
-      return await session.does(
-        checkOf(session, part, seen, problems.of(part.subject), () => {
-          session.rows++;
+      tool.subject = part.subject;
+      tool.rows = 0;
+      return await tool.complete(
+        checkOf(tool, part, seen, problems.of(part.subject), () => {
+          tool.rows++;
         }),
       );
     };

@@ -26,7 +26,7 @@ import { CELL_BYTES } from "../../memory/size-classes.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Problems } from "../structures/check.ts";
 import { lockFault } from "../structures/locks.ts";
-import type { Session, Work } from "./session.ts";
+import type { ToolRun, Work } from "./tool-run.ts";
 
 /** A block is made, or given back, within a millisecond or so. */
 const SETTLE_MS = 20;
@@ -46,37 +46,36 @@ interface Suspicion {
   readonly what: string;
 }
 
-export async function checkMemory(session: Session, problems: Problems): Promise<MemoryFigures> {
-  const { slabs, memory } = session.executor;
+export async function checkMemory(tool: ToolRun, problems: Problems): Promise<MemoryFigures> {
+  const { slabs, memory } = tool.executor;
   const { control } = memory;
   const stateOf = (unit: number): number => Atomics.load(control.i32, control.unitAt(unit));
-  session.subject = "memory";
-  session.rows = 0;
+  tool.subject = "memory";
+  tool.rows = 0;
   let suspicions: Suspicion[] = [];
   for (let unit = 0; unit < slabs.blocks.count; unit++) {
-    const what = unitFault(session, stateOf, unit);
+    const what = unitFault(tool, stateOf, unit);
     if (what !== undefined) suspicions.push({ unit, state: stateOf(unit), what });
   }
   for (let round = 0; round < ROUNDS && suspicions.length > 0; round++) {
     await sleep(SETTLE_MS);
-    session.executor.sweep();
+    tool.executor.sweep();
     suspicions = suspicions.filter(
-      ({ unit, state, what }) =>
-        stateOf(unit) === state && unitFault(session, stateOf, unit) === what,
+      ({ unit, state, what }) => stateOf(unit) === state && unitFault(tool, stateOf, unit) === what,
     );
   }
-  for (const { unit, what } of suspicions) problems.add(unitPlace(session, unit), what);
-  return await session.does(lookAtCells(session, stateOf, problems));
+  for (const { unit, what } of suspicions) problems.add(unitPlace(tool, unit), what);
+  return await tool.complete(lookAtCells(tool, stateOf, problems));
 }
 
-function unitPlace({ executor }: Session, unit: number): string {
+function unitPlace({ executor }: ToolRun, unit: number): string {
   const { unitsPerRegion } = executor.memory.control;
   return `unit ${unit % unitsPerRegion} of region ${Math.floor(unit / unitsPerRegion)}`;
 }
 
 /** What is wrong with the state of a unit, or undefined. */
 function unitFault(
-  { executor }: Session,
+  { executor }: ToolRun,
   stateOf: (unit: number) => number,
   unit: number,
 ): string | undefined {
@@ -112,11 +111,11 @@ function unitFault(
 }
 
 function* lookAtCells(
-  session: Session,
+  tool: ToolRun,
   stateOf: (unit: number) => number,
   problems: Problems,
 ): Work<MemoryFigures> {
-  const { slabs, memory } = session.executor;
+  const { slabs, memory } = tool.executor;
   let cells = 0;
   let cellBytes = 0;
   let blocks = 0;
@@ -138,7 +137,7 @@ function* lookAtCells(
         cells++;
         cellBytes += CELL_BYTES[sizeClass];
       }
-      const fault = headerFault(session, region, at) ?? elementFault(session, region, at, words);
+      const fault = headerFault(tool, region, at) ?? elementFault(tool, region, at, words);
       // What has been freed, or taken, while it was looked at is looked at another time.
       if (fault !== undefined && loadAcquire(region.i32, at + INCARNATION) === incarnation) {
         faults.push(`the cell at word ${at} of region ${region.id}: ${fault}`);
@@ -146,7 +145,7 @@ function* lookAtCells(
     }
     // A block that was given back meanwhile has no such cells any more.
     if (stateOf(unit) === state) for (const fault of faults) problems.add(undefined, fault);
-    session.rows = cells;
+    tool.rows = cells;
     yield;
   }
   return { cells, cellBytes, blocks };
@@ -154,7 +153,7 @@ function* lookAtCells(
 
 type Region = Parameters<typeof lockFault>[1];
 
-function headerFault({ executor }: Session, region: Region, at: number): string | undefined {
+function headerFault({ executor }: ToolRun, region: Region, at: number): string | undefined {
   const { i32 } = region;
   const lock = lockFault(executor, region, at);
   if (lock !== undefined) return lock;
@@ -173,7 +172,7 @@ function headerFault({ executor }: Session, region: Region, at: number): string 
 
 /** What is wrong with the elements of a cell that is an array, or undefined. */
 function elementFault(
-  session: Session,
+  tool: ToolRun,
   region: Region,
   at: number,
   cellWords: number,
@@ -190,7 +189,7 @@ function elementFault(
   }
   for (let index = 0; index < count; index++) {
     const element = at + ARRAY_HEADER_WORDS + index * stride;
-    const fault = headerFault(session, region, element);
+    const fault = headerFault(tool, region, element);
     if (fault !== undefined) return `element ${index}: ${fault}`;
     const incarnation = i32[element + INCARNATION];
     if (incarnation === (array & ~ARRAY) || i32[element + LOCK] !== 0) continue;

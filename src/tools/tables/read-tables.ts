@@ -13,14 +13,14 @@ import type { StoredSchema } from "../../tables/schema.ts";
 import type { Problems } from "../structures/check.ts";
 import { ObjectReader } from "../structures/reader.ts";
 import type { SeenCells } from "../structures/seen-cells.ts";
-import type { Session } from "./session.ts";
-import { partsOf, type TableParts } from "./structures.ts";
+import { partsOf, type TableParts } from "./parts.ts";
+import type { ToolRun } from "./tool-run.ts";
 
 /** All tables of the store that can be made sense of. */
-export function readTables(session: Session, seen: SeenCells, problems: Problems): TableParts[] {
-  const { control } = session.executor.memory;
+export function readTables(tool: ToolRun, seen: SeenCells, problems: Problems): TableParts[] {
+  const { control } = tool.executor.memory;
   const owner = seen.addOwner("the catalogue");
-  const reader = new ObjectReader(session.executor, session.run, seen, owner, problems);
+  const reader = new ObjectReader(tool.executor, tool.run, seen, owner, problems);
   const root = new Views(new ArrayBuffer(ROOT_WORDS * 4));
   const place = "its root";
   const [regionId, word] = [control.i32[CATALOGUE_REGION] - 1, control.i32[CATALOGUE_WORD]];

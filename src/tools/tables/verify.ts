@@ -16,9 +16,9 @@ import type { Figures } from "../structures/kinds.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
 import { compareRows } from "./compare-indexes.ts";
 import { checkMemory, type MemoryFigures } from "./memory.ts";
+import { checkOf, type IndexParts, type Part, type TableParts } from "./parts.ts";
 import { readTables } from "./read-tables.ts";
-import { Session, type ToolOptions } from "./session.ts";
-import { checkOf, type IndexParts, type Part, type TableParts } from "./structures.ts";
+import { type ToolOptions, ToolRun } from "./tool-run.ts";
 
 /** Problems that are kept of each table, and of the whole store; all are counted. */
 const MOST_PROBLEMS = 100;
@@ -60,17 +60,17 @@ export async function verifyTables(
 ): Promise<Verification> {
   const { mostProblems = MOST_PROBLEMS } = options;
   const problems = new Problems(mostProblems, "the store");
-  const session = new Session(executor, options);
+  const tool = new ToolRun(executor, options);
   executor.sweep();
-  const memory = await checkMemory(session, problems.of("memory"));
-  const names = await session.withSnapshot(async () => {
-    const found = readTables(session, newSeen(executor), problems.of("the catalogue"));
+  const memory = await checkMemory(tool, problems.of("memory"));
+  const names = await tool.withSnapshot(async () => {
+    const found = readTables(tool, newSeen(executor), problems.of("the catalogue"));
     return found.map(({ table }) => table.name);
   });
   const seen = newSeen(executor);
   const tables: VerifiedTable[] = [];
   for (const name of names) {
-    const verified = await verifyTable(session, seen, name, problems, mostProblems);
+    const verified = await verifyTable(tool, seen, name, problems, mostProblems);
     if (verified !== undefined) tables.push(verified);
   }
   return { tables, memory, problems: problems.list, problemCount: problems.count };
@@ -78,21 +78,21 @@ export async function verifyTables(
 
 /** One table, in one snapshot: again with another one if that was released. */
 async function verifyTable(
-  session: Session,
+  tool: ToolRun,
   seen: SeenCells,
   name: string,
   all: Problems,
   mostProblems: number,
 ): Promise<VerifiedTable | undefined> {
   const firstOwner = seen.addOwner(name);
-  const attempt = await session.withSnapshot(async () => {
+  const attempt = await tool.withSnapshot(async () => {
     // What an earlier attempt has reached and found is forgotten.
     seen.forget(firstOwner);
     const nothing = new Problems(0, "");
-    const parts = readTables(session, newSeen(session.executor), nothing).find(
+    const parts = readTables(tool, newSeen(tool.executor), nothing).find(
       ({ table }) => table.name === name,
     );
-    return parts && new TableVerification(session, seen, parts, mostProblems).run();
+    return parts && new TableVerification(tool, seen, parts, mostProblems).run();
   });
   if (attempt === undefined) return undefined;
   const { problems, ...verified } = attempt;
@@ -107,14 +107,14 @@ interface Checked {
 }
 
 class TableVerification {
-  readonly #session: Session;
+  readonly #tool: ToolRun;
   readonly #seen: SeenCells;
   readonly #parts: TableParts;
   readonly #problems: Problems;
   readonly #checked = new Map<Part, Checked>();
 
-  constructor(session: Session, seen: SeenCells, parts: TableParts, mostProblems: number) {
-    this.#session = session;
+  constructor(tool: ToolRun, seen: SeenCells, parts: TableParts, mostProblems: number) {
+    this.#tool = tool;
     this.#seen = seen;
     this.#parts = parts;
     this.#problems = new Problems(mostProblems, parts.rows.subject);
@@ -130,7 +130,7 @@ class TableVerification {
     const isCompared = (each: IndexParts): boolean => isRowsSound && this.#isSound(each);
     if (isRowsSound) {
       const problems = this.#problems.of(rows.subject);
-      await compareRows(this.#session, this.#parts, isCompared, problems);
+      await compareRows(this.#tool, this.#parts, isCompared, problems);
     }
     return {
       name: table.name,
@@ -146,14 +146,14 @@ class TableVerification {
   }
 
   async #check(part: Part): Promise<void> {
-    const session = this.#session;
-    session.subject = part.subject;
-    session.rows = 0;
+    const tool = this.#tool;
+    tool.subject = part.subject;
+    tool.rows = 0;
     const problems = this.#problems.of(part.subject);
-    const check = checkOf(session, part, this.#seen, problems, () => {
-      session.rows++;
+    const check = checkOf(tool, part, this.#seen, problems, () => {
+      tool.rows++;
     });
-    const figures = await session.does(check);
+    const figures = await tool.complete(check);
     this.#checked.set(part, { figures, isSound: problems.count === 0 });
   }
 

@@ -6,8 +6,8 @@
 
 import { MAX_KEY_BYTES } from "../../../runtime/limits.ts";
 import type { Index } from "../../../tables/indexes/entries.ts";
-import type { Values } from "../../../tables/indexes/structure.ts";
 import { openIndex } from "../../../tables/indexes/forms.ts";
+import type { Values } from "../../../tables/indexes/structure.ts";
 import type { Keyspace } from "../keyspace.ts";
 import { RedisMembers } from "../tables.ts";
 

@@ -34,7 +34,7 @@ export interface ToolOptions {
 /** Some work of a tool, in pieces. */
 export type Work<T> = Generator<void, T>;
 
-export class Session {
+export class ToolRun {
   readonly executor: Executor;
   readonly #options: ToolOptions;
   readonly #tx: Transaction;
@@ -75,7 +75,7 @@ export class Session {
     readAtSnapshot(this.executor, this.#tx, this.#snapshot!, step, argument);
 
   /** Does work piece by piece; `after` each one there may be something to do with its outcome. */
-  async does<T>(work: Work<T>, after: () => void = () => {}): Promise<T> {
+  async complete<T>(work: Work<T>, after: () => void = () => {}): Promise<T> {
     for (;;) {
       const step = work.next();
       after();

@@ -6,14 +6,14 @@ import { keyIn, shownValue } from "../../tables/indexes/entries.ts";
 import { formOf, INDEX_FORMS } from "../../tables/indexes/forms.ts";
 import { Structure, type Values } from "../../tables/indexes/structure.ts";
 import type { StoredSchema } from "../../tables/schema.ts";
-import { tableFromSchema } from "../../tables/stored-table.ts";
 import type { Table } from "../../tables/table.ts";
+import { tableFromSchema } from "../../tables/table-from-schema.ts";
 import type { Check, Problems } from "../structures/check.ts";
 import { type Figures, STRUCTURE_CHECKS } from "../structures/kinds.ts";
 import { ObjectReader } from "../structures/reader.ts";
 import type { SeenCells } from "../structures/seen-cells.ts";
 import { rowFaultOf } from "./row-faults.ts";
-import type { Session } from "./session.ts";
+import type { ToolRun } from "./tool-run.ts";
 
 /** A hidden or declared table as a structure in memory. */
 export interface Part {
@@ -61,7 +61,7 @@ export function partsOf(schema: StoredSchema, root: Address): TableParts {
 
 /** The check of one structure; `each` is called with every row that makes sense. */
 export function checkOf(
-  session: Session,
+  tool: ToolRun,
   part: Part,
   seen: SeenCells,
   problems: Problems,
@@ -69,7 +69,7 @@ export function checkOf(
 ): Check<Figures> {
   const { table, codec } = part.structure;
   const owner = seen.addOwner(part.subject);
-  const reader = new ObjectReader(session.executor, session.run, seen, owner, problems);
+  const reader = new ObjectReader(tool.executor, tool.run, seen, owner, problems);
   return STRUCTURE_CHECKS[table.layout](
     reader,
     {
