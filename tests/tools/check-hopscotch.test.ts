@@ -320,7 +320,7 @@ describe("chains", () => {
       last.place(NEXT + 2).set(blocks[0].get(INCARNATION)),
     ];
     const absent = keysAtHome(7, 100)[99];
-    expectCorrupt(store, store.open(Inline), absent, /goes round, at word \d+ of region/);
+    expectCorrupt(store, store.open(Inline), absent, /has no end, at word \d+ of region/);
     await expectFound(store, /overflow block \d+: .*which table inline has reached, too/, planted);
   });
 

@@ -6,9 +6,7 @@
 
 import type { Transaction } from "../../engine/transaction.ts";
 import { addressOf } from "../../memory/address.ts";
-import { damagedAt } from "../../memory/damage.ts";
 import type { Region } from "../../memory/store-memory.ts";
-import type { SituError } from "../../runtime/errors.ts";
 import {
   BUCKET_SLOTS,
   OVERFLOW_SLOTS,
@@ -17,6 +15,7 @@ import {
 } from "../../runtime/limits.ts";
 import { homeOf, OVERFLOW, TAGS } from "../shards/layout.ts";
 import type { ShardSearch, ShardSlots } from "../shards/sharded-store.ts";
+import { endlessChain } from "../shards/walker.ts";
 import { BLOCK_ROWS, BUCKET_ROWS, type Geometry, NEXT } from "./layout.ts";
 
 export class Displacement implements ShardSlots {
@@ -199,17 +198,12 @@ export class Displacement implements ShardSlots {
       if (regionId < 0) return blocks;
       entry = tx.open(tx.executor.memory.region(regionId), word);
       if (tx.incarnationOf(entry) !== incarnation) tx.conflict(bucket);
-      if (blocks.includes(entry)) throw damagedChain(tx, bucket);
+      if (blocks.includes(entry)) throw endlessChain(tx, bucket);
       tx.depend(entry);
       blocks.push(entry);
       pointerAt = NEXT;
     }
   }
-}
-
-/** All of its pointers were read in one version each, and led to blocks that are in use. */
-function damagedChain({ set }: Transaction, bucket: number): SituError {
-  return damagedAt(set.regionOf(bucket), set.wordOf(bucket), "a chain of blocks goes round");
 }
 
 function emptySlot(tx: Transaction, entry: number): number {

@@ -10,12 +10,12 @@
 
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Transaction } from "../../engine/transaction.ts";
-import { damagedAt } from "../../memory/damage.ts";
 import { BUCKET_SLOTS, OVERFLOW_SLOTS, SHARD_ATTEMPTS } from "../../runtime/limits.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
 import { type Directory, depthIn, regionIdIn } from "../shards/directory.ts";
 import { DEPTH, homeOf, OVERFLOW, TAGS, touchBucket } from "../shards/layout.ts";
 import type { ShardSearch } from "../shards/sharded-store.ts";
+import { endlessChain } from "../shards/walker.ts";
 import type { RowCodec } from "../store.ts";
 import { BLOCK_ROWS, BUCKET_ROWS, type Geometry, NEXT, slotWithTag } from "./layout.ts";
 
@@ -245,7 +245,7 @@ export class Search<Row, Key> implements ShardSearch {
     // Believed only if the transaction finds all of them unchanged once more.
     tx.depend(home);
     for (const block of chain) tx.depend(block);
-    throw damagedAt(tx.set.regionOf(home), tx.set.wordOf(home), "a chain of blocks goes round");
+    throw endlessChain(tx, home);
   }
 
   #found(tx: Transaction, holder: number): number {

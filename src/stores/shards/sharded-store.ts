@@ -95,6 +95,8 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
   readonly #lookup: { get(key: Key): Row | undefined };
   readonly #inline: boolean;
   readonly #slotWords: number;
+  /** Whether the layout has `bump`: asked on every change. */
+  readonly #bumps: boolean;
 
   constructor(executor: Executor, codec: RowCodec<Row, Key>, parts: ShardParts<Row, Key>) {
     const { geometry, directory, slots } = parts;
@@ -110,6 +112,7 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
     this.#lookup = parts.lookup;
     this.#inline = geometry.inline;
     this.#slotWords = geometry.slotWords;
+    this.#bumps = slots.bump !== undefined;
   }
 
   get(key: Key): Row | undefined {
@@ -181,7 +184,7 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
     } else {
       patchRow(tx, search.rowEntry, this.#codec);
     }
-    this.#slots.bump?.(tx, search.bucket);
+    if (this.#bumps) this.#slots.bump?.(tx, search.bucket);
     return true;
   }
 
@@ -220,7 +223,7 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
     if (!search.find(tx, this.#codec.stageKey(key, this.#seed))) return undefined;
     const { holder, slotAt, holderWords } = search;
     tx.writableWindow(holder, slotAt, slotAt + this.#slotWords, holderWords);
-    this.#slots.bump?.(tx, search.bucket);
+    if (this.#bumps) this.#slots.bump?.(tx, search.bucket);
     return { entry: holder, at: slotAt };
   }
 
@@ -281,7 +284,7 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
       tx.writableWindow(holder, slotAt, slotAt + this.#slotWords, holderWords);
       this.#fill(tx, holder, slotAt, words);
     }
-    this.#slots.bump?.(tx, bucket);
+    if (this.#bumps) this.#slots.bump?.(tx, bucket);
   }
 
   /** The same within the row's object, if it fits there. */

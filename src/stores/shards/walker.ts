@@ -76,7 +76,7 @@ export class ShardWalker {
   }
 }
 
-/** A chain that is longer than any can be; its bucket is part of the read set. */
+/** A chain that is longer than any can be, or goes round; its bucket is part of the read set. */
 export function endlessChain({ set }: Transaction, bucket: number): SituError {
   return damagedAt(set.regionOf(bucket), set.wordOf(bucket), "a chain of blocks has no end");
 }
