@@ -23,8 +23,9 @@ import type { Random } from "../../src/runtime/random.ts";
 import { createCatalogue } from "../../src/tables/catalogue.ts";
 import { FaultyFiles } from "../faulty-files.ts";
 
-/** Two lives of a node, and the threads of the log. */
-const SLOTS = 6;
+/** A life of the node and one that has died, and what the log needs. */
+const SLOTS = 2;
+const LOGGED_SLOTS = 6;
 const JOURNAL_BYTES = 4 * 1024 * 1024;
 const MEMORY_BYTES = 16 * 1024 * 1024;
 const LOG_ID = "0123456789abcdef01234567";
@@ -42,7 +43,9 @@ export class SimulatedStore {
       sharing: "threads",
       memoryBytes: MEMORY_BYTES,
     });
-    this.#memory = new SharedMemory(geometryOf(settings, SLOTS, JOURNAL_BYTES));
+    this.#memory = new SharedMemory(
+      geometryOf(settings, isLogged ? LOGGED_SLOTS : SLOTS, JOURNAL_BYTES),
+    );
     const memory = this.#memory.create();
     if (isLogged) memory.control.startLog();
     const executor = Executor.open(memory, this.#leases.of(0));
