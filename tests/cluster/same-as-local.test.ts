@@ -2,10 +2,10 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
+  type AnyDatabase,
   type Database,
   open,
   pointer,
-  type RemoteDatabase,
   SituError,
   str,
   type Table,
@@ -18,10 +18,6 @@ import { Account, Note } from "./procedures.ts";
 
 const Stranger = table("strangers", { id: u32(), name: str() }, { key: "id" });
 const TABLES = [Account, Note] as unknown as readonly Table[];
-
-type Either = Database | RemoteDatabase;
-/** What both have, with the types of the one. */
-const asLocal = (db: Either): Database => db as Database;
 
 interface Setting {
   readonly name: string;
@@ -45,7 +41,7 @@ const code = (promise: Promise<unknown>): Promise<unknown> =>
 describe.each(SETTINGS)("$name", ({ cluster: options }) => {
   let folder: StoreFolder | undefined;
   let cluster: RealCluster | undefined;
-  let db: Database;
+  let db: AnyDatabase;
 
   beforeAll(async () => {
     if (options === undefined) {
@@ -53,7 +49,7 @@ describe.each(SETTINGS)("$name", ({ cluster: options }) => {
       db = await open({ path: folder.path, tables: TABLES, durability: "none" });
     } else {
       cluster = await RealCluster.start(options);
-      db = asLocal(await cluster.client(TABLES));
+      db = await cluster.client(TABLES);
     }
   });
 
@@ -92,6 +88,18 @@ describe.each(SETTINGS)("$name", ({ cluster: options }) => {
       expect(many.map((row) => row?.balance)).toEqual([5n, undefined, 6n]);
       expect(await tx.getMany(Account, [])).toEqual([]);
     });
+  });
+
+  test("an interactive transaction commits, or conflicts", async () => {
+    const [first, second] = [await db.begin(), await db.begin()];
+    for (const tx of [first, second]) {
+      const row = await tx.get(Account, 2);
+      await tx.update(Account, 2, { balance: (row?.balance ?? 0n) + 1n });
+    }
+    await first.commit();
+    expect(await code(second.commit())).toBe("SITU_CONFLICT");
+    expect(await code(first.get(Account, 2))).toBe("SITU_CLOSED");
+    expect(await get(2)).toBe(3n);
   });
 
   test("insert, put, update, delete, and their own reads", async () => {
@@ -229,10 +237,11 @@ describe.each(SETTINGS)("$name", ({ cluster: options }) => {
 
   test("what only one machine has", async () => {
     if (cluster === undefined) return;
-    expect(() => db.transactSync(() => 1)).toThrow(
+    const local = db as unknown as Database;
+    expect(() => local.transactSync(() => 1)).toThrow(
       expect.objectContaining({ code: "SITU_UNSUPPORTED" }),
     );
-    expect(() => db.snapshot()).toThrow(expect.objectContaining({ code: "SITU_UNSUPPORTED" }));
+    expect(() => local.snapshot()).toThrow(expect.objectContaining({ code: "SITU_UNSUPPORTED" }));
     expect(await code(db.transact(() => 1, { isolation: "snapshot" }))).toBe("SITU_UNSUPPORTED");
     expect(await code(db.transact(() => 1, { durability: "sync" }))).toBe("SITU_UNSUPPORTED");
     const Unique = table(

@@ -248,6 +248,17 @@ describe("begin", () => {
     expect(await balanceOf(other, 1)).toBe(100n);
   });
 
+  both("closing the database while it begins", async (open) => {
+    const db = await open();
+    await fill(db);
+    const beginning = [db.begin(), db.begin({ timeoutMs: 1_000 })];
+    await db.close();
+    for (const tx of await Promise.all(beginning)) {
+      expect(tx.isOpen).toBe(false);
+      expect(await codeOf(tx.get(Account, 1))).toBe("SITU_CLOSED");
+    }
+  });
+
   both("closing waits for a commit that has begun", async (open) => {
     const db = await open();
     const other = await open();

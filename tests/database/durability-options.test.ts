@@ -71,7 +71,7 @@ describe("options", () => {
     ["lagMs", 0.5, /lagMs/],
     ["lagMs", 10_001, /lagMs/],
     ["lagMs", Number.NaN, /lagMs/],
-    ["lagMs", "20", /lagMs is .* not "20"/],
+    ["lagMs", "20", /lagMs must be .* not "20"/],
     ["lagMs", null, /lagMs/],
     ["checkpointMs", 0, /checkpointMs must be a number of milliseconds, above 0/],
     ["checkpointMs", -5, /checkpointMs/],
@@ -84,8 +84,8 @@ describe("options", () => {
     ["keepLogMs", -1, /keepLogMs must be a number of milliseconds, 0 or more, not -1/],
     ["keepLogMs", Number.NaN, /keepLogMs/],
     ["keepLogMs", "0", /keepLogMs/],
-    ["onRecovery", "yes", /onRecovery is a function/],
-    ["onRecovery", {}, /onRecovery is a function/],
+    ["onRecovery", "yes", /onRecovery must be a function/],
+    ["onRecovery", {}, /onRecovery must be a function/],
   ])("%s: %s is refused, and nothing is made", async (name, value, why) => {
     const path = stores.folder();
     const error = await failure("SITU_CONFIG", () =>

@@ -13,6 +13,7 @@ export class TransactionRunner<Tx extends OperationQueue<unknown>, Limits extend
   readonly #start: (limits: Limits) => Execution<Tx>;
   readonly #running = new Set<Promise<unknown>>();
   readonly #interactive = new Set<Interactive<Tx>>();
+  #closing: SituError | undefined;
 
   /** `start` may throw; nothing is held before the first `begin`. */
   constructor(database: object, start: (limits: Limits) => Execution<Tx>) {
@@ -100,9 +101,13 @@ export class TransactionRunner<Tx extends OperationQueue<unknown>, Limits extend
   }
 
   /** Begins a transaction that its caller ends. */
-  async begin(limits: Limits): Promise<Interactive<Tx>> {
-    const execution = this.#start(limits);
+  begin(limits: Limits): Promise<Interactive<Tx>> {
+    return this.track(this.#begin(this.#start(limits)));
+  }
+
+  async #begin(execution: Execution<Tx>): Promise<Interactive<Tx>> {
     const interactive = await Interactive.begin(execution);
+    if (this.#closing !== undefined) interactive.abandon(this.#closing);
     this.#interactive.add(interactive);
     void this.track(interactive.ended).finally(() => this.#interactive.delete(interactive));
     return interactive;
@@ -110,6 +115,7 @@ export class TransactionRunner<Tx extends OperationQueue<unknown>, Limits extend
 
   /** Rolls interactive transactions back, unless they are committing, and waits for all that runs. */
   async close(why: SituError): Promise<void> {
+    this.#closing = why;
     for (const interactive of this.#interactive) interactive.abandon(why);
     await Promise.allSettled(this.#running);
   }
