@@ -44,8 +44,8 @@ export default defineConfig({
     globalSetup: ["tests/helpers/run-setup.ts"],
     setupFiles: ["tests/helpers/file-setup.ts"],
     sequence: { sequencer: LongestFirst },
-    // Several tests start processes of their own; more files at once than cores only adds noise.
-    maxWorkers: 2,
+    // One more than the two cores of the smallest machine: some of the tests only wait.
+    maxWorkers: 3,
     // For hangs only: no test may fail because a machine is slow.
     testTimeout: 600_000,
     hookTimeout: 600_000,

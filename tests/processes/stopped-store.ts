@@ -53,6 +53,8 @@ export async function startStopped(path: string, where: StoppedAt): Promise<Runn
   if (rehearsal.code !== 0) {
     throw new Error(`the rehearsal: ${rehearsal.code ?? rehearsal.signal}\n${rehearsal.stderr}`);
   }
+  // An empty program ends so: a script of dist/ that was just being written.
+  if (rehearsal.stdout === "") throw new Error("the rehearsal said nothing: was dist/ built anew?");
   const at = stepAt(where, JSON.parse(rehearsal.stdout) as CrashSteps);
   const stopped = start("crash-child", { ...order, ...at, round: 2 });
   await until("the process has stopped itself", () => stateOf(stopped.pid) === "T");
