@@ -146,6 +146,7 @@ export interface Database extends AnyDatabase {
   stats(): Stats;
 }
 
+/** What `call` takes. */
 export interface CallOptions {
   /** How long the call may take, including retries. Default: the `timeoutMs` of `open`. */
   readonly timeoutMs?: number;

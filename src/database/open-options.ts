@@ -29,6 +29,7 @@ import {
 import { show } from "../runtime/show.ts";
 import type { Table } from "../tables/table.ts";
 
+/** What `open` takes for a store on this machine; docs/OPTIONS.md lists the defaults. */
 export interface OpenOptions {
   /** The folder of the store. All processes that open the same folder share one store. */
   readonly path: string;

@@ -24,6 +24,7 @@ export type ProcedureBody<Values extends readonly unknown[], T> = (
   ...values: Values
 ) => T | PromiseLike<T>;
 
+/** What `procedure` takes besides a name and a callback. */
 export interface ProcedureOptions<Values extends readonly unknown[]> {
   /** The tables that the procedure uses. */
   readonly tables?: readonly Table[];

@@ -43,6 +43,7 @@ const RESTORE_OPTIONS = [...TOOL_OPTIONS, "to", "memoryDir"];
 /** How far a tool is: with a file, or with the rows of a table. */
 export type ToolProgress = FileProgress | Progress;
 
+/** What `verify`, `inspect` and `backup` take. */
 export interface ToolOptions {
   /** Stops the tool. */
   readonly signal?: AbortSignal;
@@ -150,6 +151,7 @@ export async function backup(
   });
 }
 
+/** What `restore` takes. */
 export interface RestoreOptions extends ToolOptions {
   /** The point in time to restore to. Default: the latest that the files contain. */
   readonly to?: Date;

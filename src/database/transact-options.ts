@@ -9,6 +9,7 @@ import type { Table } from "../tables/table.ts";
 /** What a transaction may see of others: see docs/ISOLATION.md. */
 export type Isolation = "strict-serializable" | "snapshot";
 
+/** What `transactSync` takes. */
 export interface TransactSyncOptions {
   /**
    * How long to retry, and to wait for others and for the disk, before giving up. For `begin`: how long
@@ -25,6 +26,7 @@ export interface TransactSyncOptions {
   readonly durability?: Exclude<DurabilityMode, "none">;
 }
 
+/** What `transact` and `begin` take. */
 export interface TransactOptions extends TransactSyncOptions {
   /** Aborts the transaction: it fails with SITU_ABORTED, and nothing is committed. */
   readonly signal?: AbortSignal;

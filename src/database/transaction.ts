@@ -11,6 +11,7 @@ import type {
 import type { Table } from "../tables/table.ts";
 import type { Scan } from "./scan.ts";
 
+/** What `tx.alloc` and `tx.allocArray` take. */
 export interface AllocOptions {
   /** An object that the new one should be placed close to, if there is room. */
   readonly near?: Pointer;

@@ -24,6 +24,7 @@ import type { Copied } from "../../tools/files/copy.ts";
 import type { FileToolOptions } from "../../tools/files/pauses.ts";
 import type { Settings } from "../open-options.ts";
 
+/** How far the log is, and who writes it: part of `db.stats()`. */
 export interface DurabilityStats {
   readonly mode: DurabilityMode;
   /** All commits up to this epoch are on disk. */

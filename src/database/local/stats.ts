@@ -16,6 +16,7 @@ import { readCatalogue } from "../../tables/catalogue.ts";
 import type { TableStats } from "../../tables/schema.ts";
 import type { DatabaseDurability, DurabilityStats } from "./database-durability.ts";
 
+/** What `db.stats()` returns. */
 export interface Stats {
   /** The threads that have the store open, in all processes. */
   readonly executors: readonly Holder[];

@@ -7,6 +7,7 @@ import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
 import type { Table } from "../../tables/table.ts";
 
+/** What `open` takes for a cluster. */
 export interface ConnectOptions {
   /** Nodes of the cluster, as "host:port". It is enough if one of them answers: it knows the others. */
   readonly connect: string | readonly string[];
