@@ -20,7 +20,6 @@ export type FieldKind =
 
 declare const valueType: unique symbol;
 
-/** The type of a field, as `u32()` and the other functions return it. `T` is the type of its values. */
 export interface Field<T> {
   readonly kind: FieldKind;
   /** For strings and bytes: the most bytes, in UTF-8, if declared. */
@@ -42,29 +41,20 @@ function declaredMax(kind: FieldKind, max: number | undefined): number | undefin
   );
 }
 
-/** An unsigned integer of 8 bits. */
 export const u8 = (): Field<number> => field("u8");
-/** An unsigned integer of 16 bits. */
 export const u16 = (): Field<number> => field("u16");
-/** An unsigned integer of 32 bits. */
 export const u32 = (): Field<number> => field("u32");
-/** A signed integer of 32 bits. */
 export const i32 = (): Field<number> => field("i32");
-/** A number; it cannot be part of a key or an index. */
 export const f64 = (): Field<number> => field("f64");
-/** True or false. */
 export const bool = (): Field<boolean> => field("bool");
-/** An unsigned integer of 64 bits, as a bigint. */
 export const u64 = (): Field<bigint> => field("u64");
-/** A signed integer of 64 bits, as a bigint. */
 export const i64 = (): Field<bigint> => field("i64");
-/** A string of at most `max` bytes in UTF-8; without `max`, up to 1 MiB. */
+/** Text of at most `max` bytes in UTF-8; without `max`, up to 1 MiB. */
 export const str = (max?: number): Field<string> => field("str", declaredMax("str", max));
-/** At most `max` bytes; without `max`, up to 1 MiB. */
 export const bytes = (max?: number): Field<Uint8Array> => field("bytes", declaredMax("bytes", max));
-/** Any value that JSON can represent; it cannot be part of a key or an index. */
+/** Any value that JSON can hold. */
 export const json = <T = unknown>(): Field<T> => field("json");
-/** A pointer to an object allocated with `tx.alloc`, or null. */
+/** A pointer to an object made with `tx.alloc`, or null. */
 export const pointer = (): Field<Pointer | null> => field("pointer");
 
 /** Whether the field has no fixed place in its row: only offset and length are there. */

@@ -56,7 +56,6 @@ export type HashLayout = "hopscotch" | "buckets";
 
 declare const rowType: unique symbol;
 
-/** A table, as `table()` returns it. The type parameters are inferred from its definition. */
 export interface Table<Row = unknown, Key = unknown, Changes = unknown, Ways = unknown> {
   readonly name: string;
   readonly fields: Fields;
@@ -107,11 +106,6 @@ const KNOWN = ["key", "ordered", "layout", "indexes"];
 
 let tables = 0;
 
-/**
- * Defines a table: its name, its fields, its key, and optionally an order and indexes. Pass it to `open`.
- *
- *     const Account = table("account", { id: u32(), balance: i64() }, { key: "id" });
- */
 export function table<
   F extends Fields,
   const K extends KeyNames<F>,
@@ -127,7 +121,7 @@ export function table<
     throw new SituError("SITU_SCHEMA", `table ${show(name)}: ${why}`);
   };
   if (typeof name !== "string" || name === "" || Buffer.byteLength(name) > MAX_NAME_BYTES) {
-    refuse(`the name is a string of 1 to ${MAX_NAME_BYTES} bytes`);
+    refuse(`the name is a text of 1 to ${MAX_NAME_BYTES} bytes`);
   }
   const names = Object.keys(fields);
   if (names.length === 0 || names.length > MAX_FIELDS) refuse(`1 to ${MAX_FIELDS} fields`);
