@@ -5,8 +5,8 @@
 
 import type { Database } from "../database/database.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
-import type { MetricsEndpoint, ServeMetricsOptions } from "./metrics/endpoint.ts";
 import type { Gateway, GatewayOptions } from "./gateway-options.ts";
+import type { MetricsEndpoint, ServeMetricsOptions } from "./metrics/endpoint.ts";
 
 /** Opens the store and serves it until `close`. */
 export async function serve(

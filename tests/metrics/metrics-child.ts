@@ -1,7 +1,7 @@
 /** A process that commits, counts commands as a gateway would, and stays until it is told to go. */
 
-import { CommandMetrics } from "../../src/gateways/metrics/command-metrics.ts";
 import { openLocal as open } from "../../src/database/open.ts";
+import { CommandMetrics } from "../../src/gateways/metrics/command-metrics.ts";
 import { orderOf, waitForGo } from "../helpers/process-child.ts";
 import { Cell } from "./metrics-store.ts";
 

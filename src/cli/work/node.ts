@@ -18,13 +18,17 @@ export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
   const { id, host, port } = node;
   const { cluster, configurationId, nodes } = configuration.cluster;
   const where = `node ${id} of ${nodes.length} in cluster ${cluster}`;
-  say("listening", `situ: ${where} (configuration ${configurationId}) listening on ${host}:${port}`, {
-    node: id,
-    host,
-    port,
-    cluster,
-    configurationId,
-  });
+  say(
+    "listening",
+    `situ: ${where} (configuration ${configurationId}) listening on ${host}:${port}`,
+    {
+      node: id,
+      host,
+      port,
+      cluster,
+      configurationId,
+    },
+  );
   await untilStopped(signal);
   await node.close();
   say("closed", `situ: node ${id} closed`, { node: id });
