@@ -5,10 +5,12 @@
  * the row cannot be found that way.
  */
 
-import type { Clock, Endpoint, NodeId, Request } from "../../fabric/fabric.ts";
+import type { Endpoint, NodeId, Request } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
+import { sleep } from "../../runtime/clock.ts";
 import { type SituError, TimeoutError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES, RESEND_MAX_MS } from "../../runtime/limits.ts";
+import { RetryPolicy } from "../../runtime/retry-policy.ts";
 import { readAlone } from "../../stores/remote/open.ts";
 import { keptKey } from "../../tables/copied-key.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
@@ -19,6 +21,8 @@ import { DEPENDENCY_WORDS } from "../writes.ts";
 import { lookupAll } from "./lookup.ts";
 import type { RemoteTable } from "./remote-table.ts";
 
+const FIRST_PAUSE_MS = 0.5;
+
 export class SingleGet implements Request {
   readonly kind = READ;
   readonly #endpoint: Endpoint;
@@ -28,8 +32,7 @@ export class SingleGet implements Request {
   readonly #timeoutMs: number;
   readonly #resolve: (row: Values | undefined) => void;
   readonly #reject: (error: SituError) => void;
-  #attempts = 0;
-  #deadlineMs = 0;
+  #retry: RetryPolicy | undefined;
 
   constructor(
     endpoint: Endpoint,
@@ -85,18 +88,15 @@ export class SingleGet implements Request {
   /** Somebody was just changing the row, or the message was lost. */
   #again(why: SituError | undefined): void {
     const { clock } = this.#endpoint;
-    const now = clock.nowMs();
-    if (this.#attempts++ === 0) this.#deadlineMs = now + this.#timeoutMs;
-    if (now >= this.#deadlineMs) {
-      this.#reject(why ?? locked(this.#table, this.#timeoutMs));
+    const timeoutMs = this.#timeoutMs;
+    this.#retry ??= new RetryPolicy({ timeoutMs, clock });
+    if (!this.#retry.mayRetry()) {
+      this.#reject(why ?? locked(this.#table, timeoutMs));
       return;
     }
     // The first time at once: a commit takes as long as a message.
-    if (this.#attempts === 1) this.send();
-    else
-      clock.after(Math.min(2 ** Math.min(this.#attempts, 10) / 2, RESEND_MAX_MS), () =>
-        this.send(),
-      );
+    if (this.#retry.attempts === 1) this.send();
+    else clock.after(this.#retry.longestPauseMs(FIRST_PAUSE_MS, RESEND_MAX_MS), () => this.send());
   }
 }
 
@@ -108,25 +108,21 @@ export async function getByVerb(
 ): Promise<Values | undefined> {
   const { endpoint } = driver;
   const { clock } = endpoint;
-  const deadlineMs = clock.nowMs() + timeoutMs;
+  const retry = new RetryPolicy({ timeoutMs, clock });
   const node = table.primaryOf(table.partitionOf(key));
   const store = table.storeAt(node);
-  for (let attempt = 0; store !== undefined; attempt++) {
+  while (store !== undefined) {
     const reading = readAlone(store, key);
     const [found] = await driver.start(lookupAll([{ node, reading }]), timeoutMs);
     if (found.outcome === "absent") return undefined;
     if (found.outcome === "found") return table.codec.decode(found.views, found.at, found.words);
     if (found.outcome === "ask") break;
-    if (clock.nowMs() >= deadlineMs) throw locked(table, timeoutMs);
-    if (attempt > 0) await pause(clock, Math.min(2 ** attempt / 2, RESEND_MAX_MS));
+    if (!retry.mayRetry()) throw locked(table, timeoutMs);
+    if (retry.attempts > 1) await sleep(retry.longestPauseMs(FIRST_PAUSE_MS, RESEND_MAX_MS), clock);
   }
   return new Promise((resolve, reject) => {
     new SingleGet(endpoint, table, key, timeoutMs, resolve, reject).send();
   });
-}
-
-function pause(clock: Clock, ms: number): Promise<void> {
-  return new Promise((resolve) => void clock.after(ms, resolve));
 }
 
 function locked({ table }: RemoteTable, timeoutMs: number): TimeoutError {
