@@ -77,12 +77,14 @@ export class RetryPolicy {
     if (this.#signal?.aborted) throw aborted(this.#signal);
   }
 
-  /**
-   * How long to pause after the attempts so far: a random time below a limit that doubles with each of
-   * them, so that two that met do not meet again.
-   */
+  /** The longest pause after the attempts so far: twice as long with each of them. */
+  longestPauseMs(firstMs: number, longestMs: number): number {
+    return Math.min(firstMs * 2 ** Math.min(this.attempts, 16), longestMs);
+  }
+
+  /** A random pause up to that, so that two that met do not meet again. */
   pauseMs(random: Random, firstMs: number, longestMs: number): number {
-    return random.below(Math.min(firstMs * 2 ** Math.min(this.attempts, 16), longestMs));
+    return random.below(this.longestPauseMs(firstMs, longestMs));
   }
 
   /** The error for one that others never let through. */
