@@ -47,6 +47,7 @@ export const TIERS = {
     "tests/examples/**",
     "tests/fabric/tcp*.test.ts",
     "tests/gateways/*.test.ts",
+    "tests/gateways/resp/live-fuzz.test.ts",
     "tests/metrics/{documents,endpoint,processes}.test.ts",
     "tests/node/**",
     "tests/processes/**",

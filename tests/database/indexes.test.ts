@@ -315,8 +315,10 @@ describe("rows and entries agree after whatever happened", () => {
   });
 
   it("many rows, splits and merges", async () => {
-    const db = await stores.open({ tables: [Account], memoryBytes: 64 * 2 ** 20 });
-    const other = await stores.open({ path: db.path, tables: [Account] });
+    // Long bodies: on a slow machine they need more than the usual five seconds.
+    const patient = { tables: [Account], timeoutMs: 120_000 };
+    const db = await stores.open({ ...patient, memoryBytes: 64 * 2 ** 20 });
+    const other = await stores.open({ ...patient, path: db.path });
     const rows = 3_000;
     for (let from = 0; from < rows; from += 50) {
       (from % 100 === 0 ? db : other).transactSync((tx) => {
