@@ -42,7 +42,7 @@ export const TIERS = {
     "tests/cluster/**",
     "tests/database/{bad-input,bad-paths,copied-folder,durability,durability-faults}.test.ts",
     "tests/database/{durability-options,foreign-memory,memory-*,objects,recovery}.test.ts",
-    "tests/database/{recovery-damage,recovery-killed,schema,second-memory,soon}.test.ts",
+    "tests/database/{recovery-damage,recovery-killed,schema,second-memory,microtask-queue}.test.ts",
     "tests/database/{store-files,store-full,threads,transact}.test.ts",
     "tests/examples/**",
     "tests/fabric/tcp*.test.ts",

@@ -89,7 +89,7 @@ class CountingCluster {
   readonly #configuration: Configuration;
   readonly #nodes: readonly SimulatedNode[];
   readonly #sent = new Map<number, number>();
-  readonly #drivers: Driver[];
+  readonly #clients: Driver[] = [];
 
   constructor(protocol: ProtocolName) {
     this.#protocol = protocol;
@@ -99,14 +99,13 @@ class CountingCluster {
       const wrapEndpoint = (endpoint: Endpoint): Endpoint => this.#counting(endpoint);
       return new SimulatedNode(this.#fabric, id, this.#configuration, { protocol, wrapEndpoint });
     });
-    this.#drivers = this.#nodes.map(({ service }) => service.driver);
   }
 
   client(): Promise<RemoteDatabase> {
     const { configurationId } = this.#configuration;
     const endpoint = this.#counting(this.#fabric.endpoint({ self: -1, configurationId }));
     const driver = new Driver(endpoint);
-    this.#drivers.push(driver);
+    this.#clients.push(driver);
     return this.#open(
       driver,
       new ClusterClient("client", clientView("client", this.#configuration, "rpc")),
@@ -114,29 +113,20 @@ class CountingCluster {
   }
 
   /** What a node's procedures run on (src/node/host.ts). */
-  procedures(): Promise<RemoteDatabase> {
-    const { service } = this.#nodes[COORDINATOR];
-    const { driver, coordinator } = service;
-    const client = new ClusterClient("host", clientView("host", this.#configuration, "rpc"));
-    return this.#open(driver, client, {
-      commit: (parts, held) =>
-        held === undefined ? service.commit(parts) : coordinator.commit(parts, held),
-      locks: PROTOCOLS[this.#protocol].locksOnRead ? coordinator : undefined,
-    });
+  async procedures(): Promise<RemoteDatabase> {
+    const random = this.#fabric.random("host");
+    const db = this.#nodes[COORDINATOR].database("host", random, TIMEOUT_MS);
+    await this.#run(() => db.openTables([Row]));
+    return db;
   }
 
-  async #open(
-    driver: Driver,
-    client: ClusterClient,
-    own?: NonNullable<ConstructorParameters<typeof RemoteDatabase>[0]["own"]>,
-  ): Promise<RemoteDatabase> {
+  async #open(driver: Driver, client: ClusterClient): Promise<RemoteDatabase> {
     const db = new RemoteDatabase({
       endpoint: driver.endpoint,
       driver,
       client,
       timeoutMs: TIMEOUT_MS,
       readsByVerb: PROTOCOLS[this.#protocol].execute === "verb",
-      ...(own === undefined ? {} : { own }),
     });
     await this.#run(async () => {
       await driver.start(client.meet(), TIMEOUT_MS);
@@ -191,7 +181,7 @@ class CountingCluster {
 
   /** Of all; in a transaction there are never two at the same time. */
   #roundTrips(): number {
-    return this.#drivers.reduce((sum, driver) => sum + driver.roundTrips, 0);
+    return [...this.#clients, ...this.#nodes].reduce((sum, { roundTrips }) => sum + roundTrips, 0);
   }
 
   /** All have different primaries; those that are written, the first ones, share no node at all. */

@@ -67,7 +67,7 @@ describe("text", () => {
     const text = new PrometheusText();
     text.one("a_total", "counter", "Help.", 1);
     expect(() => text.one("a_total", "counter", "Help.", 1)).toThrow("twice");
-    expect(() => text.one("a-b", "gauge", "Help.", 1)).toThrow("no name");
+    expect(() => text.one("a-b", "gauge", "Help.", 1)).toThrow("not a valid metric name");
     expect(() => text.many("b", "gauge", "Help.", "a-b", [["x", 1]])).toThrow("label");
   });
 });

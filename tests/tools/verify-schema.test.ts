@@ -134,7 +134,7 @@ describe("a table from its schema", () => {
     ['{"name":"t","fields":{},"key":[],"indexes":[]}', /1 to 256 fields/],
     ['{"name":"t","fields":{"a":"u32"},"indexes":[]}', /it has no key/],
     ['{"name":"t","fields":{"a":"u32"},"key":["a"]}', /no list of indexes/],
-    ['{"name":"","fields":{"a":"u32"},"key":["a"],"indexes":[]}', /the name is a text/],
+    ['{"name":"","fields":{"a":"u32"},"key":["a"],"indexes":[]}', /the name must be a string/],
     ['{"name":"t","fields":{"a":"u32(4)"},"key":["a"],"indexes":[]}', /u32 has no length/],
     ['{"name":"t","fields":{"a":"str(0)"},"key":["a"],"indexes":[]}', /is no type of a field/],
     ['{"name":"t","fields":{"a":7},"key":["a"],"indexes":[]}', /7 is no type of a field/],
