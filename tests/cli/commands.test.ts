@@ -248,7 +248,7 @@ describe("on a store", () => {
     expect(jsonLines(found.stdout)).toMatchObject([{ id: 1, balance: "77" }]);
     const taken = await place.situ(["restore", "--from", "copy", "--path", "second"]);
     expect(taken.code).toBe(2);
-    expect(taken.stderr).toContain("there is a store at");
+    expect(taken.stderr).toContain("there is already a store at");
     const early = ["--at", "2001-01-01T00:00:00Z"];
     const past = await place.situ(["restore", "--from", "copy", "--path", "third", ...early]);
     expect(past.code).not.toBe(0);

@@ -38,10 +38,38 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     this.#tx = new RemoteTransaction(fetcher);
   }
 
-  begin(): RemoteTransaction {
+  begin(isOnly = false): RemoteTransaction {
     this.#isCommitting = false;
-    if (this.retry.attempts > 0) this.#tx = new RemoteTransaction(this.#fetcher);
+    if (isOnly) this.#tx = new RemoteTransaction(this.#patientFetcher());
+    else if (this.retry.attempts > 0) this.#tx = new RemoteTransaction(this.#fetcher);
     return this.#tx;
+  }
+
+  /** Fetches rows that are locked again until they are free: most locks last as long as a message takes. */
+  #patientFetcher(): Fetcher {
+    const { retry } = this;
+    const fetcher = this.#fetcher;
+    const { clock } = this.#connection.endpoint;
+    return {
+      nodes: fetcher.nodes,
+      tableOf: (table) => fetcher.tableOf(table),
+      run: (routine) => fetcher.run(routine),
+      fetch: async (entries, accesses) => {
+        let pauseMs = FIRST_PAUSE_MS;
+        while (
+          !(await fetcher.fetch(
+            entries.filter(({ isKnown }) => !isKnown),
+            accesses,
+          ))
+        ) {
+          // Two that wait for each other's rows, with locks of their own, would wait for ever.
+          if (accesses.held !== undefined || retry.isOver()) return false;
+          await sleep(pauseMs, clock);
+          pauseMs = Math.min(2 * pauseMs, MAX_ASYNC_PAUSE_MS);
+        }
+        return true;
+      },
+    };
   }
 
   async commit(): Promise<boolean> {
