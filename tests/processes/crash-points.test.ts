@@ -11,6 +11,8 @@ import type { CrashOrder } from "./crash-child.ts";
 import { describeStore, expectedStore, fillStore, openStore, playRound } from "./crash-store.ts";
 
 const MOST_STEPS = 300;
+/** By how many steps two runs of one commit may differ: looks at the epoch, which others move. */
+const SPARE_STEPS = 4;
 
 /** One store in which round after round is played, by processes that die over it. */
 class Lane {
@@ -93,7 +95,10 @@ describe("SIGKILL at every step", () => {
       // tests/engine/ tries them all.
       for (let step = 1; step <= steps; step += SOAK > 1 ? 1 : 2) {
         const { signal } = await lane.run({ role: "victim", step, when });
-        expect(signal, `${when} step ${step} of ${steps}`).toBe("SIGKILL");
+        // The rehearsal may have had a step or two more: then the round was played to its end.
+        if (step <= steps - SPARE_STEPS) {
+          expect(signal, `${when} step ${step} of ${steps}`).toBe("SIGKILL");
+        }
         await lane.check(`killed ${when} step ${step} of ${steps}`);
       }
       expect(lane.outcomes.done).toBeGreaterThan(3);
