@@ -91,8 +91,10 @@ function refuseIfLost(
   if (memoryId !== undefined && control.memoryId !== memoryId) {
     throw new SituError("SITU_MEMORY_LOST", `${place} has the memory of another store`);
   }
+  // In this order: others create files meanwhile, which must not count as missing.
+  const existing = memory.existing();
   const names = new Set(segments.list());
-  const missing = memory.existing().filter((name) => !names.has(name));
+  const missing = existing.filter((name) => !names.has(name));
   if (missing.length > 0) {
     throw new SituError("SITU_MEMORY_LOST", `${place} lacks ${missing[0]}: the file was removed`);
   }
