@@ -1,8 +1,8 @@
 /** One line on a terminal's stderr that says how far long work is; nothing anywhere else. */
 
 import { nowMs } from "../runtime/clock.ts";
+import { shownCount, shownSize } from "../runtime/units.ts";
 import type { Screen } from "./screen.ts";
-import { shownCount, shownSize } from "./units.ts";
 
 const BAR_COLUMNS = 24;
 /** Quick enough to look alive, slow enough to cost nothing. */

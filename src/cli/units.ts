@@ -1,6 +1,4 @@
-/** Sizes and times as people write them; how they are shown is told by runtime/units.ts. */
-
-export { counted, shownCount, shownMs, shownSize } from "../runtime/units.ts";
+/** Sizes and times as people write them in options; runtime/units.ts shows them. */
 
 const SIZE_UNITS: Readonly<Record<string, number>> = {
   "": 1,

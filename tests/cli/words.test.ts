@@ -5,8 +5,9 @@ import { failureOf, Interrupted } from "../../src/cli/failures.ts";
 import { progressText } from "../../src/cli/progress.ts";
 import { toJson } from "../../src/cli/screen.ts";
 import { columnWidths, renderTable, truncated, widthOf } from "../../src/cli/text-table.ts";
-import { durationOf, shownSize, sizeOf } from "../../src/cli/units.ts";
+import { durationOf, sizeOf } from "../../src/cli/units.ts";
 import { distance, nearest } from "../../src/runtime/nearest.ts";
+import { shownSize } from "../../src/runtime/units.ts";
 import { check, fc } from "../helpers/property.ts";
 
 // The same inputs in every run; a failure prints the seed and the path to its counterexample.

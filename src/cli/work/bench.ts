@@ -10,12 +10,12 @@ import type { Database } from "../../database/database.ts";
 import { open } from "../../database/open.ts";
 import { nowMs, turn } from "../../runtime/clock.ts";
 import { Random } from "../../runtime/random.ts";
+import { shownCount, shownSize } from "../../runtime/units.ts";
 import { i64, str, u32 } from "../../tables/fields.ts";
 import { table } from "../../tables/table.ts";
 import { EXIT_OK } from "../failures.ts";
 import type { Screen } from "../screen.ts";
 import { renderTable } from "../text-table.ts";
-import { shownCount, shownSize } from "../units.ts";
 import type { Context, Run } from "./context.ts";
 import { withTemporaryFolder } from "./temporary.ts";
 

@@ -11,9 +11,9 @@ import type { Database } from "../../database/database.ts";
 import { open } from "../../database/open.ts";
 import { nowMs, sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { shownCount } from "../../runtime/units.ts";
 import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import type { Screen } from "../screen.ts";
-import { shownCount } from "../units.ts";
 import type { Context, Run, Values } from "./context.ts";
 import {
   Account,

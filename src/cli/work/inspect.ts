@@ -4,13 +4,13 @@ import type { Stats } from "../../database/local/stats.ts";
 import { open } from "../../database/open.ts";
 import { inspect } from "../../database/store-tools.ts";
 import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
+import { counted, shownCount, shownSize } from "../../runtime/units.ts";
 import type { InspectedCheckpoint, InspectedSegment } from "../../tools/files/inspect.ts";
 import type { InspectedTable } from "../../tools/tables/inspect.ts";
 import { EXIT_OK, UsageError } from "../failures.ts";
 import { ProgressLine } from "../progress.ts";
 import { type Screen, toJson } from "../screen.ts";
 import { type Column, renderRecord, renderTable } from "../text-table.ts";
-import { counted, shownCount, shownSize } from "../units.ts";
 import type { Run } from "./context.ts";
 import { existingStore } from "./stores.ts";
 

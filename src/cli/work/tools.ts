@@ -6,10 +6,10 @@
 import { existsSync } from "node:fs";
 import { backup, restore, verify } from "../../database/store-tools.ts";
 import { nowMs } from "../../runtime/clock.ts";
+import { counted, shownMs, shownSize } from "../../runtime/units.ts";
 import type { Copied } from "../../tools/files/copy.ts";
 import { EXIT_FAULTS, EXIT_OK, UsageError } from "../failures.ts";
 import { ProgressLine } from "../progress.ts";
-import { counted, shownMs, shownSize } from "../units.ts";
 import type { Context, Run } from "./context.ts";
 import { existingStore } from "./stores.ts";
 

@@ -6,8 +6,8 @@
 
 import { basename } from "node:path";
 import { createInterface, type Interface } from "node:readline";
+import { counted } from "../../../runtime/units.ts";
 import { EXIT_OK, failureOf, Interrupted } from "../../failures.ts";
-import { counted } from "../../units.ts";
 import { complete } from "./complete.ts";
 import { HISTORY_LINES, History } from "./history.ts";
 import { runLine, type Verdict } from "./run.ts";

@@ -1,5 +1,6 @@
 /** Shows what statements came to: tables for people, JSON for programs. */
 
+import { counted, shownCount } from "../../../runtime/units.ts";
 import type { Table } from "../../../tables/table.ts";
 import type { Screen } from "../../screen.ts";
 import {
@@ -10,7 +11,6 @@ import {
   tableHead,
   tableLine,
 } from "../../text-table.ts";
-import { counted, shownCount } from "../../units.ts";
 import type { Outcome } from "./outcome.ts";
 import { cellsOf, columnsOf, fieldNames, shownValue } from "./show.ts";
 import type { Row } from "./target.ts";

@@ -1,11 +1,11 @@
 /** Carries out one statement and shows what it came to. */
 
 import { SituError } from "../../../runtime/errors.ts";
+import { counted } from "../../../runtime/units.ts";
 import { describeIndex } from "../../../tables/indexes/definition.ts";
 import type { Table } from "../../../tables/table.ts";
 import { ProgressLine } from "../../progress.ts";
 import { renderRecord, renderTable } from "../../text-table.ts";
-import { counted } from "../../units.ts";
 import { showInspectedTable, showStats } from "../inspect.ts";
 import { showOutcome } from "./render.ts";
 import type { Session } from "./session.ts";
