@@ -1,25 +1,17 @@
 /**
- * A client of the cluster, as coroutines: reads, and commits what was executed elsewhere. It knows
+ * A client of the cluster, as coroutines: validates and commits what was executed elsewhere. It knows
  * the configuration and which life of each node it talks to, and numbers its transactions, so that
  * one whose reply was lost is committed once (outcomes.ts).
  */
 
 import type { NodeId } from "../fabric/fabric.ts";
 import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coordinator.ts";
-import { isLost, OK, type Routine } from "../protocols/message.ts";
-import { type KeyToRead, Read, type Take } from "../protocols/phases/read.ts";
+import { isLost, type Routine } from "../protocols/message.ts";
 import { Validate } from "../protocols/phases/validate.ts";
-import { type Part, partAt } from "../protocols/writes.ts";
 import { SituError } from "../runtime/errors.ts";
 import { Describe, type Description, OpenTable } from "./describe.ts";
 import { Submit } from "./submit.ts";
 import type { ViewHolder } from "./view.ts";
-
-/** Keys to read at each node, with whom to tell of their rows. */
-export interface Wanted {
-  readonly keys: KeyToRead[];
-  readonly take: Take;
-}
 
 export class ClusterClient {
   readonly view: ViewHolder;
@@ -69,19 +61,6 @@ export class ClusterClient {
       if (error !== undefined) throw error;
       return place;
     });
-  }
-
-  /**
-   * Reads rows by message; what was read becomes part of `parts`. False if somebody has locked one.
-   */
-  *read(wanted: ReadonlyMap<NodeId, Wanted>, parts: Map<NodeId, Part>): Routine<boolean> {
-    const messages: Read[] = [];
-    for (const [node, { keys, take }] of wanted) {
-      messages.push(new Read(node, keys, partAt(parts, node), take));
-    }
-    yield messages;
-    for (const { error } of messages) if (error !== undefined) throw error;
-    return messages.every(({ outcome }) => outcome === OK);
   }
 
   /** Whether all that was read is still so: what a transaction that writes nothing needs. */
