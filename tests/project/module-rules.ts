@@ -98,7 +98,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
  * shorter: what is not needed any more is a complaint, too.
  */
 export const EXCEPTIONS: readonly (readonly [from: string, to: string])[] = [
-  // libc: the doctor tries what Situ needs of the system; gateways look whether a socket is in use.
+  // libc: gateways look whether a socket is in use.
   ["src/gateways/gateway-options.ts", "memory"],
   ["src/gateways/threads/worker-thread.ts", "memory"],
   // Pointers are values that a user sees.

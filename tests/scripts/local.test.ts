@@ -22,9 +22,7 @@ function run(commands: readonly string[]): string {
   }
 }
 
-test.each(scriptsIn(folder))("%s", (name) => {
-  checkScript(join(folder, name), run);
-});
+test.each(scriptsIn(folder))("%s", (name) => checkScript(join(folder, name), run));
 
 describe("a script", () => {
   test("has commands and a trace; comments are neither", () => {

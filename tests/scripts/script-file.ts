@@ -40,10 +40,13 @@ export function scriptsIn(folder: string): string[] {
 }
 
 /** Runs the script in a file; `run` returns the trace. */
-export function checkScript(path: string, run: (commands: readonly string[]) => string): void {
+export async function checkScript(
+  path: string,
+  run: (commands: readonly string[]) => string | Promise<string>,
+): Promise<void> {
   const text = readFileSync(path, "utf8");
   const { commands, expected } = parseScript(text);
-  const trace = run(commands);
+  const trace = await run(commands);
   if (process.env.SITU_UPDATE_SCRIPTS !== undefined) {
     writeFileSync(path, withTrace(text, trace));
     return;
