@@ -25,7 +25,7 @@ import {
   identityOfCopy,
   openSealed,
   otherMemory,
-  passOver,
+  refuseUnlessLogged,
 } from "../folder/memory-search.ts";
 import {
   explained,
@@ -146,7 +146,7 @@ async function joinFolder(settings: StoreSettings, lock: FolderLock): Promise<At
   // Between the two locks somebody may have been here, should open.lock have been removed.
   if (readIdentity(path)?.memoryId !== known.memoryId) return joinFolder(settings, lock);
   if (isCopy) return createAnew(settings, identityOfCopy(path, known));
-  if (problem !== undefined) passOver(path, known, problem);
+  if (problem !== undefined) refuseUnlessLogged(path, known, problem);
   return createAnew(settings, known);
 }
 

@@ -75,8 +75,8 @@ function refuseOwners(path: string, folder: string): void {
   );
 }
 
-/** Goes on without memory that cannot be used, if the store has a log to be rebuilt from. */
-export function passOver(path: string, identity: Identity, problem: SituError): void {
+/** Memory cannot be used: refuses, unless the store has a log to be rebuilt from; then it warns. */
+export function refuseUnlessLogged(path: string, identity: Identity, problem: SituError): void {
   if (!identity.logStarted) {
     throw new SituError(
       problem.code,
