@@ -14,8 +14,8 @@ const TEXT_AT = 16;
  * Changes with any change to what lies in regions: headers of objects, buckets, rows. What lies in
  * the control segment is not on disk, and has a version of its own (memory/control.ts).
  */
-const DISK_LAYOUT_VERSION = 4;
-/** 3: tables have no seed for their hash, which is then 0 (stores/shards/seed.ts). */
+const DISK_LAYOUT_VERSION = 5;
+/** 4: no record has edits or rows (engine/journal.ts). 3: also, tables have no seed for their hash, which is then 0 (stores/shards/seed.ts). */
 const OLDEST_READABLE_VERSION = 3;
 
 /** `magic` is eight characters of ASCII. */

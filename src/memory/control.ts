@@ -33,7 +33,7 @@ import { Views } from "./views.ts";
 
 const MAGIC = 0x55544953; // "SITU", read in little-endian order
 /** Changes with any change to a layout in shared memory: headers, slots, journals, buckets. */
-export const LAYOUT_VERSION = 5;
+export const LAYOUT_VERSION = 6;
 const BYTE_ORDER = 0x01020304;
 const READY = 1;
 
