@@ -74,3 +74,9 @@ export type { IndexDefinition, IndexKind, IndexOptions } from "./tables/indexes/
 export type { CountOptions, GetOptions, ScanOptions } from "./tables/indexes/options.ts";
 export type { TableStats } from "./tables/schema.ts";
 export { type InferRow, type Table, table } from "./tables/table.ts";
+export type { DumpOptions } from "./transfer/dump.ts";
+export type { DumpFormat, DumpTableOptions, TransferProgress } from "./transfer/dump-table.ts";
+export type { LoadedStore, LoadOptions } from "./transfer/load.ts";
+export type { Loaded, LoadTableOptions, OnConflict } from "./transfer/load-table.ts";
+export type { Dumped, DumpedTable } from "./transfer/manifest.ts";
+export { dump, dumpTable, load, loadTable } from "./transfer/on-demand.ts";

@@ -5,6 +5,7 @@ import { NODE } from "./commands/node.ts";
 import { SERVE } from "./commands/serve.ts";
 import { SHELL } from "./commands/shell.ts";
 import { BACKUP, INSPECT, RESTORE, VERIFY } from "./commands/tools.ts";
+import { DUMP, LOAD } from "./commands/transfer.ts";
 import { BENCH, DEMO, DEMO_TELLER, DOCTOR } from "./commands/trials.ts";
 
 export const COMMANDS = {
@@ -15,6 +16,8 @@ export const COMMANDS = {
   verify: VERIFY,
   backup: BACKUP,
   restore: RESTORE,
+  dump: DUMP,
+  load: LOAD,
   bench: BENCH,
   doctor: DOCTOR,
   node: NODE,

@@ -231,6 +231,11 @@ export const STUCK_MS = 50;
 export const MAX_ASYNC_PAUSE_MS = 20;
 /** Splits and merges that come after an asynchronous transaction, before the rest is put off. */
 export const MAINTENANCE_TURN_MS = 2;
+/** What `load` writes in one transaction: so many rows, or so many characters of text. */
+export const LOAD_BATCH_ROWS = 256;
+export const LOAD_BATCH_LENGTH = 256 * KIB;
+/** The longest row in a text that is loaded: the largest row there is, with every byte escaped. */
+export const MAX_LOADED_ROW_LENGTH = 32 * MIB;
 /** Rows that are indexed in one transaction while an index is built. */
 export const BUILD_BATCH_ROWS = 64;
 

@@ -87,8 +87,9 @@ export function cyclesOfValues(sources: Sources): string[] {
  * cluster's messages know no memory.
  */
 export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
-  cli: ["node", "gateways", "database", "tools", "tables", "folder", "runtime"],
+  cli: ["node", "gateways", "transfer", "database", "tools", "tables", "folder", "runtime"],
   gateways: ["database", "tables", "runtime"],
+  transfer: ["database", "tables", "folder", "attach", "runtime"],
   node: ["database", "cluster", "protocols", "tables", "attach", "folder", "fabric", "runtime"],
   cluster: ["protocols", "tables", "fabric", "runtime"],
 };

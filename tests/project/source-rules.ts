@@ -12,6 +12,7 @@ export const LAYERS = [
   "cli",
   "node",
   "gateways",
+  "transfer",
   "database",
   "tools",
   "cluster",

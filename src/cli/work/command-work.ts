@@ -11,6 +11,7 @@ import { runNode } from "./node.ts";
 import { runServe } from "./serve.ts";
 import { runShell } from "./shell.ts";
 import { runBackup, runRestore, runVerify } from "./tools.ts";
+import { runDump, runLoad } from "./transfer.ts";
 
 export type Work = { readonly [Name in CommandName]: Run<Name> };
 
@@ -22,6 +23,8 @@ export const WORK: Work = {
   verify: runVerify,
   backup: runBackup,
   restore: runRestore,
+  dump: runDump,
+  load: runLoad,
   bench: runBench,
   doctor: runDoctor,
   node: runNode,

@@ -7,12 +7,12 @@ import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { counted, shownCount, shownSize } from "../../runtime/units.ts";
 import type { InspectedCheckpoint, InspectedSegment } from "../../tools/files/inspect.ts";
 import type { InspectedTable } from "../../tools/tables/inspect.ts";
+import { existingStore } from "../../transfer/stored-tables.ts";
 import { EXIT_OK, UsageError } from "../failures.ts";
 import { ProgressLine } from "../progress.ts";
 import { type Screen, toJson } from "../screen.ts";
 import { type Column, renderRecord, renderTable } from "../text-table.ts";
 import type { Run } from "./context.ts";
-import { existingStore } from "./stores.ts";
 
 export const runInspect: Run<"inspect"> = async (values, { screen, signal }) => {
   const { path, table, file, records } = values;

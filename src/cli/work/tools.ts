@@ -8,24 +8,10 @@ import { backup, restore, verify } from "../../database/store-tools.ts";
 import { nowMs } from "../../runtime/clock.ts";
 import { counted, shownMs, shownSize } from "../../runtime/units.ts";
 import type { Copied } from "../../tools/files/copy.ts";
+import { existingStore } from "../../transfer/stored-tables.ts";
 import { EXIT_FAULTS, EXIT_OK, UsageError } from "../failures.ts";
-import { ProgressLine } from "../progress.ts";
 import type { Context, Run } from "./context.ts";
-import { existingStore } from "./stores.ts";
-
-/** Runs a tool with a line of progress, which is gone when it has ended, however it has. */
-async function watched<T>(
-  { screen, signal }: Context,
-  what: string,
-  tool: (options: { signal: AbortSignal; onProgress: ProgressLine["show"] }) => Promise<T>,
-): Promise<T> {
-  const line = new ProgressLine(screen, what);
-  try {
-    return await tool({ signal, onProgress: line.show });
-  } finally {
-    line.clear();
-  }
-}
+import { watched } from "./watched.ts";
 
 export const runVerify: Run<"verify"> = async ({ path }, context) => {
   const { screen } = context;

@@ -1,0 +1,81 @@
+/** The rows of a table as text, piece by piece, all of one state. */
+
+import type { Database } from "../database/database.ts";
+import type { Snapshot } from "../database/snapshot.ts";
+import { nowMs, turn } from "../runtime/clock.ts";
+import { SituError } from "../runtime/errors.ts";
+import { refuseUnknownOptions } from "../runtime/known-options.ts";
+import { SCAN_YIELD_MS } from "../runtime/limits.ts";
+import { show } from "../runtime/show.ts";
+import type { Table } from "../tables/table.ts";
+import { CSV } from "./csv.ts";
+import { fieldTexts } from "./field-text.ts";
+import type { Format } from "./format.ts";
+import { JSON_LINES } from "./json-lines.ts";
+
+/** How dumped rows are written: a JSON object on each line, or CSV. */
+export type DumpFormat = "jsonl" | "csv";
+
+const FORMATS: Readonly<Record<DumpFormat, Format>> = { jsonl: JSON_LINES, csv: CSV };
+
+/** Characters of a piece of text. */
+const PIECE_LENGTH = 64 * 1024;
+
+/** How far a dump or load is. */
+export interface TransferProgress {
+  /** What is being written or read, as in "table order". */
+  readonly subject: string;
+  /** The rows of it that are done. */
+  readonly rows: number;
+}
+
+/** What `dumpTable` takes. */
+export interface DumpTableOptions {
+  /** Default: "jsonl". */
+  readonly format?: DumpFormat;
+  /** The state to dump. Default: a snapshot that is taken when the first piece is asked for. */
+  readonly snapshot?: Snapshot;
+  /** Stops the dump. */
+  readonly signal?: AbortSignal;
+  /** Called from time to time with the progress. */
+  readonly onProgress?: (progress: TransferProgress) => void;
+}
+
+export function formatOf(call: string, format: unknown): Format {
+  if (typeof format === "string" && Object.hasOwn(FORMATS, format)) {
+    return FORMATS[format as DumpFormat];
+  }
+  throw new SituError("SITU_CONFIG", `${call}: format is "jsonl" or "csv", not ${show(format)}`);
+}
+
+export async function* dumpTable(
+  db: Database,
+  table: Table,
+  options: DumpTableOptions = {},
+): AsyncGenerator<string, void, void> {
+  refuseUnknownOptions("dumpTable", options, ["format", "snapshot", "signal", "onProgress"]);
+  const writer = formatOf("dumpTable", options.format ?? "jsonl").writer(fieldTexts(table));
+  const { signal, onProgress, snapshot = db.snapshot() } = options;
+  const subject = `table ${table.name}`;
+  let rows = 0;
+  let turnMs = nowMs();
+  let piece = writer.head;
+  try {
+    for (const row of snapshot.scan(table)) {
+      piece += writer.line(row as object);
+      rows++;
+      if (piece.length < PIECE_LENGTH) continue;
+      signal?.throwIfAborted();
+      yield piece;
+      piece = "";
+      if (nowMs() - turnMs < SCAN_YIELD_MS) continue;
+      onProgress?.({ subject, rows });
+      await turn();
+      turnMs = nowMs();
+    }
+    if (piece !== "") yield piece;
+    onProgress?.({ subject, rows });
+  } finally {
+    if (options.snapshot === undefined) snapshot.close();
+  }
+}

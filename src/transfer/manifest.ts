@@ -1,0 +1,78 @@
+/**
+ * A dump of a store is a folder: a file with the rows of each table, and dump.json, which names them with
+ * the schemas of the tables. It is written last, so a folder without it is a dump that was cut short.
+ */
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { SituError } from "../runtime/errors.ts";
+import type { Schema } from "../tables/schema.ts";
+import type { DumpFormat } from "./dump-table.ts";
+
+export const MANIFEST = "dump.json";
+const VERSION = 1;
+
+/** A table in a dump. */
+export interface DumpedTable {
+  readonly name: string;
+  /** The file with its rows, in the folder of the dump. */
+  readonly file: string;
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+/** What `dump` wrote. */
+export interface Dumped {
+  readonly format: DumpFormat;
+  readonly tables: readonly DumpedTable[];
+}
+
+export interface Manifest extends Dumped {
+  readonly version: number;
+  readonly createdAt: string;
+  readonly tables: readonly (DumpedTable & { readonly schema: Schema })[];
+}
+
+export function manifestText(dumped: Omit<Manifest, "version">): string {
+  return `${JSON.stringify({ version: VERSION, ...dumped }, undefined, 2)}\n`;
+}
+
+export function readManifest(folder: string): Manifest {
+  const file = join(folder, MANIFEST);
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    throw new SituError(
+      "SITU_CONFIG",
+      `${folder} is not a dump, or one that was cut short: it has no ${MANIFEST}. To load a single file, ` +
+        `say which table it is for`,
+    );
+  }
+  const manifest = parsed(text);
+  if (manifest === undefined)
+    throw new SituError("SITU_CORRUPT", `${file} is not the list of a dump`);
+  if (manifest.version === VERSION) return manifest;
+  throw new SituError(
+    "SITU_LAYOUT",
+    `${file} has version ${manifest.version}, and this Situ reads version ${VERSION}: load it with the Situ ` +
+      `that wrote it`,
+  );
+}
+
+function parsed(text: string): Manifest | undefined {
+  try {
+    const { version, tables } = JSON.parse(text) as Partial<Manifest>;
+    if (typeof version !== "number" || !Array.isArray(tables)) return undefined;
+    return JSON.parse(text) as Manifest;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The name of a table's file: readable where it can be. */
+export function fileOf(table: string, position: number, extension: string): string {
+  const name = encodeURIComponent(table).replaceAll("*", "%2A");
+  return `${name.length <= 100 ? name : `table-${position}`}.${extension}`;
+}
