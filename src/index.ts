@@ -1,5 +1,6 @@
 /** The public face of Situ. */
 
+export type { Opener } from "./attach/openers.ts";
 export type { DurabilityMode } from "./attach/settings.ts";
 export type {
   AsyncTransaction,
@@ -26,8 +27,13 @@ export type { ConnectOptions } from "./database/remote/connect-options.ts";
 export type { TransactionEnd } from "./database/run/interactive.ts";
 export type { AsyncScan, Scan } from "./database/scan.ts";
 export type { Snapshot } from "./database/snapshot.ts";
-export type { RestoreOptions, ToolOptions, VerifiedStore } from "./database/store-tools.ts";
-export { backup, inspect, restore, verify } from "./database/store-tools-on-demand.ts";
+export type {
+  Openers,
+  RestoreOptions,
+  ToolOptions,
+  VerifiedStore,
+} from "./database/store-tools.ts";
+export { backup, inspect, openers, restore, verify } from "./database/store-tools-on-demand.ts";
 export type {
   Isolation,
   TransactOptions,
@@ -51,6 +57,7 @@ export {
   ConflictError,
   type ConflictKey,
   type Holder,
+  ResizeError,
   SituError,
   type SituErrorCode,
   TimeoutError,

@@ -8,7 +8,8 @@ import { settingsOf } from "../../src/database/open-options.ts";
 import { Executor } from "../../src/engine/executor.ts";
 import type { Leases } from "../../src/engine/leases/leases.ts";
 import type { Damage } from "../../src/folder/files.ts";
-import { createControl, geometryOf } from "../../src/folder/memory-creation.ts";
+import { createControl } from "../../src/folder/memory-creation.ts";
+import { geometryOf } from "../../src/folder/memory-size.ts";
 import { beginLog } from "../../src/log/begin.ts";
 import { GroupCommit } from "../../src/log/group-commit.ts";
 import { rebuild } from "../../src/log/recovery/part.ts";
@@ -44,7 +45,11 @@ export class SimulatedStore {
       memoryBytes: MEMORY_BYTES,
     });
     this.#memory = new SharedMemory(
-      geometryOf(settings, isLogged ? LOGGED_SLOTS : SLOTS, JOURNAL_BYTES),
+      geometryOf(
+        { ...settings, memoryBytes: MEMORY_BYTES },
+        isLogged ? LOGGED_SLOTS : SLOTS,
+        JOURNAL_BYTES,
+      ),
     );
     const memory = this.#memory.create();
     if (isLogged) memory.control.startLog();

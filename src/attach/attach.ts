@@ -11,22 +11,16 @@ import { DescriptorLeases } from "../engine/leases/descriptor.ts";
 import { FileLockLeases } from "../engine/leases/file-lock.ts";
 import type { Leases } from "../engine/leases/leases.ts";
 import { sealMemory } from "../engine/seal.ts";
-import { holderOf, isClaimed } from "../engine/slot.ts";
 import { FolderLock } from "../folder/folder-lock.ts";
-import {
-  createControl,
-  createMemory,
-  geometryOf,
-  refuseIfNoRoom,
-} from "../folder/memory-creation.ts";
+import { createControl, createMemory, refuseIfNoRoom } from "../folder/memory-creation.ts";
 import {
   type FoundMemory,
-  findMemory,
   identityOfCopy,
   openSealed,
   otherMemory,
   refuseUnlessLogged,
 } from "../folder/memory-search.ts";
+import { type MemorySize, sizeOfNew, sizeOfThreads } from "../folder/memory-size.ts";
 import {
   explained,
   type Identity,
@@ -57,9 +51,12 @@ import {
   JOURNAL_BYTES,
   MAX_SLOTS,
   MAX_THREAD_SLOTS,
+  MIN_MEMORY_BYTES,
   SWEPT_SLOTS,
   THREAD_JOURNAL_BYTES,
 } from "../runtime/limits.ts";
+import { type Opener, openersIn, openersOf } from "./openers.ts";
+import { followSize } from "./resize.ts";
 import type { StoreSettings } from "./settings.ts";
 
 const LEASES_NAME = "leases";
@@ -141,7 +138,15 @@ async function joinFolder(settings: StoreSettings, lock: FolderLock): Promise<At
   checkMemoryDir(settings, known);
   const isCopy = isCopied(path, known);
   const { memory, problem }: FoundMemory = isCopy ? {} : openSealed(path, known);
-  if (memory !== undefined) return joinFound(settings, known, memory);
+  if (memory !== undefined) {
+    const attached = joinFound(settings, known, memory);
+    try {
+      return { ...attached, identity: followSize(settings, attached.identity!, attached.executor) };
+    } catch (error) {
+      attached.executor.close();
+      throw error;
+    }
+  }
   if (!(await lock.takeAlone())) throw otherMemory(path, known, problem);
   // Between the two locks somebody may have been here, should open.lock have been removed.
   if (readIdentity(path)?.memoryId !== known.memoryId) return joinFolder(settings, lock);
@@ -161,7 +166,7 @@ async function createFirst(settings: StoreSettings, lock: FolderLock): Promise<A
   }
   if (readIdentity(path) !== undefined) return joinFolder(settings, lock);
   refuseForeignLog(path);
-  refuseIfNoRoom(settings.memoryDir, settings.memoryBytes);
+  refuseIfNoRoom(settings.memoryDir, MIN_MEMORY_BYTES);
   const identity = newIdentity(settings.memoryDir);
   return createAnew(settings, settings.durability === "none" ? identity : withLog(identity));
 }
@@ -178,9 +183,11 @@ async function createAnew(settings: StoreSettings, known: Identity): Promise<Att
       recovered,
     };
   }
-  refuseIfNoRoom(known.memoryDir, settings.memoryBytes);
-  const geometry = geometryOf(settings, MAX_SLOTS, JOURNAL_BYTES);
-  const { memory, identity } = createMemory(settings.path, identityAnew(settings, known), geometry);
+  refuseIfNoRoom(known.memoryDir, MIN_MEMORY_BYTES);
+  const { memoryDir, memoryBytes: kept } = known;
+  const size = sizeOfNew(settings, memoryDir, kept, MAX_SLOTS, JOURNAL_BYTES);
+  refuseIfNoRoom(memoryDir, size.regionLimit * size.geometry.regionBytes);
+  const { memory, identity } = createMemory(settings.path, identityAnew(settings, known), size);
   if (identity.logId !== undefined) memory.control.startLog();
   return { executor: openExecutor(memory, leasesOf(identity)), fresh: true, identity };
 }
@@ -284,15 +291,19 @@ function joinProcessThreads(settings: StoreSettings): Attached {
           `in the main thread before starting workers`,
       );
     }
-    const geometry = geometryOf(settings, MAX_THREAD_SLOTS, THREAD_JOURNAL_BYTES);
+    const { geometry } = sizeForThreads(settings);
     buffers = shareBuffers(settings.path, threadSizes(geometry));
   }
   const segments = new ThreadSegments(buffers);
   const memory = fresh
-    ? createControl(segments, geometryOf(settings, MAX_THREAD_SLOTS, THREAD_JOURNAL_BYTES))
+    ? createControl(segments, sizeForThreads(settings).geometry)
     : joinThreads(segments, buffers);
   const leases = new DescriptorLeases(buffers.get(LEASES_NAME)!);
   return { executor: openExecutor(memory, leases), fresh };
+}
+
+function sizeForThreads(settings: StoreSettings): MemorySize {
+  return sizeOfThreads(settings, MAX_THREAD_SLOTS, THREAD_JOURNAL_BYTES);
 }
 
 function joinThreads(segments: ThreadSegments, buffers: SegmentBuffers): StoreMemory {
@@ -310,48 +321,35 @@ export function refuseIfInThreads(path: string): void {
   const buffers = sharedBuffers(path);
   if (buffers === undefined) return;
   const leases = new DescriptorLeases(buffers.get(LEASES_NAME)!);
-  const pids = holdersOf(joinThreads(new ThreadSegments(buffers), buffers), leases);
-  if (pids.length > 0) throw inUse(path, pids);
+  const openers = openersIn(joinThreads(new ThreadSegments(buffers), buffers), leases);
+  if (openers.length > 0) throw inUse(path, openers);
 }
 
 /** Takes the folder's lock alone, for `work`; refuses if anyone has the store open. */
 export async function whileAlone<T>(path: string, work: () => T | Promise<T>): Promise<T> {
   const lock = FolderLock.enter(path);
   try {
-    if (!(await lock.takeAlone())) throw inUse(path, pidsIn(path));
+    if (!(await lock.takeAlone())) throw inUse(path, visibleOpeners(path));
     return await work();
   } finally {
     lock.release();
   }
 }
 
-function inUse(path: string, pids: readonly number[]): SituError {
-  const who = pids.length > 0 ? `process ${pids.join()}` : "a process that is not visible here";
+function inUse(path: string, openers: readonly Opener[]): SituError {
+  const commands = new Map(openers.map(({ pid, command }) => [pid, command]));
+  const named = [...commands].map(([pid, command]) =>
+    command === undefined ? `process ${pid}` : `process ${pid} (${command})`,
+  );
+  const who = named.length > 0 ? named.join(", ") : "a process that is not visible here";
   return new SituError("SITU_IN_USE", `the store at ${path} is open in ${who}`);
 }
 
-/** Those who have the store open, as far as its memory can be read here. */
-function pidsIn(path: string): number[] {
+function visibleOpeners(path: string): Opener[] {
   try {
-    const identity = readIdentity(path);
-    if (identity === undefined) return [];
-    const { memory } = findMemory(path, identity);
-    return memory === undefined ? [] : holdersOf(memory, leasesOf(identity));
+    return openersOf(path);
   } catch {
     // It is in use, whatever is the matter with it.
     return [];
   }
-}
-
-/** Asks for the leases of all claimed slots; who cannot get one has found a living executor. */
-function holdersOf(memory: StoreMemory, leases: Leases): number[] {
-  const pids = new Set<number>();
-  for (let slot = 0; slot < memory.control.geometry.slots; slot++) {
-    if (!isClaimed(memory.control, slot)) continue;
-    if (leases.tryAcquire(slot)) leases.release(slot);
-    else pids.add(holderOf(memory.control, slot).pid);
-  }
-  leases.close();
-  memory.close();
-  return [...pids];
 }

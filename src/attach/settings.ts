@@ -1,5 +1,6 @@
 /** What a thread must know to attach to a store: where it is, how large, how durable. */
 
+import type { MemoryBytes } from "../folder/memory-size.ts";
 import type { RecoveryProgress } from "../log/recovery/progress.ts";
 
 /** When a commit is on disk: before it returns, a moment later, or never. */
@@ -17,10 +18,12 @@ export interface StoreSettings {
   readonly checkpointBytes: number;
   readonly keepLogMs: number;
   readonly onRecovery: ((progress: RecoveryProgress) => void) | undefined;
-  readonly memoryBytes: number;
+  /** Undefined: as the store is, and the default for a new one. */
+  readonly memoryBytes: MemoryBytes | undefined;
   readonly memoryDir: string;
   /** Whether the caller named the folder, and not the environment or the default. */
   readonly memoryDirGiven: boolean;
   readonly sharing: "processes" | "threads";
-  readonly versionBytes: number;
+  /** Undefined: a part of memoryBytes. */
+  readonly versionBytes: number | undefined;
 }

@@ -1,6 +1,7 @@
 /** All commands by their names, in the order of help. */
 
 import type { Command } from "./command.ts";
+import { CLEAN, DESTROY, PS, RESIZE } from "./commands/living.ts";
 import { NODE } from "./commands/node.ts";
 import { SERVE } from "./commands/serve.ts";
 import { SHELL } from "./commands/shell.ts";
@@ -18,6 +19,10 @@ export const COMMANDS = {
   restore: RESTORE,
   dump: DUMP,
   load: LOAD,
+  resize: RESIZE,
+  ps: PS,
+  destroy: DESTROY,
+  clean: CLEAN,
   bench: BENCH,
   doctor: DOCTOR,
   node: NODE,

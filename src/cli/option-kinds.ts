@@ -110,6 +110,18 @@ export function size(help: string): Option<number | undefined> {
   });
 }
 
+/** Bytes, or "auto". */
+export function sizeOrAuto(help: string): Option<number | "auto" | undefined> {
+  const { fromText, fromJson } = size(help);
+  return option<number | "auto">({
+    help,
+    placeholder: "SIZE",
+    expected: "a size such as 64MiB, 1.5GiB or a number of bytes, or auto",
+    fromText: (given, folder) => (given === "auto" ? given : fromText(given, folder)),
+    fromJson: (given, folder) => (given === "auto" ? given : fromJson(given, folder)),
+  });
+}
+
 /** Milliseconds: 500ms, 1.5s, 2min; in a configuration also a number, of milliseconds. */
 export function duration(help: string): Option<number | undefined> {
   return option<number>({

@@ -139,6 +139,14 @@ export interface Database extends AnyDatabase {
   /** Describes a table: its rows, the shape of its structures, and the memory they use. */
   inspect(table: string): Promise<InspectedTable>;
 
+  /**
+   * Changes how much memory rows and indexes may use, while others go on using the store; returns the size that
+   * the store has then, which is a whole number of regions. It holds for all processes, and after a
+   * restart. Making it smaller gives memory back that is not in use, and fails with a `ResizeError` if that
+   * is not enough. "auto" lets the store grow by itself.
+   */
+  resize(memoryBytes: number | "auto"): Promise<number>;
+
   /** Copies the store, with everything committed before the call, to an empty folder: see `restore`. */
   backup(folder: string, options?: FileToolOptions): Promise<Copied>;
 

@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import type { DurabilityMode, StoreSettings } from "../attach/settings.ts";
+import type { MemoryBytes } from "../folder/memory-size.ts";
 import type { RecoveryProgress } from "../log/recovery/progress.ts";
 import { whyNoProcesses } from "../memory/libc.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -35,8 +36,13 @@ export interface OpenOptions {
   readonly path: string;
   /** The tables that this process uses. A table that the store does not have yet is created. */
   readonly tables?: readonly Table[];
-  /** The most memory that rows and indexes may use. Takes effect only when the store is created. */
-  readonly memoryBytes?: number;
+  /**
+   * The most memory that rows and indexes may use; memory is taken when it is needed. If the store exists
+   * and is smaller, it grows to this size; if it is larger, it stays as it is. "auto" grows when memory runs
+   * short, up to half of the machine's or container's memory. Default for a new store: 256 MiB, or less where
+   * there is little shared memory, with a warning. See also `db.resize`.
+   */
+  readonly memoryBytes?: number | "auto";
   /**
    * The folder for the files that processes map into memory; it should be on a file system in memory.
    * Takes effect only when the store is created. Default: SITU_MEMORY_DIR, or /dev/shm.
@@ -50,7 +56,7 @@ export interface OpenOptions {
   /**
    * The most memory for old versions of rows that only snapshots still need, in addition to 4 MiB for
    * each thread that writes. When it is full, the oldest snapshots are released. Takes effect only
-   * when the store is created. Default: a quarter of `memoryBytes`.
+   * when the store is created. Default: a quarter of the `memoryBytes` that it is created with.
    */
   readonly versionBytes?: number;
   /** How long a snapshot may stay open before it is released. Default: one minute. */
@@ -112,7 +118,6 @@ const KNOWN = [
   "onRecovery",
 ];
 const MODES: readonly unknown[] = ["sync", "lazy", "none", undefined];
-const DEFAULT_MEMORY_BYTES = 256 * 2 ** 20;
 
 function refuse(why: string): never {
   throw new SituError("SITU_CONFIG", `open: ${why}`);
@@ -140,14 +145,14 @@ export function settingsOf(options: OpenOptions): Settings {
   if (!isDuration(timeoutMs)) refuse(notADuration("timeoutMs", timeoutMs));
   const { maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS } = options;
   if (!isDuration(maxSnapshotMs)) refuse(notADuration("maxSnapshotMs", maxSnapshotMs));
-  const memoryBytes = memoryBytesOf(options.memoryBytes ?? DEFAULT_MEMORY_BYTES);
+  const { memoryBytes } = options;
   const sharing = sharingOf(options.sharing);
   return {
     path,
     ...durabilityOf(options, sharing),
     tables,
-    memoryBytes,
-    versionBytes: versionBytesOf(options.versionBytes, memoryBytes),
+    memoryBytes: memoryBytes === undefined ? undefined : memoryBytesOf("open", memoryBytes),
+    versionBytes: versionBytesOf(options.versionBytes),
     maxSnapshotMs,
     memoryDir: folderOf(
       "memoryDir",
@@ -228,20 +233,24 @@ export function isDuration(ms: unknown): ms is number {
   return typeof ms === "number" && ms > 0 && ms <= MAX_TIMEOUT_MS;
 }
 
-function memoryBytesOf(bytes: number): number {
+/** The size of a store, for `open` and `resize`. */
+export function memoryBytesOf(call: string, bytes: unknown): MemoryBytes {
+  if (bytes === "auto") return bytes;
   const most = MAX_REGIONS * REGION_BYTES;
-  if (!Number.isSafeInteger(bytes) || bytes < MIN_MEMORY_BYTES || bytes > most) {
-    refuse(
-      `memoryBytes must be a whole number from ${MIN_MEMORY_BYTES} to ${most}, not ${show(bytes)}`,
+  if (!Number.isSafeInteger(bytes) || Number(bytes) < MIN_MEMORY_BYTES || Number(bytes) > most) {
+    throw new SituError(
+      "SITU_CONFIG",
+      `${call}: memoryBytes must be a whole number from ${MIN_MEMORY_BYTES} to ${most} or "auto", ` +
+        `not ${show(bytes)}`,
     );
   }
   const grain = UNIT_BYTES * MAX_BLOCK_UNITS;
-  return Math.ceil(bytes / grain) * grain;
+  return Math.ceil(Number(bytes) / grain) * grain;
 }
 
-function versionBytesOf(bytes: number | undefined, memoryBytes: number): number {
+function versionBytesOf(bytes: number | undefined): number | undefined {
   const most = MAX_OVERFLOW_CHUNKS * OVERFLOW_CHUNK_BYTES;
-  if (bytes === undefined) return Math.min(memoryBytes / 4, most);
+  if (bytes === undefined) return undefined;
   if (Number.isSafeInteger(bytes) && bytes >= 1 && bytes <= most) return bytes;
   return refuse(`versionBytes must be a whole number from 1 to ${most}, not ${show(bytes)}`);
 }

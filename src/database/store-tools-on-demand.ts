@@ -19,5 +19,8 @@ export const inspect = (async (...given: Parameters<Tools["inspect"]>) =>
 /** Copies a store, open or not, to an empty folder; `restore` makes a store of the copy. */
 export const backup: Tools["backup"] = async (...given) => (await load()).backup(...given);
 
+/** Lists the threads and processes that have a store open, without opening it. */
+export const openers: Tools["openers"] = async (...given) => (await load()).openers(...given);
+
 /** Creates a store from a backup, or from the folder of another store, optionally as of a point in time. */
 export const restore: Tools["restore"] = async (...given) => (await load()).restore(...given);

@@ -4,6 +4,7 @@
  */
 
 import { whileAlone } from "../attach/attach.ts";
+import { isOpenSomewhere, type Opener, openersOf } from "../attach/openers.ts";
 import type { Damage } from "../folder/files.ts";
 import { NodeFiles } from "../folder/node-files.ts";
 import {
@@ -148,6 +149,24 @@ export async function backup(
     identityOf(store);
     await using db = await open({ path: store, timeoutMs: DEFAULT_TIMEOUT_MS });
     return await db.backup(target, options);
+  });
+}
+
+/** Who has a store open. */
+export interface Openers {
+  /** Whether any process has it open, also one that is not visible here, in another container. */
+  readonly isOpen: boolean;
+  /** The threads and processes that are visible here. */
+  readonly openers: readonly Opener[];
+}
+
+/** Lists the threads and processes that have a store open, without opening it. */
+export async function openers(path: string): Promise<Openers> {
+  const { path: folder } = settingsOf({ path });
+  return coded(folder, async () => {
+    identityOf(folder);
+    const visible = openersOf(folder);
+    return { isOpen: visible.length > 0 || (await isOpenSomewhere(folder)), openers: visible };
   });
 }
 

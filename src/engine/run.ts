@@ -8,6 +8,7 @@ import { lockOwner } from "../memory/object.ts";
 import { type ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
 import { ASYNC_PATIENCE_MS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { RetryPolicy } from "../runtime/retry-policy.ts";
+import { shownSize } from "../runtime/units.ts";
 import type { Backoff } from "./backoff.ts";
 import type { Executor } from "./executor.ts";
 import { MEMORY_ABORT } from "./metrics.ts";
@@ -140,11 +141,28 @@ export function throwIfFatal(executor: Executor, tx: Transaction): void {
 }
 
 export function storeFull(executor: Executor, tx: Transaction): SituError {
-  const mebibytes = (executor.slabs.blocks.limit * UNIT_BYTES) / 2 ** 20;
+  const { memory, slabs } = executor;
+  const limitBytes = slabs.blocks.limit * UNIT_BYTES;
+  const { shortage } = memory;
+  if (shortage !== undefined && memory.regionCount < memory.control.regionLimit) {
+    const usedBytes = slabs.blocks.count * UNIT_BYTES;
+    return new SituError(
+      "SITU_FULL",
+      `no room for ${tx.subject}: ${shownSize(usedBytes)} of the store's ${shownSize(limitBytes)} are in ` +
+        `use, and there is no memory for more: ${shortage.message}`,
+      { cause: shortage },
+    );
+  }
+  // Twice as large, as a proposal.
+  const more = shownSize(2 * limitBytes).replace(" ", "");
+  const how =
+    memory.path === undefined
+      ? "create the store with a larger memoryBytes (a store that only threads share cannot grow)"
+      : `make the store larger, also while it is in use: situ resize --path ${memory.path} --to ${more}, ` +
+        `or db.resize(${2 * limitBytes})`;
   return new SituError(
     "SITU_FULL",
-    `no room for ${tx.subject}: all ${mebibytes} MiB of the store are in use; ` +
-      `delete rows, or create the store with a larger memoryBytes`,
+    `no room for ${tx.subject}: all ${shownSize(limitBytes)} of the store are in use; delete rows, or ${how}`,
   );
 }
 

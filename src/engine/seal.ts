@@ -6,7 +6,7 @@
  *   seal   eight hexadecimal digits: the CRC-32 of the rest; a line feed; JSON: the run of the
  *          machine, and for each file its length and its pieces: offset, length, CRC-32
  *
- * It covers the control segment, the units of the regions that are in use, and the old versions. Not
+ * It covers the control segment as far as it is in use, the units of the regions that are in use, and the old versions. Not
  * the journals: in a store that can be sealed all commits have ended and are in the log, if there is
  * one, so nobody reads what is in them. Above MAX_SEALED_BYTES the regions are left out, so that
  * opening and closing take bounded time.
@@ -33,10 +33,13 @@ import {
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import {
+  CONTROL_PREFIX_BYTES,
   Control,
+  controlBytes,
   isComplete,
   isOfBoot,
   OVERFLOW_INDEX_STATE,
+  REGION_LIMIT,
   readGeometry,
 } from "../memory/control.ts";
 import {
@@ -118,16 +121,11 @@ class PieceReader {
 /** Seals the memory in a folder if nobody has it open; says whether it did. Under the folder's lock. */
 export function sealMemory(folder: string, boot: Int32Array): boolean {
   rmSync(join(folder, SEAL_NAME), { force: true });
-  const bytes = readFileSync(join(folder, CONTROL_NAME));
-  const prefix = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
-  if (!isComplete(prefix) || !isOfBoot(prefix, boot)) return false;
-  const geometry = readGeometry(prefix, folder);
-  // A copy that begins its buffer: the control's views need whole words of 64 bits.
-  const control = new Control(Uint8Array.from(bytes).buffer, geometry);
-  if (!isLeft(control)) return false;
+  const control = readControl(folder, boot);
+  if (control === undefined || !isLeft(control)) return false;
   const reader = new PieceReader(folder);
   const files: SealedFile[] = [];
-  for (const [name, ranges] of rangesOf(control, bytes.length)) {
+  for (const [name, ranges] of rangesOf(control)) {
     const pieces: Piece[] = [];
     reader.read(name, ranges, (...piece) => pieces.push(piece) > 0);
     files.push({ name, pieces });
@@ -140,6 +138,44 @@ export function sealMemory(folder: string, boot: Int32Array): boolean {
   writeFileSync(unfinished, `${digest}\n${text}`, { mode: 0o600 });
   renameSync(unfinished, join(folder, SEAL_NAME));
   return true;
+}
+
+/** The part of the control segment that is in use; undefined if it is not whole, or of another run. */
+function readControl(folder: string, boot: Int32Array): Control | undefined {
+  const path = join(folder, CONTROL_NAME);
+  const prefix = new Int32Array(readStart(path, CONTROL_PREFIX_BYTES));
+  if (!isComplete(prefix) || !isOfBoot(prefix, boot)) return undefined;
+  const geometry = readGeometry(prefix, folder);
+  const read = (regions: number): Control =>
+    new Control(readStart(path, controlBytes(geometry, regions)), geometry);
+  const control = read(prefix[REGION_LIMIT]);
+  const regions = regionsOf(control);
+  // More regions than the limit allows: a process died while it made the store smaller.
+  return regions > prefix[REGION_LIMIT] ? read(regions) : control;
+}
+
+function readStart(path: string, bytes: number): ArrayBuffer {
+  const start = new Uint8Array(bytes);
+  const fd = openSync(path, "r");
+  try {
+    for (let done = 0; done < bytes; ) {
+      const read = readSync(fd, start, done, bytes - done, done);
+      if (read === 0) break;
+      done += read;
+    }
+  } finally {
+    closeSync(fd);
+  }
+  return start.buffer;
+}
+
+/** Regions that there are, or were being created. */
+function regionsOf(control: Control): number {
+  let regions = 0;
+  while (regions < control.geometry.regions && control.i32[control.regionStateAt(regions)] !== 0) {
+    regions++;
+  }
+  return regions;
 }
 
 /** Whether no slot is claimed, every commit has ended, and all of them are in the log. */
@@ -156,10 +192,9 @@ function isLeft(control: Control): boolean {
 /** What is sealed of each file. */
 function* rangesOf(
   control: Control,
-  controlBytes: number,
 ): Generator<readonly [string, readonly (readonly [number, number])[]]> {
   const { i32, geometry } = control;
-  yield [CONTROL_NAME, cut(0, controlBytes)];
+  yield [CONTROL_NAME, cut(0, i32.byteLength)];
   for (let slot = 0; slot < geometry.slots; slot++) {
     if (i32[control.ringStateAt(slot)] === 0) continue;
     yield [ringName(slot), cut(0, ringSegmentBytes(geometry))];
@@ -189,8 +224,8 @@ function* rangesOf(
 
 /** By region, the units that are not free. */
 function usedUnits(control: Control): number[][] {
-  const { i32, geometry, unitsPerRegion } = control;
-  return Array.from({ length: geometry.regions }, (_, region) => {
+  const { i32, unitsPerRegion } = control;
+  return Array.from({ length: regionsOf(control) }, (_, region) => {
     const used: number[] = [];
     for (let unit = 0; unit < unitsPerRegion; unit++) {
       if (i32[control.unitAt(region * unitsPerRegion + unit)] !== 0) used.push(unit);

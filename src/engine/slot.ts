@@ -154,6 +154,11 @@ export function holderOf(control: Control, slot: SlotId): Holder {
   };
 }
 
+/** When the slot was claimed: wall clock in ms. */
+export function claimedSince(control: Control, slot: SlotId): number {
+  return control.f64[control.slotAt(slot) / 2 + SINCE_F64];
+}
+
 export function counterSum(control: Control, counter: Counter): number {
   const index = COUNTERS_F64 + COUNTERS.indexOf(counter);
   let sum = 0;

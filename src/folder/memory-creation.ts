@@ -11,22 +11,18 @@
  * with nobody in it: the next one begins again at 1.
  */
 
-import { existsSync, statfsSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { bootId } from "../memory/boot.ts";
-import { controlBytes, type Geometry } from "../memory/control.ts";
+import { controlBytes, type Geometry, LIMIT_RISES } from "../memory/control.ts";
+import { freeBytesOf } from "../memory/free-bytes.ts";
 import { MappedSegments } from "../memory/mapped-segments.ts";
 import type { Segments } from "../memory/segments.ts";
 import { CONTROL_NAME, StoreMemory } from "../memory/store-memory.ts";
 import { SituError } from "../runtime/errors.ts";
-import {
-  MAX_BLOCK_UNITS,
-  OVERFLOW_CHUNK_BYTES,
-  REGION_BYTES,
-  UNIT_BYTES,
-  VERSION_RING_BYTES,
-} from "../runtime/limits.ts";
 import { uniqueId } from "../runtime/random.ts";
 import { refuseUnlessLockable } from "./folder-lock.ts";
+import type { MemorySize } from "./memory-size.ts";
+import { writeOwner } from "./owner-file.ts";
 import {
   explained,
   type Identity,
@@ -42,18 +38,23 @@ export interface NewMemory {
 }
 
 /** Steps 1 to 3. */
-export function createMemory(path: string, given: Identity, geometry: Geometry): NewMemory {
+export function createMemory(path: string, given: Identity, size: MemorySize): NewMemory {
+  const { geometry, regionLimit, rises } = size;
   removeMemory(given);
   const memoryId = uniqueId();
-  const identity = writeIdentity(path, { ...given, memoryId });
+  const memoryBytes = rises ? "auto" : regionLimit * geometry.regionBytes;
+  const identity = writeIdentity(path, { ...given, memoryId, memoryBytes });
   const folder = memoryFolder(identity);
   const memory = explained(folder, () => {
     const segments = MappedSegments.make(folder);
     refuseUnlessLockable(folder);
-    const created = createControl(segments, geometry, memoryId);
+    writeOwner(folder, path);
+    const created = createControl(segments, geometry, memoryId, regionLimit);
+    if (rises) Atomics.store(created.control.i32, LIMIT_RISES, 1);
     segments.watch(CONTROL_NAME);
     return created;
   });
+  memory.path = path;
   return { memory, identity };
 }
 
@@ -61,10 +62,12 @@ export function createControl(
   segments: Segments,
   geometry: Geometry,
   memoryId?: string,
+  regionLimit = geometry.regions,
 ): StoreMemory {
-  const control = segments.create(CONTROL_NAME, controlBytes(geometry));
+  const reservedBytes = controlBytes(geometry, regionLimit);
+  const control = segments.create(CONTROL_NAME, controlBytes(geometry), reservedBytes);
   const memory = new StoreMemory(segments, control, geometry);
-  memory.control.format(bootId(), memoryId);
+  memory.control.format(bootId(), memoryId, regionLimit);
   return memory;
 }
 
@@ -72,32 +75,11 @@ export function refuseIfNoRoom(memoryDir: string, memoryBytes: number): void {
   if (!existsSync(memoryDir)) {
     throw new SituError("SITU_CONFIG", `memoryDir ${memoryDir} does not exist`);
   }
-  const { bavail, bsize } = statfsSync(memoryDir);
-  if (bavail * bsize >= memoryBytes) return;
+  const freeBytes = freeBytesOf(memoryDir);
+  if (freeBytes >= memoryBytes) return;
   throw new SituError(
     "SITU_NO_MEMORY",
-    `memoryBytes is ${memoryBytes} and ${memoryDir} has ${bavail * bsize} bytes free: ` +
+    `memoryBytes is ${memoryBytes} and ${memoryDir} has ${freeBytes} bytes free: ` +
       `make it larger (mount -o remount,size=…), or choose another memoryDir or fewer memoryBytes`,
   );
-}
-
-export function geometryOf(
-  settings: { readonly memoryBytes: number; readonly versionBytes: number },
-  slots: number,
-  journalBytes: number,
-): Geometry {
-  const { memoryBytes, versionBytes } = settings;
-  const regions = Math.ceil(memoryBytes / REGION_BYTES);
-  // Equal regions that together have what was asked for, rounded down to whole blocks.
-  const grain = UNIT_BYTES * MAX_BLOCK_UNITS;
-  const regionBytes = Math.floor(memoryBytes / regions / grain) * grain;
-  return {
-    slots,
-    journalBytes,
-    regionBytes,
-    regions,
-    ringBytes: VERSION_RING_BYTES,
-    chunkBytes: OVERFLOW_CHUNK_BYTES,
-    chunks: Math.ceil(versionBytes / OVERFLOW_CHUNK_BYTES),
-  };
 }

@@ -49,6 +49,7 @@ import {
 } from "../runtime/limits.ts";
 import { uniqueId } from "../runtime/random.ts";
 import { systemError } from "../runtime/system-errors.ts";
+import type { MemoryBytes } from "./memory-size.ts";
 import { makeFolders } from "./node-files.ts";
 
 const IDENTITY = "store.json";
@@ -69,6 +70,11 @@ export interface Identity {
   readonly logStarted?: boolean;
   /** The memory that the store has; undefined before it has one, and in stores of earlier versions. */
   readonly memoryId?: string;
+  /**
+   * How large the store may be, or "auto": what `resize` has set last. The limit in memory follows it
+   * (attach/resize.ts). Not there in stores of earlier versions.
+   */
+  readonly memoryBytes?: MemoryBytes;
   /** The folder that this was written in, see `folderMark`. Not there in stores of earlier versions. */
   readonly folder?: string;
 }
@@ -215,11 +221,13 @@ export function readIdentity(path: string): Identity | undefined {
 }
 
 function parseIdentity(found: Partial<Identity>): Identity | undefined {
-  const { id, memoryDir, createdAt, logId, logStarted, memoryId, folder } = found;
+  const { id, memoryDir, createdAt, logId, logStarted, memoryId, memoryBytes, folder } = found;
   const isId = (value: unknown): value is string => typeof value === "string" && ID.test(value);
   const mayBeId = (value: unknown): boolean => value === undefined || isId(value);
   if (!isId(id) || typeof memoryDir !== "string") return undefined;
   if (!mayBeId(logId) || !mayBeId(memoryId)) return undefined;
+  const isSize = memoryBytes === "auto" || Number.isSafeInteger(memoryBytes);
+  if (memoryBytes !== undefined && !isSize) return undefined;
   if (folder !== undefined && !FOLDER_MARK.test(folder)) return undefined;
   return {
     id,
@@ -227,6 +235,7 @@ function parseIdentity(found: Partial<Identity>): Identity | undefined {
     createdAt: String(createdAt),
     ...(logId === undefined ? {} : { logId, logStarted: logStarted === true }),
     ...(memoryId === undefined ? {} : { memoryId }),
+    ...(memoryBytes === undefined ? {} : { memoryBytes }),
     ...(folder === undefined ? {} : { folder }),
   };
 }

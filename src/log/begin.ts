@@ -50,5 +50,6 @@ export function logIdentityOf({ memory }: Executor, logId: string): LogIdentity 
   const catalogue = { regionId: i32[CATALOGUE_REGION] - 1, word: i32[CATALOGUE_WORD] };
   const { memoryId } = memory.control;
   const origin = figureOf(memory, "originSegment");
-  return { logId, geometry, catalogue, memoryId, origin };
+  const memoryBytes = memory.control.regionLimit * geometry.regionBytes;
+  return { logId, geometry, memoryBytes, catalogue, memoryId, origin };
 }

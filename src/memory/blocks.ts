@@ -52,6 +52,7 @@ import {
 import { loadAcquire, loadAfterLoads } from "./ordering.ts";
 import { CELL_BYTES } from "./size-classes.ts";
 import type { StoreMemory } from "./store-memory.ts";
+import { CONTINUED, unmadeUnit } from "./units.ts";
 
 const STATE = 0;
 const FREES = 1;
@@ -64,7 +65,6 @@ const SHARED = 0;
 const OWNER_MASK = 0xff;
 const CLASS_MASK = 0x1ff;
 const CLOSED = 1 << 20;
-export const CONTINUED = 1 << 24;
 /** Of blocks with so many cells at most, the first free cell is announced to all. */
 const FEW_CELLS = 64;
 export const UNIT_WORDS = UNIT_BYTES / 4;
@@ -136,6 +136,8 @@ export class BlockTable {
   unitsTaken = 0;
   /** Where the search for free units goes on. */
   #cursor = 0;
+  /** Units below this one may be looked at: the limit, as far as it was known when it was needed. */
+  #reach = 0;
 
   constructor(memory: StoreMemory) {
     this.memory = memory;
@@ -146,15 +148,23 @@ export class BlockTable {
     return this.#regionCount() * this.memory.control.unitsPerRegion;
   }
 
+  /** Units that there may be now. */
   get limit(): number {
-    return this.memory.control.geometry.regions * this.memory.control.unitsPerRegion;
+    return this.memory.control.regionLimit * this.memory.control.unitsPerRegion;
+  }
+
+  /** Whether a unit has a place in the table. The limit is read only for one that is beyond what is known. */
+  #isKnown(unit: number): boolean {
+    if (unit < this.#reach) return true;
+    this.#reach = Math.max(this.#reach, this.limit, this.count);
+    return unit < this.#reach;
   }
 
   blockOf(address: Address): number {
     const { unitsPerRegion } = this.memory.control;
     const inRegion = Math.floor(wordOf(address) / UNIT_WORDS);
     const unit = regionIdOf(address) * unitsPerRegion + inRegion;
-    if (unit < 0 || inRegion >= unitsPerRegion || unit >= this.limit) return -1;
+    if (unit < 0 || inRegion >= unitsPerRegion || !this.#isKnown(unit)) return -1;
     const state = this.#load(unit, STATE);
     return (state & CONTINUED) === 0 ? unit : unit - ((state >>> 8) & 0xff);
   }
@@ -164,7 +174,7 @@ export class BlockTable {
     const { unitsPerRegion } = this.memory.control;
     const inRegion = Math.floor(wordOf(address) / UNIT_WORDS);
     const unit = regionIdOf(address) * unitsPerRegion + inRegion;
-    if (unit < 0 || inRegion >= unitsPerRegion || unit >= this.limit) return -1;
+    if (unit < 0 || inRegion >= unitsPerRegion || !this.#isKnown(unit)) return -1;
     const state = this.#load(unit, STATE);
     if ((state & CONTINUED) === 0) {
       this.state = state;
@@ -251,7 +261,8 @@ export class BlockTable {
 
   /** Makes a block out of free units, preferred by the slot or everyone's; -1 if there are none. */
   take(sizeClass: number, slot: number, prefers = true): number {
-    const count = this.count;
+    // Regions beyond the limit are about to be given back.
+    const count = Math.min(this.count, this.limit);
     // Large blocks come from the far end, so that small ones do not break up all the room.
     if (SPAN[sizeClass] >= LARGE_SPAN) return this.#takeFromEnd(sizeClass, slot, prefers, count);
     const block = this.#takeFree(sizeClass, slot, prefers, this.#cursor, count);
@@ -261,14 +272,44 @@ export class BlockTable {
 
   /** The same in one region only. */
   takeIn(regionId: number, sizeClass: number, slot: number, prefers = true): number {
-    const { unitsPerRegion } = this.memory.control;
+    const { unitsPerRegion, regionLimit } = this.memory.control;
+    if (regionId >= regionLimit) return -1;
     return this.#takeFree(sizeClass, slot, prefers, regionId * unitsPerRegion, unitsPerRegion);
   }
 
   /** The region to create next, or -1 if the store has all that it may have. */
   nextRegion(): number {
     const next = this.#regionCount();
-    return next < this.memory.control.geometry.regions ? next : -1;
+    return next < this.memory.control.regionLimit ? next : -1;
+  }
+
+  /** How many regions are needed for what is in use: the rest, at the end, is all free. */
+  regionsInUse(): number {
+    const { unitsPerRegion } = this.memory.control;
+    let unit = this.count;
+    while (unit > 0 && this.#load(unit - 1, STATE) === FREE) unit--;
+    return Math.ceil(unit / unitsPerRegion);
+  }
+
+  /** Takes all units of a region for a slot, so that nobody else can; false if one of them is in use. */
+  takeRegion(regionId: number, slot: number): boolean {
+    const { unitsPerRegion } = this.memory.control;
+    const first = regionId * unitsPerRegion;
+    for (let unit = first; unit < first + unitsPerRegion; unit++) {
+      if (this.#change(unit, FREE, unmadeUnit(slot))) continue;
+      this.returnRegion(regionId, slot);
+      return false;
+    }
+    return true;
+  }
+
+  /** Frees what `takeRegion` has taken. */
+  returnRegion(regionId: number, slot: number): void {
+    const { unitsPerRegion } = this.memory.control;
+    const first = regionId * unitsPerRegion;
+    for (let unit = first; unit < first + unitsPerRegion; unit++) {
+      this.#change(unit, unmadeUnit(slot), FREE);
+    }
   }
 
   /** The blocks of an executor that left or died are everyone's. */
@@ -352,7 +393,7 @@ export class BlockTable {
     for (let unit = block; unit < block + span; unit++) {
       control.i32[control.unitAt(unit) + FIRST_INCARNATION] = next;
     }
-    const unmade = CONTINUED | (slot + 1);
+    const unmade = unmadeUnit(slot);
     if (!this.#change(block, CLOSED | stateOf(sizeClass, slot + 1), unmade)) return;
     for (let distance = 1; distance < span; distance++) {
       this.#change(block + distance, CONTINUED | (distance << 8) | (slot + 1), FREE);
@@ -381,6 +422,27 @@ export class BlockTable {
       const state = distance === 0 ? stateOf(sizeClass, SHARED) : CONTINUED | (distance << 8);
       this.#restore(block + distance, state, firstIncarnation, formatEpoch);
     }
+  }
+
+  /** For recovery: frees all units of a region if every block in it is empty; says whether it is. */
+  clearIfEmpty(regionId: number): boolean {
+    const { unitsPerRegion } = this.memory.control;
+    const seen: EmptyBlock = { highest: 0, sum: 0, freedHigh: 0, freedLow: 0 };
+    const first = regionId * unitsPerRegion;
+    const found: { block: number; sizeClass: number; highest: number }[] = [];
+    for (let unit = first; unit < first + unitsPerRegion; ) {
+      const sizeClass = this.classOf(unit);
+      if (sizeClass >= 0) {
+        if (!this.isEmpty(unit, sizeClass, seen)) return false;
+        found.push({ block: unit, sizeClass, highest: seen.highest });
+      }
+      unit += sizeClass < 0 ? 1 : SPAN[sizeClass];
+    }
+    for (const { block, sizeClass, highest } of found) {
+      const next = incarnationAfter(highest);
+      for (let unit = block; unit < block + SPAN[sizeClass]; unit++) this.restoreFree(unit, next);
+    }
+    return true;
   }
 
   /** For recovery: a unit that is free, but was not always. */
@@ -423,7 +485,8 @@ export class BlockTable {
     length: number,
   ): number {
     const span = SPAN[sizeClass];
-    const count = this.count;
+    const count = Math.min(this.count, this.limit);
+    if (count === 0) return -1;
     const aligned = start - (start % span);
     for (let step = 0; step < length; step += span) {
       const block = (aligned + step) % count;
@@ -442,7 +505,7 @@ export class BlockTable {
       this.#unclaim(block, distance + 1, span);
       return false;
     }
-    if (!this.#change(block, FREE, CONTINUED | (slot + 1))) {
+    if (!this.#change(block, FREE, unmadeUnit(slot))) {
       this.#unclaim(block, 1, span);
       return false;
     }

@@ -14,16 +14,23 @@
  *   words 224–227    the turn of a starved transaction, on a cache line of its own (engine/turns.ts)
  *   words 256–257    the durable epoch: every commit up to it is on disk
  *   words 272–343    the log and its writer (log/)
+ *   words 352–353    the limit: how many regions may be created now, and whether it rises by itself
  *   word 1024…       one slot of 64 words per executor (engine/slot.ts)
  *   then             one state word per region: absent, being created by a slot, or ready
  *   then             one state word per slot: whether its journal exists
- *   then             four words per unit: state, frees, first incarnation, format epoch (blocks.ts)
  *   then             one state word per slot: whether its version ring exists
  *   then             four words per chunk of the overflow area
  *   then             eight words per snapshot
  *   then             912 words per slot: what its executor counts (engine/metrics.ts)
+ *   then             four words per unit: state, frees, first incarnation, format epoch (blocks.ts)
  *
  * `READY` is written last, so a store whose creator died is recognised and made anew.
+ *
+ * The geometry has room for many more regions than the store may use, so that it can grow. The units
+ * come last because they are most of it: of their pages, only those of regions below the limit are
+ * backed by memory, and they are reserved before the limit is raised. Invariant: nobody reads or writes
+ * the units of a region that is not below the limit and never was. Where memory is full, that would be
+ * a bus error.
  */
 
 import { SituError } from "../runtime/errors.ts";
@@ -101,6 +108,10 @@ export const CHECKPOINTS_WANTED = 290;
 export const CHECKPOINTS_DONE = 291;
 /** Not 0 once somebody has noticed that the memory's files were removed while it was in use. */
 export const MEMORY_LOST = 295;
+/** Regions that may be created. Changed by `resize`, and not cached: who runs short of memory reads it. */
+export const REGION_LIMIT = 352;
+/** 1 if whoever runs short of memory raises the limit, within a share of the machine's memory. */
+export const LIMIT_RISES = 353;
 /** Figures about the log and the checkpoints, float64. */
 export const LOG_FIGURES_F64 = 304 / 2;
 const SLOTS_AT = 1024;
@@ -115,7 +126,7 @@ export interface Geometry {
   readonly slots: number;
   readonly journalBytes: number;
   readonly regionBytes: number;
-  /** The most regions the store may have. */
+  /** The regions that there is room for; how many of them may exist now is REGION_LIMIT. */
   readonly regions: number;
   /** Old versions: the ring of each slot, and the chunks of the overflow area. Powers of two. */
   readonly ringBytes: number;
@@ -124,8 +135,9 @@ export interface Geometry {
   readonly chunks: number;
 }
 
-export function controlBytes(geometry: Geometry): number {
-  const units = geometry.regions * (geometry.regionBytes / UNIT_BYTES);
+/** The length of the control segment; or, with a limit, of the part that must be backed by memory. */
+export function controlBytes(geometry: Geometry, regionLimit = geometry.regions): number {
+  const units = regionLimit * (geometry.regionBytes / UNIT_BYTES);
   const words =
     SLOTS_AT +
     geometry.slots * (SLOT_WORDS + 2) +
@@ -134,7 +146,7 @@ export function controlBytes(geometry: Geometry): number {
     geometry.chunks * CHUNK_ENTRY_WORDS +
     (MAX_SNAPSHOTS + 1) * SNAPSHOT_WORDS +
     geometry.slots * METRIC_WORDS +
-    LINE_WORDS;
+    2 * LINE_WORDS;
   return Math.ceil((words * 4) / 4096) * 4096;
 }
 
@@ -162,13 +174,13 @@ export class Control extends Views {
     this.unitsPerRegion = geometry.regionBytes / UNIT_BYTES;
     this.#regionsAt = SLOTS_AT + geometry.slots * SLOT_WORDS;
     this.#journalsAt = this.#regionsAt + geometry.regions;
-    this.#unitsAt = this.#journalsAt + geometry.slots;
-    this.#ringsAt = this.#unitsAt + geometry.regions * this.unitsPerRegion * UNIT_ENTRY_WORDS;
+    this.#ringsAt = this.#journalsAt + geometry.slots;
     this.#chunksAt = this.#ringsAt + geometry.slots;
     // At an even word: a snapshot's entry holds 64-bit floats.
     this.#snapshotsAt = (this.#chunksAt + geometry.chunks * CHUNK_ENTRY_WORDS + 1) & ~1;
     const end = this.#snapshotsAt + MAX_SNAPSHOTS * SNAPSHOT_WORDS;
     this.#metricsAt = Math.ceil(end / LINE_WORDS) * LINE_WORDS;
+    this.#unitsAt = this.#metricsAt + geometry.slots * METRIC_WORDS;
   }
 
   slotAt(slot: number): number {
@@ -204,9 +216,19 @@ export class Control extends Views {
     return this.#metricsAt + slot * METRIC_WORDS;
   }
 
+  /** Regions that may exist now. */
+  get regionLimit(): number {
+    return Atomics.load(this.i32, REGION_LIMIT);
+  }
+
   /** With the words of this run of the machine, see `isOfBoot`, and the id of this memory. */
-  format(boot: Int32Array = NO_BOOT, memoryId = uniqueId()): void {
+  format(
+    boot: Int32Array = NO_BOOT,
+    memoryId = uniqueId(),
+    regionLimit = this.geometry.regions,
+  ): void {
     const { i32, geometry } = this;
+    Atomics.store(i32, REGION_LIMIT, regionLimit);
     i32.set(boot, WORD_BOOT);
     const id = Buffer.from(memoryId, "hex");
     for (let i = 0; i < MEMORY_ID_WORDS; i++) i32[WORD_MEMORY_ID + i] = id.readInt32BE(4 * i);

@@ -27,6 +27,8 @@ const LOCK_NON_BLOCKING = 4;
 /** EWOULDBLOCK: somebody else has the lock. */
 const LOCKED_BY_OTHERS = process.platform === "darwin" ? 35 : 11;
 const ENOSPC = 28;
+/** FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE */
+const PUNCH_HOLE_KEEP_SIZE = 2 | 1;
 const MAP_FAILED = 0xffffffffffffffffn;
 
 /**
@@ -44,6 +46,8 @@ export interface Libc {
   map(fd: number, bytes: number): Mapping;
   /** Gives the file its pages now: a full /dev/shm is then an error here, not a SIGBUS later. */
   reserve(fd: number, bytes: number): "ok" | "no space";
+  /** Takes the pages from the file again; it keeps its length and reads as zeroes. Only on Linux. */
+  vacate(fd: number, bytes: number): void;
   /**
    * Takes the exclusive lock of this open file unless somebody else holds it. The kernel drops it when
    * the last descriptor of the open file is closed, so also on death. SITU_UNSUPPORTED where the file
@@ -145,6 +149,10 @@ function load(): Libc {
     process.platform === "linux"
       ? library.func("int posix_fallocate(int, int64_t, int64_t)")
       : undefined;
+  const fallocateWith =
+    process.platform === "linux"
+      ? library.func("int fallocate(int, int, int64_t, int64_t)")
+      : undefined;
   const tryFlock = (fd: number, kind: number): boolean => {
     if (flock(fd, kind | LOCK_NON_BLOCKING) === 0) return true;
     const errno = koffi.errno();
@@ -175,6 +183,13 @@ function load(): Libc {
       if (error === 0) return "ok";
       if (error === ENOSPC) return "no space";
       throw new SituError("SITU_NO_MEMORY", `reserving ${bytes} bytes failed: errno ${error}`);
+    },
+    vacate(fd, bytes) {
+      if (fallocateWith?.(fd, PUNCH_HOLE_KEEP_SIZE, 0, bytes) === 0) return;
+      throw new SituError(
+        "SITU_UNSUPPORTED",
+        "the file system of the store's memory cannot take back a part of a file's memory",
+      );
     },
     duplicate: (fd) => dup(fd) as number,
     tryLock: (fd) => tryFlock(fd, LOCK_EXCLUSIVE),

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { SituError } from "../runtime/errors.ts";
+import { freeBytesOf } from "./free-bytes.ts";
 import { libc } from "./libc.ts";
 import { refuseForeign } from "./ownership.ts";
 import { RemovalWatch } from "./removal-watch.ts";
@@ -80,24 +81,40 @@ export class MappedSegments implements Segments {
     return this.#watch?.isLost(expected) ?? false;
   }
 
-  create(name: string, bytes: number): Segment {
+  create(name: string, bytes: number, reservedBytes = bytes): Segment {
     const path = join(this.place, name);
     const fd = this.#open(path, O_RDWR | O_CREAT | O_NOFOLLOW);
     try {
       refuseForeign(path, fstatSync(fd), "file");
+      // Asked first: reserving pages until none is left takes long, and takes them from others.
+      if (freeBytesOf(this.place) < reservedBytes) throw this.#noRoom(reservedBytes);
       // Emptied first: what a creator who died left behind must not be taken for zeroes.
       ftruncateSync(fd, 0);
       ftruncateSync(fd, bytes);
-      if (libc().reserve(fd, bytes) === "no space") {
+      if (libc().reserve(fd, reservedBytes) === "no space") {
         // Not removed: a file that disappears is taken for a loss of memory (removal-watch.ts).
         ftruncateSync(fd, 0);
-        throw new SituError(
-          "SITU_NO_MEMORY",
-          `no room for ${bytes} bytes in ${this.place}: make that file system larger ` +
-            `(mount -o remount,size=…), or choose another memoryDir, or a smaller memoryBytes`,
-        );
+        throw this.#noRoom(reservedBytes);
       }
       return this.#map(fd, bytes);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  reserve(name: string, bytes: number): void {
+    const fd = this.#open(join(this.place, name), O_RDWR | O_NOFOLLOW);
+    try {
+      if (libc().reserve(fd, bytes) === "no space") throw this.#noRoom(bytes);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
+  vacate(name: string): void {
+    const fd = this.#open(join(this.place, name), O_RDWR | O_NOFOLLOW);
+    try {
+      libc().vacate(fd, fstatSync(fd).size);
     } finally {
       closeSync(fd);
     }
@@ -127,6 +144,14 @@ export class MappedSegments implements Segments {
     } finally {
       closeSync(fd);
     }
+  }
+
+  #noRoom(bytes: number): SituError {
+    return new SituError(
+      "SITU_NO_MEMORY",
+      `no room for ${bytes} bytes in ${this.place}: make that file system larger ` +
+        `(mount -o remount,size=…), or choose another memoryDir, or a smaller memoryBytes`,
+    );
   }
 
   #open(path: string, flags: number): number {

@@ -20,8 +20,16 @@ export interface Segment {
 export interface Segments {
   /** Where the segments lie, for messages. */
   readonly place: string;
-  create(name: string, bytes: number): Segment;
+  /** With `reservedBytes`, only so many bytes from its beginning are backed by memory: see `reserve`. */
+  create(name: string, bytes: number, reservedBytes?: number): Segment;
   attach(name: string, bytes: number): Segment;
+  /** Backs the first bytes of an existing segment by memory, or fails with SITU_NO_MEMORY. */
+  reserve(name: string, bytes: number): void;
+  /**
+   * Gives the memory of a segment back to the system. Its length and all mappings of it stay, so one who
+   * reads it all the same finds zeroes. To use it again, `create` it. Not there where that cannot be done.
+   */
+  vacate?(name: string): void;
   /**
    * Whether segments were removed while they are in use. `expected` names those that were created.
    * Not there where nobody can remove them.

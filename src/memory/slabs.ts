@@ -15,6 +15,7 @@
  * cells in blocks that are known; slab.ts is what is known of a class.
  */
 
+import { SituError } from "../runtime/errors.ts";
 import {
   HOT_CLASSES,
   MAX_CANDIDATES,
@@ -24,6 +25,7 @@ import {
 } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { addressOf, NO_ADDRESS, regionIdOf } from "./address.ts";
+import { raiseByItself } from "./automatic-limit.ts";
 import { BLOCK_CELLS, BlockTable, classOfState, SPAN } from "./blocks.ts";
 import { Closings } from "./closings.ts";
 import { FreeCells } from "./free-cells.ts";
@@ -236,11 +238,26 @@ export class Slabs {
         const found = this.#cells.inCandidates(slab, slab.candidates.everywhere, sizeClass);
         if (found !== NO_ADDRESS) return found;
       }
-      const regionId = this.blocks.nextRegion();
-      if (regionId < 0) return this.#inLarger(sizeClass, MAX_CELL_EXCESS);
-      if (this.#memory.createRegion(regionId, this.#slot) === "busy") {
-        this.#host.waitForCreator(regionId);
-      }
+      if (!this.#grow()) return this.#inLarger(sizeClass, MAX_CELL_EXCESS);
+    }
+  }
+
+  /** Creates the next region, or waits for one who does; false if there can be no more. */
+  #grow(): boolean {
+    let regionId = this.blocks.nextRegion();
+    if (regionId < 0 && raiseByItself(this.#memory)) regionId = this.blocks.nextRegion();
+    if (regionId < 0) return false;
+    try {
+      const outcome = this.#memory.createRegion(regionId, this.#slot);
+      if (outcome === "busy") this.#host.waitForCreator(regionId);
+      return outcome !== "too many";
+    } catch (error) {
+      if (!(error instanceof SituError) || error.code !== "SITU_NO_MEMORY") throw error;
+      // Without a first region there is no store.
+      if (regionId === 0) throw error;
+      // The store is full before its limit: the file system of its memory has no room for a region.
+      this.#memory.shortage = error;
+      return false;
     }
   }
 

@@ -1,11 +1,35 @@
+/**
+ * The memory of one store as one executor sees it, and the life of a region in it:
+ *
+ *   ABSENT → being created by a slot → READY → being given back by a slot → ABSENT → …
+ *
+ * Regions are created in order and given back from the end, so those that are READY come first. The
+ * limit says how many there may be. It can be lowered while somebody is about to create a region: the
+ * creator says so in the state word first and then looks at the limit, whoever lowers it writes the
+ * limit first and then looks at the state words. So one of the two sees the other.
+ *
+ * The units of a region that was given back still bear the name of the slot that gave it back: nobody can
+ * take them, not even one who looked at the state word before that. Whoever creates the region again
+ * takes them over, and frees them when the region is READY. Should it die in between, `orphan` (blocks.ts)
+ * frees them; should it die before, they stay as they are until the next creation.
+ */
+
 import { sleepSync } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { OVERFLOW_INDEX_BYTES, RING_HEADER_BYTES } from "../runtime/limits.ts";
 import type { Address } from "./address.ts";
 import { regionIdOf } from "./address.ts";
-import { Control, controlBytes, type Geometry, OVERFLOW_INDEX_STATE } from "./control.ts";
+import {
+  Control,
+  controlBytes,
+  type Geometry,
+  OVERFLOW_INDEX_STATE,
+  REGION_LIMIT,
+} from "./control.ts";
+import { raiseTo } from "./ordering.ts";
 import { Parking } from "./parking.ts";
 import type { Segment, Segments } from "./segments.ts";
+import { unmadeUnit } from "./units.ts";
 import { Views } from "./views.ts";
 
 /** A region of shared memory: the unit of mapping. Its blocks are described in the control. */
@@ -53,6 +77,10 @@ export class StoreMemory {
   readonly segments: Segments;
   /** By region id; a hole is a region not mapped here yet. */
   readonly regions: (Region | undefined)[] = [];
+  /** The store's folder, for messages; undefined in a store that only threads share. */
+  path: string | undefined;
+  /** Why the last attempt to create a region failed, if it did. */
+  shortage: SituError | undefined;
   readonly #held: Segment[] = [];
   readonly #views: Views[] = [];
   readonly #releases: (() => void)[] = [];
@@ -82,28 +110,98 @@ export class StoreMemory {
     return Atomics.load(this.control.i32, this.control.regionStateAt(id)) === READY;
   }
 
+  /** How many regions there are, or are being created. */
+  get regionCount(): number {
+    let count = 0;
+    while (count < this.control.geometry.regions && !this.isAbsent(count)) count++;
+    return count;
+  }
+
+  isAbsent(id: number): boolean {
+    return Atomics.load(this.control.i32, this.control.regionStateAt(id)) === ABSENT;
+  }
+
   /**
-   * Creates the next region for `slot`, or says who else is at it. The state word names the
-   * creator, so that its recovery can hand the work to another.
+   * Creates the next region for `slot`, or says who else is at it, or that there may be no more. The
+   * state word names the creator, so that its recovery can hand the work to another.
    */
-  createRegion(id: number, slot: number): "created" | "exists" | "busy" {
+  createRegion(id: number, slot: number): "created" | "exists" | "busy" | "too many" {
+    const { i32 } = this.control;
     const at = this.control.regionStateAt(id);
-    const state = Atomics.compareExchange(this.control.i32, at, ABSENT, CREATING + slot);
+    const state = Atomics.compareExchange(i32, at, ABSENT, CREATING + slot);
     if (state !== ABSENT) return state === READY ? "exists" : "busy";
+    if (id >= this.control.regionLimit) {
+      Atomics.store(i32, at, ABSENT);
+      return "too many";
+    }
     try {
-      this.#hold(id, this.segments.create(regionName(id), this.control.geometry.regionBytes));
+      const segment = this.segments.create(regionName(id), this.control.geometry.regionBytes);
+      // Mapped already, if it was given back: it is the same file.
+      if (this.regions[id] === undefined) this.#hold(id, segment);
+      else segment.release();
     } catch (error) {
-      Atomics.store(this.control.i32, at, ABSENT);
+      Atomics.store(i32, at, ABSENT);
       throw error;
     }
-    Atomics.store(this.control.i32, at, READY);
+    const taken = this.#takeOverUnits(id, slot);
+    Atomics.store(i32, at, READY);
+    this.shortage = undefined;
+    if (taken) this.#freeUnits(id, slot);
     return "created";
+  }
+
+  /** The units of a region that was given back, now this slot's; false for a region that is new. */
+  #takeOverUnits(id: number, slot: number): boolean {
+    const { control } = this;
+    const end = (id + 1) * control.unitsPerRegion;
+    let taken = false;
+    for (let unit = id * control.unitsPerRegion; unit < end; unit++) {
+      const at = control.unitAt(unit);
+      if (Atomics.load(control.i32, at) === 0) continue;
+      taken = true;
+      Atomics.store(control.i32, at, unmadeUnit(slot));
+    }
+    return taken;
+  }
+
+  #freeUnits(id: number, slot: number): void {
+    const { control } = this;
+    const end = (id + 1) * control.unitsPerRegion;
+    for (let unit = id * control.unitsPerRegion; unit < end; unit++) {
+      Atomics.compareExchange(control.i32, control.unitAt(unit), unmadeUnit(slot), 0);
+    }
   }
 
   /** For recovery: a region that is made if it is not there, whoever else is at it. */
   ensureRegion(id: number): Region {
+    if (id >= this.control.regionLimit) this.raiseLimit(id + 1);
     while (!this.isReady(id) && this.createRegion(id, 0) === "busy") sleepSync(1);
     return this.region(id);
+  }
+
+  /** Backs the part of the control segment that describes so many regions by memory. */
+  reserveUnits(regions: number): void {
+    this.segments.reserve(CONTROL_NAME, controlBytes(this.control.geometry, regions));
+  }
+
+  /** Allows so many regions, if that is more than it was. */
+  raiseLimit(regions: number): void {
+    this.reserveUnits(regions);
+    raiseTo(this.control.i32, REGION_LIMIT, regions);
+  }
+
+  /**
+   * Ends the existence of a region whose units are all this slot's, and gives its memory back to the
+   * system. It counts as being created meanwhile, so that nobody creates it before its memory is gone.
+   */
+  giveRegionBack(id: number, slot: number): void {
+    const at = this.control.regionStateAt(id);
+    Atomics.store(this.control.i32, at, CREATING + slot);
+    try {
+      this.segments.vacate?.(regionName(id));
+    } finally {
+      Atomics.store(this.control.i32, at, ABSENT);
+    }
   }
 
   /** Whether some slot is at creating the region. */
@@ -119,7 +217,8 @@ export class StoreMemory {
 
   /** A dead slot's half-created region is nobody's again. */
   abandonRegions(slot: number): void {
-    for (let id = 0; id < this.control.geometry.regions; id++) {
+    // The last one is the only one that can be half-created.
+    for (let id = 0; id < this.control.geometry.regions && !this.isAbsent(id); id++) {
       const at = this.control.regionStateAt(id);
       Atomics.compareExchange(this.control.i32, at, CREATING + slot, ABSENT);
     }
@@ -161,7 +260,7 @@ export class StoreMemory {
     const add = (name: string, stateAt: number): void => {
       if (Atomics.load(i32, stateAt) === READY) names.push(name);
     };
-    for (let id = 0; id < geometry.regions; id++) {
+    for (let id = 0; id < geometry.regions && !this.isAbsent(id); id++) {
       add(regionName(id), this.control.regionStateAt(id));
     }
     for (let slot = 0; slot < geometry.slots; slot++) {

@@ -41,6 +41,9 @@ export class ThreadSegments implements Segments {
     return this.attach(name, bytes);
   }
 
+  /** Untouched pages cost nothing, and there is no file system that could be full. */
+  reserve(): void {}
+
   attach(name: string, bytes: number): Segment {
     const buffer = this.#buffers.get(name);
     if (buffer === undefined || buffer.byteLength !== bytes) {

@@ -84,6 +84,17 @@ export class ConflictError extends SituError {
   }
 }
 
+/** A store cannot be made so small: `smallestBytes` is the smallest size that is possible now. */
+export class ResizeError extends SituError {
+  override readonly name = "ResizeError";
+  readonly smallestBytes: number;
+
+  constructor(message: string, smallestBytes: number) {
+    super("SITU_FULL", message);
+    this.smallestBytes = smallestBytes;
+  }
+}
+
 /** Who holds what a timed-out caller waited for. */
 export interface Holder {
   readonly pid: number;

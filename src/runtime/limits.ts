@@ -17,6 +17,22 @@ export const MIN_MEMORY_BYTES = 8 * MIB;
 /** 2^21 region ids times 2^32 bytes is all that fits a safe integer; a store uses fewer. */
 export const MAX_REGIONS = 1 << 14;
 
+/** A store that is created has room to grow to this size, if its regions are large enough for MAX_REGIONS. */
+export const ROOM_TO_GROW_BYTES = 256 * 1024 * MIB;
+export const DEFAULT_MEMORY_BYTES = 256 * MIB;
+/** Regions of a store that is created where there is little shared memory, such as Docker's 64 MB. */
+export const SMALL_REGION_BYTES = 8 * MIB;
+/** Shared memory that should be left beside the rows: journals, old versions. */
+export const SPARE_MEMORY_BYTES = 64 * MIB;
+/** The part of the machine's memory that `memoryBytes: "auto"` may come to use. */
+export const AUTO_MEMORY_SHARE = 1 / 2;
+/** What it leaves free in the file system of the store's memory. */
+export const AUTO_SPARE_BYTES = 16 * MIB;
+/** Where only threads share a store, all of its memory exists from the start, as address space. */
+export const MAX_AUTO_THREAD_BYTES = 4 * 1024 * MIB;
+/** How long `resize` to less waits for transactions that may still use what is to be given back. */
+export const SHRINK_PATIENCE_MS = 1_000;
+
 export const SIZE_CLASSES = 256;
 export const MIN_CELL_BYTES = 64;
 export const MAX_CELL_BYTES = MIB;

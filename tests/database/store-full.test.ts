@@ -51,7 +51,7 @@ describe("full", () => {
     const error = failureSync("SITU_FULL", () =>
       db.transactSync((tx) => tx.insert(Blob, blob(100_000, 10_000))),
     );
-    expect(error.message).toMatch(/no room for .*blob.*8 MiB.*delete rows.*larger memoryBytes/);
+    expect(error.message).toMatch(/no room for .*blob.*8 MiB.*delete rows.*situ resize --path /);
     expect(error.retryable).toBe(false);
     expectRows(db, rows, 10_000);
     expect(db.get(Blob, rows)).toBeUndefined();

@@ -42,8 +42,10 @@ export class TemporaryStores {
     // Most tests are about memory; those about the disk say so.
     const durability = isNew ? { durability: "none" as const } : {};
     // For synchronous calls, too: a worker that is not scheduled for long is no failure of a test.
-    const patient = { memoryBytes: 16 * MIB, timeoutMs: 5_000 };
-    const db = await openLocal({ ...patient, ...durability, ...options, path });
+    const patient = { timeoutMs: 5_000 };
+    // Only a new store: one that is there would grow to it.
+    const size = isNew ? { memoryBytes: 16 * MIB } : {};
+    const db = await openLocal({ ...patient, ...size, ...durability, ...options, path });
     this.later(() => db.close());
     return db;
   }

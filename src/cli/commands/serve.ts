@@ -27,7 +27,7 @@ export const SERVE = command({
     passwordFile: path("FILE", "a file whose first line is the password for AUTH"),
     password: secret("the password for AUTH"),
     metricsPort: whole(0, 65535, "the port for /metrics, /healthz and /readyz (off)"),
-    memory: size("the most memory to use; takes effect only at creation (256MiB)"),
+    memory: size("the most memory to use; a smaller store grows to it (256MiB for a new one)"),
     durability: choice(
       ["sync", "lazy", "none"],
       "when commits reach the disk (as the store was created, or lazy)",

@@ -7,6 +7,7 @@ import { runDemo } from "./demo.ts";
 import { runTeller } from "./demo-teller.ts";
 import { runDoctor } from "./doctor.ts";
 import { runInspect } from "./inspect.ts";
+import { runClean, runDestroy, runPs, runResize } from "./living.ts";
 import { runNode } from "./node.ts";
 import { runServe } from "./serve.ts";
 import { runShell } from "./shell.ts";
@@ -25,6 +26,10 @@ export const WORK: Work = {
   restore: runRestore,
   dump: runDump,
   load: runLoad,
+  resize: runResize,
+  ps: runPs,
+  destroy: runDestroy,
+  clean: runClean,
   bench: runBench,
   doctor: runDoctor,
   node: runNode,

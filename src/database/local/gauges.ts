@@ -4,7 +4,7 @@ import { DISK_FULL, FAILED, LOST } from "../../engine/durability.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { HEAD, slotsInUse, TAIL } from "../../engine/slot.ts";
 import { figureOf } from "../../log/figures.ts";
-import { LOG_BLOCKER } from "../../memory/control.ts";
+import { controlBytes, LOG_BLOCKER } from "../../memory/control.ts";
 
 export interface Gauges {
   /** Memory of the store beside that of rows and versions. */
@@ -35,7 +35,8 @@ export function gaugesOf(executor: Executor): Gauges {
   }
   return {
     journalBytes: journals * control.geometry.journalBytes,
-    controlBytes: control.i32.byteLength,
+    // Without the room for regions that the store may not have.
+    controlBytes: controlBytes(control.geometry, control.regionLimit),
     log: durability.isLogged ? logGauges(executor) : undefined,
   };
 }

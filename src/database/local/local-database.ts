@@ -1,11 +1,13 @@
 /** An open store: what `open` returns for a folder (../database.ts says what each method is for). */
 
 import { sealIfLast } from "../../attach/attach.ts";
+import { resizeStore } from "../../attach/resize.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { readObject } from "../../engine/objects.ts";
 import { runReadOnly, runSync, tryReadOnly } from "../../engine/run.ts";
 import { Snapshot as EngineSnapshot } from "../../engine/snapshots/snapshot.ts";
 import { Transaction as EngineTransaction } from "../../engine/transaction.ts";
+import type { MemoryBytes } from "../../folder/memory-size.ts";
 import type { Identity } from "../../folder/store-files.ts";
 import type { Recovered } from "../../log/recovery/rebuild.ts";
 import { type Control, SCHEMA_GENERATION } from "../../memory/control.ts";
@@ -40,7 +42,13 @@ import {
   type LocalTransaction,
 } from "../async-transaction.ts";
 import type { Database } from "../database.ts";
-import { folderOf, isDuration, notADuration, type Settings } from "../open-options.ts";
+import {
+  folderOf,
+  isDuration,
+  memoryBytesOf,
+  notADuration,
+  type Settings,
+} from "../open-options.ts";
 import { ENDED } from "../run/ended.ts";
 import { handleOf } from "../run/interactive.ts";
 import { CursorBatches, countRows, RowScan, readWhole, WholeBatch } from "../run/row-scan.ts";
@@ -319,6 +327,13 @@ export class LocalDatabase implements Database, Stores {
     const target = folderOf("the folder of the backup", folder);
     const copying = coded(target, () => this.#durability.backup(this.path, target, options));
     return this.#runner.track(copying);
+  }
+
+  async resize(memoryBytes: MemoryBytes): Promise<number> {
+    this.#check();
+    const wanted = memoryBytesOf("resize", memoryBytes);
+    const path = this.#identity === undefined ? undefined : this.path;
+    return this.#runner.track(coded(this.path, () => resizeStore(path, this.#executor, wanted)));
   }
 
   stats(): Stats {

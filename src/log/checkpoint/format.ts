@@ -71,6 +71,8 @@ export interface CheckpointHead {
   readonly startEpoch: number;
   readonly createdMs: number;
   readonly geometry: Geometry;
+  /** How large the store might be then; see LogIdentity. */
+  readonly memoryBytes?: number;
   readonly catalogue: CataloguePlace;
 }
 

@@ -40,9 +40,14 @@ export class Lives {
   }
 
   /** The blocks of a checkpoint. */
-  static of(checkpoint: Checkpoint, units: number): Lives {
-    const lives = new Lives(units);
+  static of(checkpoint: Checkpoint, blocks: BlockTable): Lives {
     const { words, entries } = checkpoint;
+    let units = blocks.count;
+    // It may have been taken when the store was larger.
+    for (let entry = 0; entry < entries; entry++) {
+      units = Math.max(units, words[entry * ENTRY_WORDS + ENTRY_UNIT] + 1);
+    }
+    const lives = new Lives(units);
     const look = new UnitLook();
     for (let entry = 0; entry < entries; entry++) {
       const at = entry * ENTRY_WORDS;

@@ -49,6 +49,7 @@ export interface CheckpointInfo {
   readonly bytes: number;
   readonly logId: string;
   readonly geometry: Geometry;
+  readonly memoryBytes?: number;
   readonly catalogue: CataloguePlace;
 }
 

@@ -34,7 +34,7 @@ import { SPAN, UNIT_WORDS, UnitLook } from "../../memory/blocks.ts";
 import { assert } from "../../runtime/assert.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { HEAD_BYTES, MAX_BLOCK_UNITS } from "../../runtime/limits.ts";
+import { HEAD_BYTES, MAX_BLOCK_UNITS, UNIT_BYTES } from "../../runtime/limits.ts";
 import { encodeHead } from "../head.ts";
 import { CopyPlan, MAX_RUNS } from "./copy.ts";
 import {
@@ -122,7 +122,7 @@ export class CheckpointWriter {
     assert(executor.memory.control.unitsPerRegion % GROUP_UNITS === 0, "regions are whole groups");
     this.#lookedAt = executor.epochs.current();
     this.#before = Lives.now(blocks);
-    this.#base = options.base === undefined ? undefined : Lives.of(options.base, blocks.limit);
+    this.#base = options.base === undefined ? undefined : Lives.of(options.base, blocks);
   }
 
   /** Bytes that the checkpoint has so far. */
@@ -133,6 +133,7 @@ export class CheckpointWriter {
   /** Begins the file. All that was committed up to the start epoch is installed. */
   begin(startEpoch: number): void {
     const { logId, catalogue, base } = this.#options;
+    const { blocks } = this.#executor.slabs;
     assert(startEpoch >= this.#lookedAt, "the blocks are looked at before the start epoch");
     assert(base === undefined || base.info.startEpoch < startEpoch, "a delta follows its base");
     this.#head = {
@@ -143,6 +144,7 @@ export class CheckpointWriter {
       startEpoch,
       createdMs: wallClockMs(),
       geometry: this.#executor.memory.control.geometry,
+      memoryBytes: blocks.limit * UNIT_BYTES,
       catalogue,
     };
     const head = encodeHead(CHECKPOINT_MAGIC, this.#head);

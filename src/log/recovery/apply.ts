@@ -107,7 +107,7 @@ export class Replay {
   load(checkpoint: Checkpoint, onBytes?: (bytes: number) => void): Damage | undefined {
     const { words, f64, entries, info } = checkpoint;
     const blocks = this.#blocks;
-    const units = blocks.isMine.length;
+    const units = this.#regions * this.#unitsPerRegion;
     const wrong = (what: string): Damage => ({ file: info.name, offset: 0, what });
     if (info.geometry.regionBytes !== this.#memory.control.geometry.regionBytes) {
       return wrong("it is of a store with regions of another size");
@@ -116,6 +116,7 @@ export class Replay {
       const at = entry * ENTRY_WORDS;
       const unit = words[at + ENTRY_UNIT];
       if (unit >= units) return wrong(`the store cannot have a unit ${unit}`);
+      if (unit >= blocks.isMine.length) blocks.reach(Math.floor(unit / this.#unitsPerRegion) + 1);
       const bytes = checkpoint.chunkBytesOf(entry);
       if (bytes > 0) onBytes?.(bytes);
       if (blocks.isMine[unit] === 0) continue;
@@ -168,7 +169,7 @@ export class Replay {
     const epoch = epochOf(high, low);
     if (epoch <= this.#startEpoch) return end;
     this.records++;
-    const { isMine, since } = this.#blocks;
+    const blocks = this.#blocks;
     let applied = 0;
     let at = recordAt + RECORD_WORDS;
     for (let entry = 0; entry < entries; entry++) {
@@ -184,7 +185,8 @@ export class Replay {
         throw corrupt(words, recordAt, `the store has no word ${word} of region ${regionId}`);
       }
       const unit = regionId * this.#unitsPerRegion + (word >>> UNIT_SHIFT);
-      if (isMine[unit] !== 0 && epoch >= since[unit]) {
+      if (unit >= blocks.isMine.length) blocks.reach(regionId + 1);
+      if (blocks.isMine[unit] !== 0 && epoch >= blocks.since[unit]) {
         this.#applyEntry(words, recordAt, at, unit, epoch);
         applied++;
       }

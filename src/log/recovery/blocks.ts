@@ -24,35 +24,51 @@ import { MAX_BLOCK_UNITS } from "../../runtime/limits.ts";
 
 export const NO_BLOCK = -1;
 
+function longer<T extends Int32Array | Uint8Array | Float64Array>(from: T, to: T): T {
+  to.set(from);
+  return to;
+}
+
 /** A block is named by its first unit; units are numbered through all regions. */
 export class RecoveredBlocks {
   /** For each unit, the block that it is part of, or NO_BLOCK. */
-  readonly blockOf: Int32Array;
+  blockOf = new Int32Array(0);
   /** For each block, by its first unit. */
-  readonly classOf: Uint8Array;
+  classOf = new Uint8Array(0);
   /** For each unit: no record before this epoch is about what it is now. */
-  readonly since: Float64Array;
+  since = new Float64Array(0);
   /** Whether a unit is recovered here. */
-  readonly isMine: Uint8Array;
+  isMine = new Uint8Array(0);
   readonly #memory: StoreMemory;
   readonly #unitsPerRegion: number;
-  readonly #firstIncarnation: Int32Array;
-  readonly #formatEpoch: Int32Array;
+  readonly #isMineOf: (chunk: number) => boolean;
+  #firstIncarnation = new Int32Array(0);
+  #formatEpoch = new Int32Array(0);
 
   constructor(memory: StoreMemory, isMine: (chunk: number) => boolean) {
-    const { unitsPerRegion, geometry } = memory.control;
+    const { unitsPerRegion, regionLimit } = memory.control;
     assert(unitsPerRegion % MAX_BLOCK_UNITS === 0, "no block crosses a part");
-    const units = geometry.regions * unitsPerRegion;
     this.#memory = memory;
     this.#unitsPerRegion = unitsPerRegion;
-    this.blockOf = new Int32Array(units).fill(NO_BLOCK);
-    this.classOf = new Uint8Array(units);
-    this.since = new Float64Array(units);
-    this.isMine = new Uint8Array(units);
-    this.#firstIncarnation = new Int32Array(units);
-    this.#formatEpoch = new Int32Array(units);
-    for (let unit = 0; unit < units; unit += MAX_BLOCK_UNITS) {
-      if (isMine(unit / MAX_BLOCK_UNITS)) this.isMine.fill(1, unit, unit + MAX_BLOCK_UNITS);
+    this.#isMineOf = isMine;
+    this.reach(regionLimit);
+  }
+
+  /** Makes place for so many regions: the log may speak of more than the store was to have. */
+  reach(regions: number): void {
+    const before = this.blockOf.length;
+    const units = regions * this.#unitsPerRegion;
+    if (units <= before) return;
+    if (regions > this.#memory.control.regionLimit) this.#memory.reserveUnits(regions);
+    this.blockOf = longer(this.blockOf, new Int32Array(units).fill(NO_BLOCK));
+    this.classOf = longer(this.classOf, new Uint8Array(units));
+    this.since = longer(this.since, new Float64Array(units));
+    this.isMine = longer(this.isMine, new Uint8Array(units));
+    this.#firstIncarnation = longer(this.#firstIncarnation, new Int32Array(units));
+    this.#formatEpoch = longer(this.#formatEpoch, new Int32Array(units));
+    for (let unit = before; unit < units; unit += MAX_BLOCK_UNITS) {
+      if (!this.#isMineOf(unit / MAX_BLOCK_UNITS)) continue;
+      this.isMine.fill(1, unit, unit + MAX_BLOCK_UNITS);
     }
   }
 

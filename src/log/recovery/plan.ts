@@ -13,6 +13,7 @@ import { type CheckpointInfo, chainOf, listCheckpoints } from "../checkpoint/rea
 import { isDamage } from "../head.ts";
 import { scanLog } from "../segments/reader.ts";
 import type { LogBatch } from "../segments/segment-reader.ts";
+import type { SegmentHead } from "../segments/segments.ts";
 
 export interface RecoveryPlan {
   /** A full checkpoint and the incremental ones upon it; empty: from the beginning of the log. */
@@ -26,7 +27,10 @@ export interface RecoveryPlan {
   /** The last segment; 0 if there is none. */
   readonly lastSegment: number;
   readonly batches: readonly LogBatch[];
+  /** That of the origin, with the most regions that any file speaks of. */
   readonly geometry: Geometry;
+  /** How large the store might be, as the newest file says. */
+  readonly memoryBytes: number;
   readonly catalogue: CataloguePlace;
   readonly checkpointBytes: number;
   readonly logBytes: number;
@@ -93,13 +97,35 @@ function planFrom(
     logEpoch: Math.max(scan.lastEpoch, checkpoint === undefined ? 0 : coveredBy(checkpoint)),
     lastSegment: scan.segments.at(-1)?.number ?? 0,
     batches: scan.batches,
-    geometry: origin.geometry,
+    geometry: {
+      ...origin.geometry,
+      regions: [origin, ...scan.segments.map(({ head }) => head)].reduce(
+        (most, { geometry }) => Math.max(most, geometry.regions),
+        0,
+      ),
+    },
+    memoryBytes: memoryBytesOf(newestOf(checkpoint, scan.segments.at(-1)?.head) ?? origin),
     catalogue: origin.catalogue,
     checkpointBytes: chain.reduce((sum, { bytes }) => sum + bytes, 0),
     logBytes,
     cut: scan.cut,
     damage: [...damage, ...scan.aside],
   };
+}
+
+type SizedFile = Pick<CheckpointInfo, "geometry" | "memoryBytes">;
+
+function newestOf(
+  checkpoint: CheckpointInfo | undefined,
+  head: SegmentHead | undefined,
+): SizedFile | undefined {
+  if (checkpoint === undefined || head === undefined) return checkpoint ?? head;
+  return checkpoint.closedMs > head.createdMs ? checkpoint : head;
+}
+
+/** Earlier versions had room for just the regions that the store might have. */
+function memoryBytesOf({ memoryBytes, geometry }: SizedFile): number {
+  return memoryBytes ?? geometry.regions * geometry.regionBytes;
 }
 
 /** The epoch up to which nobody needs the log who has the checkpoint. */

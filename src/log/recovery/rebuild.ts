@@ -7,6 +7,7 @@
 import { availableParallelism } from "node:os";
 import type { Damage } from "../../folder/files.ts";
 import { createMemory, type NewMemory, refuseIfNoRoom } from "../../folder/memory-creation.ts";
+import { type MemoryBytes, type MemorySize, sizeOfRebuilt } from "../../folder/memory-size.ts";
 import { NodeFiles } from "../../folder/node-files.ts";
 import { explainedOnDisk, type Identity, whileRecovering } from "../../folder/store-files.ts";
 import type { StoreMemory } from "../../memory/store-memory.ts";
@@ -38,6 +39,8 @@ export interface RecoverySettings {
   /** The store's folder. */
   readonly path: string;
   readonly onRecovery: ((progress: RecoveryProgress) => void) | undefined;
+  /** What the opener asks for: less than the store had is not heeded. */
+  readonly memoryBytes: MemoryBytes | undefined;
 }
 
 /**
@@ -58,11 +61,17 @@ export async function rebuildMemory(
       const plan = explainedOnDisk(path, () =>
         planRecovery(new NodeFiles(path), identity.logId!, damage),
       );
-      refuseIfNoRoom(identity.memoryDir, plan.geometry.regionBytes * plan.geometry.regions);
-      const made = createMemory(path, identity, plan.geometry);
+      const size = sizeOfRebuilt(
+        settings.memoryBytes,
+        identity.memoryBytes,
+        plan.geometry,
+        plan.memoryBytes,
+      );
+      refuseIfNoRoom(identity.memoryDir, leastBytes(plan, size));
+      const made = createMemory(path, identity, size);
       const { memory } = made;
       try {
-        const recovered = await rebuild(settings, plan, memory, memory.segments.place);
+        const recovered = await rebuild(settings, plan, memory, size.regionLimit);
         if (!isDamage(recovered)) {
           explainedOnDisk(path, () => prepareDisk(new NodeFiles(path), plan, damage));
           memory.control.publish();
@@ -80,18 +89,29 @@ export async function rebuildMemory(
   });
 }
 
+/** The memory that recovery needs for certain. What comes with the log is not known before. */
+function leastBytes(
+  { checkpointBytes }: RecoveryPlan,
+  { geometry, regionLimit }: MemorySize,
+): number {
+  const regions = Math.ceil(checkpointBytes / geometry.regionBytes);
+  return Math.max(1, Math.min(regions, regionLimit)) * geometry.regionBytes;
+}
+
 async function rebuild(
   settings: RecoverySettings,
   plan: RecoveryPlan,
   memory: StoreMemory,
-  folder: string,
+  regionLimit: number,
 ): Promise<Omit<Recovered, "ms"> | Damage> {
   memory.control.startLog();
   const { path } = settings;
   const threads = Math.min(availableParallelism(), MAX_RECOVERY_THREADS);
   const onProgress = settings.onRecovery ?? terminalProgress(path);
   const { recover } = await import("./recover.ts");
-  const done = await recover(plan, memory, { path, folder, threads, onProgress });
+  const folder = memory.segments.place;
+  const options = { path, folder, threads, regionLimit, onProgress };
+  const done = await recover(plan, memory, options);
   if (isDamage(done)) return done;
   const { chain, epoch, logBytes, checkpointBytes, cut, damage } = plan;
   const checkpoints = chain.map(({ name }) => name);

@@ -9,7 +9,8 @@ import { Durability } from "../../engine/durability.ts";
 import { raiseEpoch } from "../../engine/epoch.ts";
 import type { Damage } from "../../folder/files.ts";
 import { NodeFiles } from "../../folder/node-files.ts";
-import { CATALOGUE_REGION, CATALOGUE_WORD, SHARINGS } from "../../memory/control.ts";
+import { BlockTable } from "../../memory/blocks.ts";
+import { CATALOGUE_REGION, CATALOGUE_WORD, REGION_LIMIT, SHARINGS } from "../../memory/control.ts";
 import type { StoreMemory } from "../../memory/store-memory.ts";
 import { setFigure } from "../figures.ts";
 import { startThread } from "../thread.ts";
@@ -25,6 +26,8 @@ export interface RecoverOptions {
   readonly path: string;
   readonly folder: string;
   readonly threads: number;
+  /** The regions that the store is to have, if what it holds fits them. */
+  readonly regionLimit: number;
   readonly onProgress: ((progress: RecoveryProgress) => void) | undefined;
 }
 
@@ -47,17 +50,27 @@ export async function recover(
     await Promise.all(tasks.map((task) => runTask(task, (part) => progress.hear(part))));
   }
   if (progress.damage !== undefined) return progress.damage;
-  finishMemory(plan, memory);
+  finishMemory(plan, memory, options.regionLimit);
   return { transactions: progress.records };
 }
 
 /** What belongs to the store as a whole. */
-export function finishMemory(plan: RecoveryPlan, memory: StoreMemory): void {
+export function finishMemory(
+  plan: RecoveryPlan,
+  memory: StoreMemory,
+  regionLimit = memory.control.geometry.regions,
+): void {
   const { control } = memory;
-  // Regions follow each other, also those in which nothing was left.
   let regions = control.geometry.regions;
   while (regions > 0 && !memory.isReady(regions - 1)) regions--;
+  // What the log fills and empties again beyond the limit was given back when the store was made smaller.
+  const blocks = new BlockTable(memory);
+  while (regions > regionLimit && blocks.clearIfEmpty(regions - 1)) {
+    memory.giveRegionBack(--regions, 0);
+  }
+  // Regions follow each other, also those in which nothing was left.
   for (let id = 0; id < regions; id++) memory.ensureRegion(id);
+  Atomics.store(control.i32, REGION_LIMIT, Math.max(regions, regionLimit));
   control.i32[CATALOGUE_REGION] = plan.catalogue.regionId + 1;
   control.i32[CATALOGUE_WORD] = plan.catalogue.word;
   // Every block is one that its owner left.

@@ -30,6 +30,8 @@ const NAME = /^(\d{10})\.log$/;
 export interface LogIdentity {
   readonly logId: string;
   readonly geometry: Geometry;
+  /** How large the store might be then. Not there in logs of earlier versions, where the geometry says it. */
+  readonly memoryBytes?: number;
   readonly catalogue: { readonly regionId: number; readonly word: number };
   /** The memory that writes, and the last segment that it was rebuilt from: see memories.ts. */
   readonly memoryId?: string;

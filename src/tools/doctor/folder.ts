@@ -2,11 +2,12 @@
 
 import { closeSync, existsSync, fsyncSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { isOpenSomewhere, openersOf } from "../../attach/openers.ts";
 import { memoryFolder, readIdentity } from "../../folder/store-files.ts";
 import { whyNoProcesses } from "../../memory/libc.ts";
 import { nowMs } from "../../runtime/clock.ts";
 import { uniqueId } from "../../runtime/random.ts";
-import { shownMs, shownSize } from "../../runtime/units.ts";
+import { counted, shownMs, shownSize } from "../../runtime/units.ts";
 import { type Finding, failed, ok, warning } from "./finding.ts";
 import { checkLocks } from "./locks.ts";
 import { checkSharedMemory } from "./machine.ts";
@@ -51,6 +52,7 @@ export async function checkFolder(path: string): Promise<Finding[]> {
     ...(whyNoProcesses() === undefined ? [await checkLocks("its file locks", folder)] : []),
     checkSync(folder),
     ...checkStore(path),
+    ...(await checkOpeners(path)),
   ];
 }
 
@@ -118,6 +120,27 @@ function checkSync(folder: string): Finding {
   } finally {
     closeSync(fd);
     rmSync(file, { force: true });
+  }
+}
+
+/** Who keeps the store open. */
+async function checkOpeners(path: string): Promise<Finding[]> {
+  const check = "open in";
+  try {
+    if (readIdentity(path) === undefined || whyNoProcesses() !== undefined) return [];
+    const openers = openersOf(path);
+    if (openers.length === 0) {
+      if (!(await isOpenSomewhere(path))) return [ok(check, "no process")];
+      const advice = "it sees another memory, in another container perhaps: see docs/CONTAINERS.md";
+      return [warning(check, "a process that is not visible here", advice)];
+    }
+    const stopped = openers.find(({ state }) => state === "stopped");
+    const found = counted(new Set(openers.map(({ pid }) => pid)).size, "process", "processes");
+    if (stopped === undefined) return [ok(check, found)];
+    const advice = `others may wait for process ${stopped.pid}: see situ ps --path ${path}`;
+    return [warning(check, `${found}, one of them stopped`, advice)];
+  } catch (error) {
+    return [warning(check, (error as Error).message, `see situ ps --path ${path}`)];
   }
 }
 

@@ -7,6 +7,7 @@ import { wallClockMs } from "../../runtime/clock.ts";
 import { counted, shownSize } from "../../runtime/units.ts";
 import { type Finding, failed, ok, warning } from "./finding.ts";
 import { checkLocks } from "./locks.ts";
+import { findMemories } from "./orphans.ts";
 
 const LEAST_NODE = [20, 19];
 const SHARED_MEMORY = "/dev/shm";
@@ -26,6 +27,7 @@ export async function checkMachine(): Promise<Finding[]> {
     checkPlatform(),
     checkFfi(),
     ...checkSharedMemory(memoryDir),
+    ...checkOrphans(memoryDir),
     ...(hasFfi && existsSync(memoryDir) ? [await checkLocks("file locks", memoryDir)] : []),
     checkFiles(),
     checkMemory(),
@@ -96,10 +98,25 @@ export function checkSharedMemory(folder: string): Finding[] {
 }
 
 /** The folder of a store's memory. */
-const STORE = /^situ-[0-9a-f]{24}$/;
+const STORE = /^situ-[0-9a-f]{24}(-[0-9a-f]{24})?$/;
 /** statfs(2). */
 const TMPFS = 0x01021994;
 const RAMFS = 0x858458f6;
+
+/** Memory that stores have left behind. */
+export function checkOrphans(memoryDir: string): Finding[] {
+  const check = "orphaned memory";
+  try {
+    const orphans = findMemories(memoryDir).filter(({ status }) => status === "orphaned");
+    if (orphans.length === 0) return [ok(check, "none")];
+    const bytes = orphans.reduce((sum, each) => sum + each.bytes, 0);
+    const found = `${shownSize(bytes)} of ${counted(orphans.length, "store")} whose folder is gone`;
+    return [warning(check, found, `see situ clean --memory-dir ${memoryDir}`)];
+  } catch {
+    // The folder is not there, or cannot be read: that is told already.
+    return [];
+  }
+}
 
 function checkFiles(): Finding {
   const check = "open files";

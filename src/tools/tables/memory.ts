@@ -7,7 +7,7 @@
 
 import { isClaimed } from "../../engine/slot.ts";
 import { epochOf } from "../../engine/tid.ts";
-import { BLOCK_CELLS, CONTINUED, classOfState, SPAN } from "../../memory/blocks.ts";
+import { BLOCK_CELLS, classOfState, SPAN } from "../../memory/blocks.ts";
 import {
   ALLOCATED,
   ARRAY,
@@ -23,6 +23,7 @@ import {
 } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
 import { CELL_BYTES } from "../../memory/size-classes.ts";
+import { CONTINUED } from "../../memory/units.ts";
 import { sleep } from "../../runtime/clock.ts";
 import type { Problems } from "../structures/check.ts";
 import { lockFault } from "../structures/locks.ts";
