@@ -36,6 +36,7 @@ export type {
 export { backup, inspect, openers, restore, verify } from "./database/store-tools-on-demand.ts";
 export type {
   Isolation,
+  SyncResult,
   TransactOptions,
   TransactSyncOptions,
 } from "./database/transact-options.ts";
@@ -58,29 +59,38 @@ export {
   type ConflictKey,
   type Holder,
   ResizeError,
+  RowError,
   SituError,
   type SituErrorCode,
   TimeoutError,
 } from "./runtime/errors.ts";
 export {
+  autoIncrement,
   bool,
   bytes,
+  enumOf,
   type Field,
   f64,
   i32,
+  i53,
   i64,
   json,
+  nullable,
   pointer,
   str,
+  type TimestampOptions,
+  timestamp,
   u8,
   u16,
   u32,
+  u53,
   u64,
+  uuid,
 } from "./tables/fields.ts";
 export type { IndexDefinition, IndexKind, IndexOptions } from "./tables/indexes/definition.ts";
 export type { CountOptions, GetOptions, ScanOptions } from "./tables/indexes/options.ts";
 export type { TableStats } from "./tables/schema.ts";
-export { type InferRow, type Table, table } from "./tables/table.ts";
+export { type InferInsert, type InferRow, type Table, table } from "./tables/table.ts";
 export type { DumpOptions } from "./transfer/dump.ts";
 export type { DumpFormat, DumpTableOptions, TransferProgress } from "./transfer/dump-table.ts";
 export type { LoadedStore, LoadOptions } from "./transfer/load.ts";

@@ -23,7 +23,7 @@ export function openBank({ path, memoryDir }: StorePlace) {
   });
 }
 
-export type Bank = Awaited<ReturnType<typeof openBank>>;
+export type Bank = situ.Database;
 
 const rowsPerTransaction = 64;
 

@@ -10,74 +10,90 @@ import type {
   CountOptions,
   GetOptions,
   IndexKey,
+  IndexName,
   ScanOptions,
-  UniqueName,
+  UniqueIndex,
 } from "../tables/indexes/options.ts";
-import type { Table } from "../tables/table.ts";
+import type { InsertedKey, InsertOf, Opened, PutOf } from "../tables/table.ts";
 import type { TransactionEnd } from "./run/interactive.ts";
 import type { AsyncScan } from "./scan.ts";
 import type { AllocOptions } from "./transaction.ts";
 
 /** Rows, in a transaction of a local or a remote database. */
-export interface AsyncTransaction {
+export interface AsyncTransaction<Names extends string = string> {
   /** Reads a row by its key; `undefined` if there is none. */
-  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
+  get<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
   /** Reads a row by the values of a unique index. Local databases only. */
-  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
-    table: Table<Row, Key, Changes, Ways>,
+  get<Row, Key, Changes, Ways, Name extends IndexName<Ways>>(
+    table: Opened<Names, Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
-    options: GetOptions<Name>,
+    options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Promise<Row | undefined>;
 
   /**
    * Reads a row that the transaction will write. In procedures of a cluster whose protocol is "rpc" the
    * row is locked by the message that reads it, which saves a round trip; elsewhere it is `get`.
    */
-  getForUpdate<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
+  getForUpdate<Row, Key>(
+    table: Opened<Names, Row, Key>,
+    key: NoInfer<Key>,
+  ): Promise<Row | undefined>;
 
   /** Reads the rows of several keys, in the order of the keys. */
   getMany<Row, Key>(
-    table: Table<Row, Key>,
+    table: Opened<Names, Row, Key>,
     keys: Iterable<NoInfer<Key>>,
   ): Promise<(Row | undefined)[]>;
 
   /** Whether there is a row with this key. */
-  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean>;
+  has<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Promise<boolean>;
 
-  /** Adds a row. Fails with SITU_EXISTS if there is one with its key. */
-  insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void>;
+  /**
+   * Adds a row. Fails with SITU_EXISTS if there is one with its key. Of a table with an
+   * `autoIncrement()` key, returns the key.
+   */
+  insert<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): Promise<InsertedKey<Writes>>;
 
   /** Adds a row, or replaces the one with its key. */
-  put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void>;
+  put<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): Promise<void>;
 
-  /** Changes fields of a row. Fails with SITU_MISSING if there is no row with this key. */
+  /**
+   * Changes fields of a row; those that are undefined stay as they are. Fails with SITU_MISSING if
+   * there is no row with this key.
+   */
   update<Row, Key, Changes>(
-    table: Table<Row, Key, Changes>,
+    table: Opened<Names, Row, Key, Changes>,
     key: NoInfer<Key>,
     changes: NoInfer<Changes>,
   ): Promise<void>;
 
   /** Removes a row. Returns whether there was one. */
-  delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean>;
+  delete<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Promise<boolean>;
 
   /**
    * The rows within bounds, in the order of the key or of an index, for `for await`. The transaction
    * does not commit if another one adds a row to the range, or removes or changes one in it.
    */
   scan<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
   ): AsyncScan<Row>;
 
   /** The number of rows that `scan` would return. */
   count<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
   ): Promise<number>;
 }
 
 /** A transaction of a local database: rows, and objects that are reached by pointers. */
-export interface LocalTransaction extends AsyncTransaction {
+export interface LocalTransaction<Names extends string = string> extends AsyncTransaction<Names> {
   /** Allocates an object of `size` zeroed bytes. */
   alloc(size: number, options?: AllocOptions): Promise<Pointer>;
   /** Allocates `count` objects of `size` bytes next to each other; `pointer.at(i)` points to each. */

@@ -6,10 +6,11 @@ import type {
   CountOptions,
   GetOptions,
   IndexKey,
+  IndexName,
   ScanOptions,
-  UniqueName,
+  UniqueIndex,
 } from "../tables/indexes/options.ts";
-import type { Table } from "../tables/table.ts";
+import type { InsertedKey, InsertOf, Opened, PutOf, Table } from "../tables/table.ts";
 import type { Copied } from "../tools/files/copy.ts";
 import type { FileToolOptions } from "../tools/files/pauses.ts";
 import type { InspectedTable } from "../tools/tables/inspect.ts";
@@ -22,29 +23,63 @@ import type {
 import type { Stats } from "./local/stats.ts";
 import type { AsyncScan, Scan } from "./scan.ts";
 import type { Snapshot } from "./snapshot.ts";
-import type { TransactOptions, TransactSyncOptions } from "./transact-options.ts";
+import type { SyncResult, TransactOptions, TransactSyncOptions } from "./transact-options.ts";
 import type { Transaction } from "./transaction.ts";
 
 /**
  * What local and remote databases have in common. Code that awaits the results of `get` and `count`,
  * and reads scans with `for await`, runs on both.
  */
-export interface AnyDatabase extends AsyncDisposable {
+export interface AnyDatabase<Names extends string = string> extends AsyncDisposable {
   /** Reads a row by its key, outside of any transaction; `undefined` if there is none. */
   get<Row, Key>(
-    table: Table<Row, Key>,
+    table: Opened<Names, Row, Key>,
     key: NoInfer<Key>,
   ): Row | undefined | Promise<Row | undefined>;
 
+  /** Reads the rows of several keys, in the order of the keys. All are of one state. */
+  getMany<Row, Key>(
+    table: Opened<Names, Row, Key>,
+    keys: Iterable<NoInfer<Key>>,
+  ): (Row | undefined)[] | Promise<(Row | undefined)[]>;
+
+  /**
+   * Adds a row, in a transaction of its own. Fails with SITU_EXISTS if there is one with its key. Of a
+   * table with an `autoIncrement()` key, returns the key.
+   */
+  insert<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): InsertedKey<Writes> | Promise<InsertedKey<Writes>>;
+
+  /** Adds a row, or replaces the one with its key, in a transaction of its own. */
+  put<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): void | Promise<void>;
+
+  /**
+   * Changes fields of a row, in a transaction of its own; those that are undefined stay as they are.
+   * Fails with SITU_MISSING if there is no row with this key.
+   */
+  update<Row, Key, Changes>(
+    table: Opened<Names, Row, Key, Changes>,
+    key: NoInfer<Key>,
+    changes: NoInfer<Changes>,
+  ): void | Promise<void>;
+
+  /** Removes a row, in a transaction of its own. Returns whether there was one. */
+  delete<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): boolean | Promise<boolean>;
+
   /** The rows within bounds, in the order of the key or of an index. */
   scan<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
   ): Scan<Row> | AsyncScan<Row>;
 
   /** The number of rows that `scan` would return. */
   count<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
   ): number | Promise<number>;
 
@@ -54,7 +89,7 @@ export interface AnyDatabase extends AsyncDisposable {
    * nothing but use `tx`. If it throws, nothing is changed.
    */
   transact<T>(
-    callback: (tx: AsyncTransaction) => T | PromiseLike<T>,
+    callback: (tx: AsyncTransaction<Names>) => T | PromiseLike<T>,
     options?: TransactOptions,
   ): Promise<Awaited<T>>;
 
@@ -62,14 +97,14 @@ export interface AnyDatabase extends AsyncDisposable {
    * Begins a transaction that you end with `commit` or `rollback`. It is not retried: operations and
    * `commit` fail with ConflictError if another transaction gets in between. Prefer `transact`.
    */
-  begin(options?: TransactOptions): Promise<InteractiveTransaction>;
+  begin(options?: TransactOptions): Promise<InteractiveTransaction<AsyncTransaction<Names>>>;
 
   /** Closes the database. Waits for transactions that are running, and rolls interactive ones back. */
   close(): Promise<void>;
 }
 
 /** A store in the memory of this machine, shared by all processes that have it open. */
-export interface Database extends AnyDatabase {
+export interface Database<Names extends string = string> extends AnyDatabase<Names> {
   /** The folder of the store. */
   readonly path: string;
   /** What `open` recovered from disk; `undefined` if the store was in memory, or is new. */
@@ -80,22 +115,55 @@ export interface Database extends AnyDatabase {
    * that is being written to memory at this moment, and fails with SITU_TIMEOUT if the committing
    * process is stopped there: after the `timeoutMs` of `open`, or half a second if that has none.
    */
-  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
+  get<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Row | undefined;
   /** Reads a row by the values of a unique index. */
-  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
-    table: Table<Row, Key, Changes, Ways>,
+  get<Row, Key, Changes, Ways, Name extends IndexName<Ways>>(
+    table: Opened<Names, Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
-    options: GetOptions<Name>,
+    options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Row | undefined;
+
+  getMany<Row, Key>(
+    table: Opened<Names, Row, Key>,
+    keys: Iterable<NoInfer<Key>>,
+  ): (Row | undefined)[];
+
+  /**
+   * Adds a row: `transactSync` with this one operation. Fails with SITU_EXISTS if there is a row with
+   * its key. Of a table with an `autoIncrement()` key, returns the key.
+   */
+  insert<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): InsertedKey<Writes>;
+
+  /** Adds a row, or replaces the one with its key: `transactSync` with this one operation. */
+  put<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): void;
+
+  /**
+   * Changes fields of a row: `transactSync` with this one operation. Fields that are undefined stay as
+   * they are. Fails with SITU_MISSING if there is no row with this key.
+   */
+  update<Row, Key, Changes>(
+    table: Opened<Names, Row, Key, Changes>,
+    key: NoInfer<Key>,
+    changes: NoInfer<Changes>,
+  ): void;
+
+  /** Removes a row: `transactSync` with this one operation. Returns whether there was one. */
+  delete<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): boolean;
 
   /** The rows within bounds, in the order of the key or of an index. All are of one state. */
   scan<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
   ): Scan<Row>;
 
   count<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
   ): number;
 
@@ -103,7 +171,7 @@ export interface Database extends AnyDatabase {
    * Takes a snapshot: the store as it is now, for reading. Takes some microseconds; waits for commits
    * that are being written to memory at this moment. Close it: `using snapshot = db.snapshot()`.
    */
-  snapshot(): Snapshot;
+  snapshot(): Snapshot<Names>;
 
   /** Returns a copy of an object's bytes, without a lock. */
   readObject(pointer: Pointer): Uint8Array;
@@ -114,18 +182,21 @@ export interface Database extends AnyDatabase {
    * `tx`. The event loop is blocked meanwhile, so other processes are waited for only for half a
    * second, unless `timeoutMs` is given here or to `open`.
    */
-  transactSync<T>(callback: (tx: Transaction) => T, options?: TransactSyncOptions): T;
+  transactSync<T>(
+    callback: (tx: Transaction<Names>) => SyncResult<T>,
+    options?: TransactSyncOptions,
+  ): T;
 
   /**
    * The same for a callback that awaits. Other transactions of this thread may run in between. The
    * event loop keeps turning, also while this waits for others: for up to `timeoutMs`, by default 5 s.
    */
   transact<T>(
-    callback: (tx: LocalTransaction) => T | PromiseLike<T>,
+    callback: (tx: LocalTransaction<Names>) => T | PromiseLike<T>,
     options?: TransactOptions,
   ): Promise<Awaited<T>>;
 
-  begin(options?: TransactOptions): Promise<InteractiveTransaction<LocalTransaction>>;
+  begin(options?: TransactOptions): Promise<InteractiveTransaction<LocalTransaction<Names>>>;
 
   /** Waits until everything that was committed before the call, by any process, is on disk. */
   durable(options?: { readonly timeoutMs?: number }): Promise<void>;
@@ -166,21 +237,44 @@ export interface CallOptions {
  * A database on a cluster. The data is not in this machine's memory, so reads are promises, and there is
  * no `transactSync`.
  */
-export interface RemoteDatabase extends AnyDatabase {
+export interface RemoteDatabase<Names extends string = string> extends AnyDatabase<Names> {
   /** Reads a row by its key: one round trip to the node that has it. Linearizable. */
-  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
+  get<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
+
+  getMany<Row, Key>(
+    table: Opened<Names, Row, Key>,
+    keys: Iterable<NoInfer<Key>>,
+  ): Promise<(Row | undefined)[]>;
+
+  insert<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): Promise<InsertedKey<Writes>>;
+
+  put<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): Promise<void>;
+
+  update<Row, Key, Changes>(
+    table: Opened<Names, Row, Key, Changes>,
+    key: NoInfer<Key>,
+    changes: NoInfer<Changes>,
+  ): Promise<void>;
+
+  delete<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Promise<boolean>;
 
   /**
    * The rows within bounds. Up to 4096 rows are all of one state. A longer scan returns rows while it
    * goes and fails at its end, with SITU_CONFLICT, if others have changed what it read.
    */
   scan<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
   ): AsyncScan<Row>;
 
   count<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
   ): Promise<number>;
 

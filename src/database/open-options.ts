@@ -31,11 +31,11 @@ import { show } from "../runtime/show.ts";
 import type { Table } from "../tables/table.ts";
 
 /** What `open` takes for a store on this machine; docs/OPTIONS.md lists the defaults. */
-export interface OpenOptions {
+export interface OpenOptions<Tables extends readonly Table[] = readonly Table[]> {
   /** The folder of the store. All processes that open the same folder share one store. */
   readonly path: string;
   /** The tables that this process uses. A table that the store does not have yet is created. */
-  readonly tables?: readonly Table[];
+  readonly tables?: Tables;
   /**
    * The most memory that rows and indexes may use; memory is taken when it is needed. If the store exists
    * and is smaller, it grows to this size; if it is larger, it stays as it is. "auto" grows when memory runs

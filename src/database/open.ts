@@ -6,15 +6,20 @@ import { startLogAnew } from "../log/start.ts";
 import { unshareBuffers } from "../memory/thread-segments.ts";
 import { coded } from "../runtime/system-errors.ts";
 import { createCatalogue } from "../tables/catalogue.ts";
+import type { NameOf, Table } from "../tables/table.ts";
 import type { Database, RemoteDatabase } from "./database.ts";
 import { LocalDatabase } from "./local/local-database.ts";
 import { type OpenOptions, type Settings, settingsOf } from "./open-options.ts";
 import type { ConnectOptions } from "./remote/connect-options.ts";
 
 /** Opens the store in a folder, and creates it if there is none. */
-export async function open(options: OpenOptions): Promise<Database>;
+export async function open<const Tables extends readonly Table[] = readonly Table[]>(
+  options: OpenOptions<Tables>,
+): Promise<Database<NameOf<Tables[number]>>>;
 /** Connects to a cluster: a database whose rows are spread over machines. */
-export async function open(options: ConnectOptions): Promise<RemoteDatabase>;
+export async function open<const Tables extends readonly Table[] = readonly Table[]>(
+  options: ConnectOptions<Tables>,
+): Promise<RemoteDatabase<NameOf<Tables[number]>>>;
 export async function open(
   options: OpenOptions | ConnectOptions,
 ): Promise<Database | RemoteDatabase> {

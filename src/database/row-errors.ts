@@ -1,6 +1,6 @@
 /** Keys and rows that callers pass to a transaction, local or remote, and what is wrong with them. */
 
-import { SituError } from "../runtime/errors.ts";
+import { RowError, SituError } from "../runtime/errors.ts";
 import { showKey } from "../runtime/show.ts";
 import type { Table } from "../tables/table.ts";
 
@@ -10,17 +10,20 @@ export function listOf<Key>(table: Table, keys: Iterable<Key>): readonly Key[] {
   throw new SituError("SITU_TYPE", `getMany(${table.name}, …) takes a list of keys`);
 }
 
-export function exists(table: Table, row: unknown): SituError {
-  return new SituError(
+export function exists(table: Table, row: unknown): RowError {
+  const key = keyOf(table, row);
+  return new RowError(
     "SITU_EXISTS",
-    `table ${table.name} already has a row with key ${showKey(keyOf(table, row))}; use put to replace it`,
+    `table ${table.name} already has a row with key ${showKey(key)}; use put to replace it`,
+    { table: table.name, key },
   );
 }
 
-export function missing(table: Table, key: unknown): SituError {
-  return new SituError(
+export function missing(table: Table, key: unknown): RowError {
+  return new RowError(
     "SITU_MISSING",
     `table ${table.name} has no row with key ${showKey(key)}; use insert or put to add one`,
+    { table: table.name, key },
   );
 }
 

@@ -26,6 +26,15 @@ export interface TransactSyncOptions {
   readonly durability?: Exclude<DurabilityMode, "none">;
 }
 
+/**
+ * What the callback of `transactSync` returns: anything but a promise. For functions of your own that
+ * pass a callback on: `<T>(callback: (tx: Transaction) => SyncResult<T>): T`.
+ */
+export type SyncResult<T> = T &
+  ([Extract<T, PromiseLike<unknown>>] extends [never]
+    ? unknown
+    : "the callback of transactSync must not be async: use transact");
+
 /** What `transact` and `begin` take. */
 export interface TransactOptions extends TransactSyncOptions {
   /** Aborts the transaction: it fails with SITU_ABORTED, and nothing is committed. */
@@ -64,6 +73,14 @@ export function nested(): SituError {
   return new SituError(
     "SITU_NESTED",
     "this code already runs inside a transaction: use its tx; transactions do not nest",
+  );
+}
+
+export function besideTransaction(): SituError {
+  return new SituError(
+    "SITU_NESTED",
+    "this code runs inside the callback of transactSync, and would read beside the transaction: use " +
+      "its tx; for the state before it, take a snapshot",
   );
 }
 

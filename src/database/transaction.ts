@@ -5,10 +5,11 @@ import type {
   CountOptions,
   GetOptions,
   IndexKey,
+  IndexName,
   ScanOptions,
-  UniqueName,
+  UniqueIndex,
 } from "../tables/indexes/options.ts";
-import type { Table } from "../tables/table.ts";
+import type { InsertedKey, InsertOf, Opened, PutOf } from "../tables/table.ts";
 import type { Scan } from "./scan.ts";
 
 /** What `tx.alloc` and `tx.allocArray` take. */
@@ -18,44 +19,59 @@ export interface AllocOptions {
 }
 
 /** Rows by key, and objects that are reached by pointers. Of use only until the callback returns. */
-export interface Transaction {
+export interface Transaction<Names extends string = string> {
   /** Reads a row by its key; `undefined` if there is none. */
-  get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
+  get<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Row | undefined;
   /** Reads a row by the values of a unique index. */
-  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
-    table: Table<Row, Key, Changes, Ways>,
+  get<Row, Key, Changes, Ways, Name extends IndexName<Ways>>(
+    table: Opened<Names, Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
-    options: GetOptions<Name>,
+    options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Row | undefined;
   /** Reads the rows of several keys, in the order of the keys. */
-  getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[];
+  getMany<Row, Key>(
+    table: Opened<Names, Row, Key>,
+    keys: Iterable<NoInfer<Key>>,
+  ): (Row | undefined)[];
   /**
    * The rows within bounds, in the order of the key or of an index. The transaction does not commit if
    * another one adds a row to the range, or removes or changes one in it.
    */
   scan<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
   ): Scan<Row>;
   /** The number of rows that `scan` would return. */
   count<Row, Key, Changes, Ways>(
-    table: Table<Row, Key, Changes, Ways>,
+    table: Opened<Names, Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
   ): number;
   /** Whether there is a row with this key. */
-  has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean;
-  /** Adds a row. Fails with SITU_EXISTS if there is one with its key. */
-  insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void;
+  has<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): boolean;
+  /**
+   * Adds a row. Fails with SITU_EXISTS if there is one with its key. Of a table with an
+   * `autoIncrement()` key, returns the key.
+   */
+  insert<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): InsertedKey<Writes>;
   /** Adds a row, or replaces the one with its key. */
-  put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void;
-  /** Changes fields of a row. Fails with SITU_MISSING if there is no row with this key. */
+  put<Row, Key, Writes>(
+    table: Opened<Names, Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): void;
+  /**
+   * Changes fields of a row; those that are undefined stay as they are. Fails with SITU_MISSING if
+   * there is no row with this key.
+   */
   update<Row, Key, Changes>(
-    table: Table<Row, Key, Changes>,
+    table: Opened<Names, Row, Key, Changes>,
     key: NoInfer<Key>,
     changes: NoInfer<Changes>,
   ): void;
   /** Removes a row. Returns whether there was one. */
-  delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean;
+  delete<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): boolean;
   /** Allocates an object of `size` zeroed bytes. */
   alloc(size: number, options?: AllocOptions): Pointer;
   /** Allocates `count` objects of `size` bytes next to each other; `pointer.at(i)` points to each. */

@@ -197,6 +197,19 @@ export function runReadOnly<A, T>(
 }
 
 /**
+ * The same for a body that writes, too: what it does is committed when this returns, whatever becomes
+ * of the user's transaction. It should not allocate: nobody reclaims memory for it.
+ */
+export function runBeside<A, T>(
+  executor: Executor,
+  tx: Transaction,
+  body: (tx: Transaction, argument: A) => T,
+  argument: A,
+): T {
+  return runReads(executor, tx, undefined, body, argument);
+}
+
+/**
  * An operation of a snapshot's reader. It sees one state whatever happens meanwhile; should an
  * object change while it is read, it is run again. What it returns, or throws, counts only if the
  * snapshot is still registered then.
@@ -237,6 +250,11 @@ function runReads<A, T>(
             ? isCallersOwn(executor, tx, error)
             : isSnapshotsOwn(snapshot, error);
         if (isOwn) throw error;
+      }
+      throwIfFatal(executor, tx);
+      if (tx.journalFull && !executor.isHurried) {
+        executor.durability.awaitRoomSync(executor.timeoutMs);
+        continue;
       }
       policy ??= executor.newPatience(executor.isHurried ? ASYNC_PATIENCE_MS : executor.timeoutMs);
       meetOrGiveUp(executor, tx, policy);

@@ -95,6 +95,32 @@ export class ResizeError extends SituError {
   }
 }
 
+/**
+ * A row is there, or is not, against what the call needs: SITU_EXISTS, SITU_MISSING, SITU_UNIQUE. The
+ * row in the way is what `get(table, error.key, { index: error.index })` finds.
+ */
+export class RowError extends SituError {
+  override readonly name = "RowError";
+  /** The name of the table. */
+  readonly table: string;
+  /** For SITU_UNIQUE: the name of the index. */
+  readonly index: string | undefined;
+  /** The key that exists or is missing; for SITU_UNIQUE the values that another row has. */
+  readonly key: unknown;
+
+  constructor(
+    code: "SITU_EXISTS" | "SITU_MISSING" | "SITU_UNIQUE",
+    message: string,
+    where: { readonly table: string; readonly index?: string | undefined; readonly key: unknown },
+    options?: { cause?: unknown },
+  ) {
+    super(code, message, options);
+    this.table = where.table;
+    this.index = where.index;
+    this.key = where.key;
+  }
+}
+
 /** Who holds what a timed-out caller waited for. */
 export interface Holder {
   readonly pid: number;

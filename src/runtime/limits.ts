@@ -167,6 +167,12 @@ export const MAX_ACCESSES = 1 << 17;
 export const MAX_TABLES = 256;
 export const MAX_NAME_BYTES = 200;
 export const MAX_FIELDS = 256;
+/** The position of an enum's value takes one byte. */
+export const MAX_ENUM_VALUES = 256;
+/** Numbers for autoIncrement() keys that an executor takes at a time. */
+export const SEQUENCE_RANGE_NUMBERS = 64;
+/** And that the counter moves on beyond a key that a caller has chosen. */
+export const SEQUENCE_PASS_NUMBERS = 1_024;
 /** Indexes of one table. */
 export const MAX_INDEXES = 32;
 /** A schema is kept in one catalogue object. */

@@ -6,16 +6,23 @@
 
 import { byteLength, isBytes, isGone } from "../runtime/bytes.ts";
 import { MAX_FIELDS } from "../runtime/limits.ts";
+import { msOfDate } from "./codec/conversions.ts";
+import type { Field } from "./fields.ts";
 
 /** The same key in a list of our own. What is no key stays none, for the codec to refuse. */
 export function ownKey(key: unknown): unknown {
   return typeof key === "object" && Array.isArray(key) ? ownList(key) : key;
 }
 
-/** The same with copies of bytes, for a key that is used later. */
+/** The same with copies of bytes, and numbers for Dates, for a key that is used later or sent. */
 export function keptKey(key: unknown): unknown {
   if (typeof key !== "object") return key;
   return Array.isArray(key) ? ownList(key).map(keptValue) : keptValue(key);
+}
+
+/** A part of a kept key in the one form that it has: a UUID may be written in upper case, too. */
+export function canonicalPart({ kind }: Field, value: unknown): unknown {
+  return kind === "uuid" && typeof value === "string" ? value.toLowerCase() : value;
 }
 
 function ownList(key: readonly unknown[]): unknown[] {
@@ -27,6 +34,11 @@ function ownList(key: readonly unknown[]): unknown[] {
 }
 
 function keptValue(value: unknown): unknown {
+  if (value instanceof Date) {
+    const ms = msOfDate(value);
+    // An invalid one stays what it is, for the codec to refuse.
+    return Number.isNaN(ms) ? value : ms;
+  }
   return isBytes(value) && (byteLength(value) > 0 || !isGone(value))
     ? new Uint8Array(value)
     : value;

@@ -8,7 +8,8 @@
 import { isBytes } from "../runtime/bytes.ts";
 import { SituError } from "../runtime/errors.ts";
 import type { KeyRange } from "../stores/store.ts";
-import { EXPECTED } from "./codec/field-code.ts";
+import { isUuid, msOf, orderWhole, writeUuid } from "./codec/conversions.ts";
+import { expectedOf } from "./codec/field-code.ts";
 import { maxOf } from "./codec/key-code.ts";
 import {
   keyTooLong,
@@ -16,7 +17,9 @@ import {
   orderBytes,
   orderedWordsOf,
   orderLong,
+  orderNull,
   orderText,
+  valueWordsOf,
 } from "./codec/ordered.ts";
 import { bytesIn, checkLength, textBytes, wrongType } from "./codec/values.ts";
 import type { Field } from "./fields.ts";
@@ -33,7 +36,7 @@ export interface Bounds {
 /** A field of a key, in the key's order. */
 export interface KeyField {
   readonly name: string;
-  readonly field: Field<unknown>;
+  readonly field: Field;
 }
 
 /** Nothing is less than the key without words. */
@@ -102,6 +105,9 @@ function orderedBound(
           `use eq, gte, gt, lte or lt`,
       );
     }
+    if (name === "prefix" && bound === null) {
+      wrongType(`${what}: prefix of ${first.name}`, "the beginning of a value", bound);
+    }
     values = [bound];
   } else {
     const names = fields.map((each) => each.name).join(", ");
@@ -116,7 +122,7 @@ function orderedBound(
     const { field } = fields[i];
     const where = `${what}.${fields[i].name}`;
     if (!isOfType(field, values[i])) {
-      wrongType(`${what}: ${name} of ${fields[i].name}`, EXPECTED[field.kind], values[i]);
+      wrongType(`${what}: ${name} of ${fields[i].name}`, expectedOf(field), values[i]);
     }
     top = order(top, field, values[i], where);
   }
@@ -124,7 +130,8 @@ function orderedBound(
   return ordered.slice(0, top);
 }
 
-function isOfType({ kind }: Field<unknown>, value: unknown): boolean {
+function isOfType({ kind, nullable, values }: Field, value: unknown): boolean {
+  if (value === null) return nullable === true;
   const isIntegerIn = (least: number, most: number): boolean =>
     Number.isInteger(value) && (value as number) >= least && (value as number) <= most;
   switch (kind) {
@@ -142,6 +149,16 @@ function isOfType({ kind }: Field<unknown>, value: unknown): boolean {
       return typeof value === "bigint" && BigInt.asUintN(64, value) === value;
     case "i64":
       return typeof value === "bigint" && BigInt.asIntN(64, value) === value;
+    case "u53":
+      return Number.isSafeInteger(value) && (value as number) >= 0;
+    case "i53":
+      return Number.isSafeInteger(value);
+    case "timestamp":
+      return msOf(value) !== undefined;
+    case "uuid":
+      return isUuid(value);
+    case "enum":
+      return values!.includes(value as string);
     case "str":
       return typeof value === "string";
     default:
@@ -149,7 +166,14 @@ function isOfType({ kind }: Field<unknown>, value: unknown): boolean {
   }
 }
 
-function order(top: number, field: Field<unknown>, value: unknown, where: string): number {
+function order(top: number, field: Field, value: unknown, where: string): number {
+  if (!field.nullable) return orderValue(top, field, value, where);
+  if (value === null) return orderNull(ordered, top, valueWordsOf(field));
+  ordered[top] = 1;
+  return orderValue(top + 1, field, value, where);
+}
+
+function orderValue(top: number, field: Field, value: unknown, where: string): number {
   const isFixed = orderedWordsOf(field) > 0;
   switch (field.kind) {
     case "i64":
@@ -158,6 +182,18 @@ function order(top: number, field: Field<unknown>, value: unknown, where: string
       return orderLong(ordered, top, BigInt.asIntN(64, value as bigint), 0);
     case "i32":
       ordered[top] = (value as number) ^ 0x80000000;
+      return top + 1;
+    case "u53":
+      return orderWhole(ordered, top, value as number, 0);
+    case "i53":
+      return orderWhole(ordered, top, value as number, 0x80000000);
+    case "timestamp":
+      return orderWhole(ordered, top, msOf(value)!, 0x80000000);
+    case "uuid":
+      writeUuid(ordered, top, value, where);
+      return top + 4;
+    case "enum":
+      ordered[top] = field.values!.indexOf(value as string);
       return top + 1;
     case "str":
       return orderText(ordered, top, value as string, maxOf(field), where, isFixed);
@@ -179,13 +215,16 @@ function afterBeginning(
   values: readonly unknown[],
 ): Int32Array | undefined {
   const last = values.length - 1;
-  const { kind } = fields[last].field;
-  if (kind !== "str" && kind !== "bytes") {
+  const { kind, nullable } = fields[last].field;
+  if ((kind !== "str" && kind !== "bytes") || values[last] === null) {
     return next(orderedBound(what, "prefix", fields, false, values));
   }
   const after = afterPrefix(what, fields[last], values[last]);
-  if (last === 0) return after;
-  const before = orderedBound(what, "prefix", fields, false, values.slice(0, last));
+  if (last === 0 && !nullable) return after;
+  const earlier =
+    last === 0 ? [] : orderedBound(what, "prefix", fields, false, values.slice(0, last));
+  // The word that says that there is a value belongs to what all of them begin with.
+  const before = Int32Array.from(nullable ? [...earlier, 1] : earlier);
   if (after === undefined) return next(before);
   const both = new Int32Array(before.length + after.length);
   both.set(before);

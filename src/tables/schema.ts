@@ -1,7 +1,7 @@
 /** A schema as it is kept in the store, and the difference between two. */
 
 import { defaultKind, type TableKind } from "../stores/kinds.ts";
-import type { FieldKind } from "./fields.ts";
+import { fieldText } from "./field-text.ts";
 import {
   describeIndex,
   type IndexDefinition,
@@ -56,14 +56,10 @@ function areTexts(given: unknown): boolean {
   return Array.isArray(given) && given.every((each) => typeof each === "string");
 }
 
-function describe(kind: FieldKind, max: number | undefined): string {
-  return max === undefined ? kind : `${kind}(${max})`;
-}
-
 export function schemaOf(table: Table): Schema {
   const fields: Record<string, string> = {};
   for (const name of Object.keys(table.fields).sort()) {
-    fields[name] = describe(table.fields[name].kind, table.fields[name].max);
+    fields[name] = fieldText(table.fields[name]);
   }
   const { name, key, ordered, layout, indexes } = table;
   return layout === defaultKind(ordered)

@@ -7,26 +7,10 @@
 
 import { SituError } from "../runtime/errors.ts";
 import { show } from "../runtime/show.ts";
-import type { Field, FieldKind } from "./fields.ts";
+import { fieldFromText } from "./field-text.ts";
 import type { IndexDefinition } from "./indexes/definition.ts";
 import type { Schema } from "./schema.ts";
 import { type Fields, type Table, table } from "./table.ts";
-
-/** Whether a field of the kind may have a length. */
-const KINDS: Readonly<Record<FieldKind, boolean>> = {
-  u8: false,
-  u16: false,
-  u32: false,
-  i32: false,
-  f64: false,
-  bool: false,
-  u64: false,
-  i64: false,
-  str: true,
-  bytes: true,
-  json: false,
-  pointer: false,
-};
 
 /** The table of a schema that was read from a store. SITU_CORRUPT if it can be no schema. */
 export function tableFromSchema(stored: Schema): Table {
@@ -40,7 +24,7 @@ export function tableFromSchema(stored: Schema): Table {
   if (!isNames(key)) return refuse("it has no key");
   if (!Array.isArray(indexes)) return refuse("it has no list of indexes");
   const declared: Fields = Object.fromEntries(
-    Object.entries(fields).map(([each, text]) => [each, fieldFrom(text, refuse)]),
+    Object.entries(fields).map(([each, text]) => [each, fieldFromText(text, refuse)]),
   );
   const definitions = (indexes as readonly IndexDefinition[]).map((each) => {
     if (isNames([each?.name]) && isNames(each.on)) return definitionIn(each);
@@ -70,15 +54,4 @@ function isNames(given: unknown): given is readonly string[] {
 
 function definitionIn({ name, on, unique, kind }: IndexDefinition): IndexDefinition {
   return Object.freeze({ name, on: Object.freeze([...on]), unique, kind });
-}
-
-function fieldFrom(text: unknown, refuse: (why: string) => never): Field<unknown> {
-  const found = /^([a-z0-9]+)(?:\(([1-9]\d{0,8})\))?$/.exec(String(text));
-  const kind = found?.[1] ?? "";
-  if (found === null || !Object.hasOwn(KINDS, kind)) {
-    return refuse(`${show(text)} is no type of a field`);
-  }
-  const max = found[2] === undefined ? undefined : Number(found[2]);
-  if (max !== undefined && !KINDS[kind as FieldKind]) return refuse(`${kind} has no length`);
-  return Object.freeze({ kind: kind as FieldKind, max });
 }

@@ -5,17 +5,23 @@ import { describe, expect, it } from "vitest";
 import {
   bool,
   bytes,
+  enumOf,
   type Field,
   f64,
   i32,
+  i53,
   i64,
   json,
+  nullable,
   pointer,
   str,
+  timestamp,
   u8,
   u16,
   u32,
+  u53,
   u64,
+  uuid,
 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { check, fc } from "../helpers/property.ts";
@@ -33,7 +39,120 @@ interface Case {
 const WHOLE = /whole number/;
 const BIGINT = /a bigint/;
 
+const SAFE = Number.MAX_SAFE_INTEGER;
+const MOMENT = /a Date or a whole number of milliseconds/;
+const UUID = /a UUID/;
+const IDS = [
+  "00000000-0000-0000-0000-000000000000",
+  "ffffffff-ffff-ffff-ffff-ffffffffffff",
+  "0188d3c4-7a1e-7bb0-8f0c-0123456789ab",
+];
+
 const CASES: Record<string, Case> = {
+  u53: {
+    field: u53,
+    good: [0, 1, 2 ** 32 - 1, 2 ** 32, 2 ** 52 + 1, SAFE],
+    bad: [
+      [-1, WHOLE],
+      [0.5, WHOLE],
+      [SAFE + 1, WHOLE],
+      [Number.NaN, WHOLE],
+      [Number.POSITIVE_INFINITY, WHOLE],
+      [1n, WHOLE],
+      ["1", WHOLE],
+      [null, WHOLE],
+      [new Date(0), WHOLE],
+    ],
+  },
+  i53: {
+    field: i53,
+    good: [0, -1, -(2 ** 32), SAFE, -SAFE],
+    bad: [
+      [-SAFE - 1, WHOLE],
+      [1.5, WHOLE],
+      [true, WHOLE],
+    ],
+  },
+  timestamp: {
+    field: timestamp,
+    good: [new Date(0), new Date(-1), new Date(8.64e15), new Date("2026-01-05T10:00:00.123Z")],
+    bad: [
+      [new Date(Number.NaN), MOMENT],
+      [1.5, MOMENT],
+      [8.64e15 + 1, MOMENT],
+      ["2026-01-05", MOMENT],
+      [null, MOMENT],
+      [{ getTime: () => 5 }, MOMENT],
+    ],
+  },
+  "timestamp as a number": {
+    field: () => timestamp({ as: "number" }),
+    good: [0, -1, 1_767_607_200_123, -8.64e15],
+    bad: [[Number.NaN, MOMENT]],
+  },
+  uuid: {
+    field: uuid,
+    good: IDS,
+    bad: [
+      ["", UUID],
+      [IDS[0].slice(1), UUID],
+      [IDS[0].replaceAll("-", "0"), UUID],
+      [IDS[2].replace("b", "g"), UUID],
+      [IDS[2].replace("b", "é"), UUID],
+      [new Uint8Array(16), UUID],
+      [null, UUID],
+    ],
+  },
+  enumOf: {
+    field: () => enumOf("draft", "sent", ""),
+    good: ["draft", "sent", ""],
+    bad: [
+      ["lost", /one of "draft", "sent", "", got the string "lost"/],
+      [0, /one of/],
+      [null, /one of/],
+      ["toString", /one of/],
+    ],
+  },
+  "nullable(u32)": {
+    field: () => nullable(u32()),
+    good: [null, 0, 7, 2 ** 32 - 1],
+    bad: [[-1, /whole number from 0 to 4294967295, or null/]],
+  },
+  "nullable(u8)": { field: () => nullable(u8()), good: [255, null, 0], bad: [["x", /or null/]] },
+  "nullable(timestamp)": {
+    field: () => nullable(timestamp()),
+    good: [null, new Date(0), new Date(5)],
+    bad: [["x", MOMENT]],
+  },
+  "nullable(uuid)": { field: () => nullable(uuid()), good: [IDS[2], null], bad: [["x", UUID]] },
+  "nullable(enum)": {
+    field: () => nullable(enumOf("a", "b")),
+    good: [null, "a", "b"],
+    bad: [["c", /one of "a", "b", or null/]],
+  },
+  "nullable(str(24))": {
+    field: () => nullable(str(24)),
+    good: [null, "", "x".repeat(24), "é"],
+    bad: [
+      ["x".repeat(25), /25 bytes, at most 24/],
+      [1, /a string, or null/],
+    ],
+  },
+  "nullable(str)": {
+    field: () => nullable(str()),
+    good: [null, "", "x".repeat(500)],
+    bad: [[1, /a string, or null/]],
+  },
+  "nullable(bytes)": {
+    field: () => nullable(bytes()),
+    good: [new Uint8Array([1]), null, new Uint8Array()],
+    bad: [[1, /a Uint8Array, or null/]],
+  },
+  "nullable(i64)": {
+    field: () => nullable(i64()),
+    good: [null, 0n, -5n],
+    bad: [[1, BIGINT]],
+  },
   u8: {
     field: u8,
     good: [0, 1, 127, 128, 255],
@@ -267,7 +386,7 @@ describe.each(Object.keys(CASES))("%s", (name) => {
         () => db.transactSync((tx) => tx.insert(Kind, rowOf(2, value))),
         () => db.transactSync((tx) => tx.put(Kind, rowOf(1, value))),
         () => db.transactSync((tx) => tx.update(Kind, 1, { before: 9, value, after: 9 })),
-      ]) {
+      ].slice(0, value === undefined ? 2 : 3)) {
         const error = failureSync(code, work);
         expect(error.message).toMatch(message);
         expect(error.message).toContain("kind.value");
@@ -282,7 +401,8 @@ describe.each(Object.keys(CASES))("%s", (name) => {
     const db = await stores.open({ tables: [Kind], memoryBytes: 16 * MIB });
     db.transactSync((tx) => tx.insert(Kind, rowOf(1, good[0])));
     db.transactSync((tx) => {
-      for (const [value] of bad) {
+      // Undefined is no value: it leaves a field as it is.
+      for (const [value] of bad.filter(([each]) => each !== undefined)) {
         expect(() => tx.update(Kind, 1, { before: 9, value, after: 9 })).toThrow();
         expect(() => tx.update(Kind, 1, { after: 9, before: 9, value })).toThrow();
         expect(() => tx.put(Kind, { ...rowOf(1, value), before: 9 })).toThrow();

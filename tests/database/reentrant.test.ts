@@ -170,8 +170,7 @@ class Storm {
     try {
       const kind = this.#random.below(6);
       if (kind === 0) {
-        // Reads beside the transaction: sees what was committed before it.
-        this.#db.get(this.#table, this.#key() as never);
+        failureSync("SITU_NESTED", () => this.#db.get(this.#table, this.#key() as never));
       } else if (kind === 1) {
         failureSync("SITU_NESTED", () => this.#db.transactSync(() => {}));
       } else if (kind === 2) {

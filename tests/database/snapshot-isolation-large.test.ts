@@ -21,7 +21,11 @@ const tables = [Ordered, Hashed, Objects, Result];
 
 describe("a transaction that scans more than an arena holds of what others have overwritten", () => {
   // One type for all: the test does the same with each.
-  const sources = [Ordered, Hashed as unknown as typeof Ordered, Objects as typeof Ordered];
+  const sources = [
+    Ordered,
+    Hashed as unknown as typeof Ordered,
+    Objects as unknown as typeof Ordered,
+  ];
   for (const source of sources) {
     it(`${source.name}: sees one moment, and writes its result`, async () => {
       const memoryBytes = 128 * 2 ** 20;

@@ -1,7 +1,13 @@
 /** One process of the anomaly tests: does what its role says, again and again, and reports. */
 
 import type { Transaction as HistoryTransaction } from "../../simulation/checkers/history.ts";
-import { type Database, type Isolation, SituError, type Transaction } from "../../src/index.ts";
+import {
+  type Database,
+  type Isolation,
+  SituError,
+  type SyncResult,
+  type Transaction,
+} from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { decodeList, encodeList } from "../helpers/lists.ts";
 import { Meeting } from "../helpers/meeting.ts";
@@ -75,13 +81,13 @@ function choose<T>(items: readonly T[]): T {
 }
 
 /** Strictly, unless we are told otherwise. */
-function transact<T>(body: (tx: Transaction) => T): T {
+function transact<T>(body: (tx: Transaction) => SyncResult<T>): T {
   const isolation: Isolation = way === "snapshot" ? "snapshot" : "strict-serializable";
   return db.transactSync(body, { isolation });
 }
 
 /** Reads in a way: in one transaction, in one snapshot, or as a planted bug in neither. */
-function readIn<T>(how: Way, body: (reader: Reader) => T): T {
+function readIn<T>(how: Way, body: (reader: Reader) => SyncResult<T>): T {
   if (how === "planted") return body(db);
   if (how !== "read-only") return db.transactSync(body, { isolation: how });
   const snapshot = db.snapshot();

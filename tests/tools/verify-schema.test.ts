@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Field, FieldKind } from "../../src/tables/fields.ts";
-import { bool, bytes, json, str, u32 } from "../../src/tables/fields.ts";
+import { bool, bytes, enumOf, json, nullable, str, u32 } from "../../src/tables/fields.ts";
 import { type Schema, schemaOf } from "../../src/tables/schema.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { tableFromSchema } from "../../src/tables/table-from-schema.ts";
@@ -21,13 +21,30 @@ const KEY_KINDS: readonly FieldKind[] = [
   "u16",
   "u32",
   "i32",
+  "u53",
+  "i53",
   "u64",
   "i64",
   "bool",
   "str",
   "bytes",
+  "timestamp",
+  "uuid",
 ];
 const OTHER_KINDS: readonly FieldKind[] = ["f64", "json", "pointer"];
+
+/** Values that a careless parser of schemas would stumble over, too. */
+const someEnum = fc
+  .uniqueArray(fc.oneof(fc.string(), fc.constantFrom('"', ")", ",", "a,b", "enumOf(", "\n")), {
+    minLength: 1,
+    maxLength: 5,
+  })
+  .map((values) => enumOf(...(values as [string])) as Field);
+const orNull = (value: fc.Arbitrary<Field>): fc.Arbitrary<Field> =>
+  fc.tuple(value, fc.boolean()).map(([each, isNullable]) => {
+    const cannot = each.kind === "json" || each.kind === "pointer" || !isNullable;
+    return cannot ? each : (nullable(each as Field<never, "u8">) as Field);
+  });
 
 const field = (kinds: readonly FieldKind[]): fc.Arbitrary<Field<unknown>> => {
   const max = fc.option(fc.integer({ min: 1, max: 2 ** 20 }), { nil: undefined });
@@ -45,8 +62,15 @@ const name = fc.oneof(
 const declared = fc
   .record({
     name,
-    keys: fc.dictionary(name, field(KEY_KINDS), { minKeys: 1, maxKeys: 4, noNullPrototype: true }),
-    others: fc.dictionary(name, field(OTHER_KINDS), { maxKeys: 4, noNullPrototype: true }),
+    keys: fc.dictionary(name, fc.oneof(field(KEY_KINDS), someEnum), {
+      minKeys: 1,
+      maxKeys: 4,
+      noNullPrototype: true,
+    }),
+    others: fc.dictionary(name, orNull(fc.oneof(field([...KEY_KINDS, ...OTHER_KINDS]), someEnum)), {
+      maxKeys: 4,
+      noNullPrototype: true,
+    }),
     ordered: fc.boolean(),
     indexes: fc.dictionary(
       name,

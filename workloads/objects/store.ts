@@ -22,7 +22,7 @@ export const RetwisObjects = table(
   { key: "key" },
 );
 export type ObjectRow = InferRow<typeof Objects>;
-export type ObjectTable = typeof Objects;
+export type ObjectTable = typeof Objects | typeof RetwisObjects;
 
 export interface ObjectStore {
   /**

@@ -14,10 +14,11 @@ import type {
   CountOptions,
   GetOptions,
   IndexKey,
+  IndexName,
   ScanOptions,
-  UniqueName,
+  UniqueIndex,
 } from "../../tables/indexes/options.ts";
-import type { Table } from "../../tables/table.ts";
+import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import type { LocalTransaction } from "../async-transaction.ts";
 import { listOf } from "../row-errors.ts";
 import { OperationQueue } from "../run/operation-queue.ts";
@@ -49,10 +50,10 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
-  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+  get<Row, Key, Changes, Ways, Name extends IndexName<Ways>>(
     table: Table<Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
-    options: GetOptions<Name>,
+    options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Promise<Row | undefined>;
   get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Promise<Row | undefined> {
     return this.#enqueue(() => this.#tx.get(table, key as never, options as never));
@@ -103,11 +104,17 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     return this.#enqueue(() => this.#tx.has(table, key));
   }
 
-  insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void> {
+  insert<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): Promise<InsertedKey<Writes>> {
     return this.#enqueue(() => this.#tx.insert(table, row));
   }
 
-  put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void> {
+  put<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): Promise<void> {
     return this.#enqueue(() => this.#tx.put(table, row));
   }
 

@@ -26,12 +26,14 @@ import type {
   CountOptions,
   GetOptions,
   IndexKey,
+  IndexName,
   ScanOptions,
-  UniqueName,
+  UniqueIndex,
 } from "../../tables/indexes/options.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { ScanPlan, ScanSource } from "../../tables/scan-plan.ts";
-import type { Table } from "../../tables/table.ts";
+import { Sequence } from "../../tables/sequence.ts";
+import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import type { Copied } from "../../tools/files/copy.ts";
 import type { FileToolOptions } from "../../tools/files/pauses.ts";
 import type { InspectedTable } from "../../tools/tables/inspect.ts";
@@ -49,6 +51,7 @@ import {
   notADuration,
   type Settings,
 } from "../open-options.ts";
+import { listOf } from "../row-errors.ts";
 import { ENDED } from "../run/ended.ts";
 import { handleOf } from "../run/interactive.ts";
 import { CursorBatches, countRows, RowScan, readWhole, WholeBatch } from "../run/row-scan.ts";
@@ -57,9 +60,11 @@ import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { Scan } from "../scan.ts";
 import type { Snapshot } from "../snapshot.ts";
 import {
+  besideTransaction,
   checkOptions,
   nested,
   notAFunction,
+  type SyncResult,
   type TransactOptions,
   type TransactSyncOptions,
   unknownTable,
@@ -77,6 +82,11 @@ import { type Stores, SyncTransaction } from "./sync-transaction.ts";
 
 /** How often a short scan is tried without a snapshot. */
 const SHORT_SCAN_ATTEMPTS = 3;
+
+const OPEN = 0;
+/** The callback of `transactSync` is running. */
+const INSIDE_SYNC = 1;
+const CLOSED = 2;
 
 /** What `open` found. */
 export interface Found {
@@ -100,6 +110,7 @@ export class LocalDatabase implements Database, Stores {
   readonly #stores: (Store<unknown, unknown> | undefined)[] = [];
   readonly #byOrdinal: (TableStore | undefined)[] = [];
   readonly #tables: TableStore[] = [];
+  readonly #sequences = new Map<Table, Sequence>();
   /** The index lists of the tables are those of this schema generation, or later ones. */
   #generation: number;
   readonly #engineTx: EngineTransaction;
@@ -114,8 +125,8 @@ export class LocalDatabase implements Database, Stores {
   readonly #waits: boolean;
   readonly #snapshots = new Set<LocalSnapshot>();
   readonly #snapshotHost: SnapshotHost;
-  #insideSync = false;
-  #closed = false;
+  /** What may be done now: OPEN in one comparison, which is all that a `get` makes. */
+  #state: typeof OPEN | typeof INSIDE_SYNC | typeof CLOSED = OPEN;
   #closing: Promise<void> | undefined;
   /** Whether looking for the context of a body is worth while: it costs more than a get. */
   #asyncSeen = false;
@@ -133,7 +144,11 @@ export class LocalDatabase implements Database, Stores {
     this.#maxSnapshotMs = maxSnapshotMs;
     executor.timeoutMs = syncTimeoutMs;
     this.#generation = this.#currentGeneration();
-    for (const table of tables) this.#tables.push(openTable(executor, table));
+    for (const table of tables) {
+      const opened = openTable(executor, table);
+      this.#tables.push(opened);
+      if (table.autoKey !== undefined) this.#sequences.set(table, new Sequence(executor, opened));
+    }
     this.#placeStores();
     this.#reader = new EngineTransaction(executor);
     this.#engineTx = new EngineTransaction(executor);
@@ -151,7 +166,7 @@ export class LocalDatabase implements Database, Stores {
       reader: this.#reader,
       tableOf: (table) => this.tableOf(table),
       check: () => this.#check(),
-      isClosed: () => this.#closed,
+      isClosed: () => this.#state === CLOSED,
       closed: (snapshot) => this.#snapshots.delete(snapshot),
     };
     this.#upkeep = new Upkeep(executor);
@@ -160,28 +175,66 @@ export class LocalDatabase implements Database, Stores {
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
-  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+  get<Row, Key, Changes, Ways, Name extends IndexName<Ways>>(
     table: Table<Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
-    options: GetOptions<Name>,
+    options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Row | undefined;
   get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Row | undefined {
-    this.#check();
+    this.#checkRead();
     if (options !== undefined) return this.#lookup(table, key, options);
     return this.storeOf(table).get(key);
+  }
+
+  getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
+    this.#checkRead();
+    const store = this.storeOf(table);
+    const wanted = listOf(table, keys).map((key) => ownKey(key) as Key);
+    const read = (tx: EngineTransaction) => {
+      tx.subject = table.name;
+      for (let i = 0; i < wanted.length; i++) store.touch(tx, wanted[i]);
+      return wanted.map((key) => store.read(tx, key));
+    };
+    return runReadOnly(this.#executor, this.#reader, read, undefined);
+  }
+
+  insert<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): InsertedKey<Writes> {
+    return this.transactSync((tx) => tx.insert(table, row) as SyncResult<InsertedKey<Writes>>);
+  }
+
+  put<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): void {
+    this.transactSync((tx) => tx.put(table, row));
+  }
+
+  update<Row, Key, Changes>(
+    table: Table<Row, Key, Changes>,
+    key: NoInfer<Key>,
+    changes: NoInfer<Changes>,
+  ): void {
+    this.transactSync((tx) => tx.update(table, key, changes));
+  }
+
+  delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
+    return this.transactSync((tx) => tx.delete(table, key));
   }
 
   scan<Row, Key, Changes, Ways>(
     table: Table<Row, Key, Changes, Ways>,
     options?: ScanOptions<NoInfer<Ways>>,
   ): Scan<Row> {
-    this.#check();
+    this.#checkRead();
     const plan = this.tableOf(table).plan<Row>("scan", options);
     return new RowScan(() =>
       plan.limit <= SCAN_BATCH_ROWS
         ? new WholeBatch(
             () => this.#readWhole(plan),
-            () => this.#check(),
+            () => this.#checkRead(),
           )
         : new CursorBatches(() => this.#scanSource(), plan),
     );
@@ -191,7 +244,7 @@ export class LocalDatabase implements Database, Stores {
     table: Table<Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
   ): number {
-    this.#check();
+    this.#checkRead();
     const plan = this.tableOf(table).plan<Row>("count", options);
     return countRows(this.#scanSource(), plan);
   }
@@ -207,13 +260,13 @@ export class LocalDatabase implements Database, Stores {
   }
 
   readObject(pointer: Pointer): Uint8Array {
-    this.#check();
+    this.#checkRead();
     return readObject(this.#executor, pointer);
   }
 
-  transactSync<T>(body: (tx: Transaction) => T, options?: TransactSyncOptions): T {
+  transactSync<T>(body: (tx: Transaction) => SyncResult<T>, options?: TransactSyncOptions): T {
     this.#check();
-    if (this.#insideSync || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
+    if (this.#state !== OPEN || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
     if (typeof body !== "function") throw notAFunction("transactSync", body);
     let timeoutMs = this.#syncTimeoutMs;
     let diskMs = this.#timeoutMs;
@@ -241,7 +294,7 @@ export class LocalDatabase implements Database, Stores {
   }
 
   #runSync<T>(
-    body: (tx: Transaction) => T,
+    body: (tx: Transaction) => SyncResult<T>,
     timeoutMs: number,
     diskMs: number,
     snapshotMs: number,
@@ -251,13 +304,13 @@ export class LocalDatabase implements Database, Stores {
     const executor = this.#executor;
     const engineTx = this.#engineTx;
     let result: T;
-    this.#insideSync = true;
+    this.#state = INSIDE_SYNC;
     try {
       // The body's own work is no waiting for others.
       tx.begin(diskMs);
       result = runSync(executor, engineTx, timeoutMs, body, tx, snapshotMs, waits, diskMs);
     } finally {
-      this.#insideSync = false;
+      this.#state = OPEN;
       tx.end(ENDED);
       this.#maintain();
     }
@@ -281,7 +334,7 @@ export class LocalDatabase implements Database, Stores {
   #limitsOf(call: "transact" | "begin", options: TransactOptions): LocalLimits {
     this.#check();
     this.#asyncSeen = true;
-    if (this.#insideSync || isInsideTransaction(this)) throw nested();
+    if (this.#state !== OPEN || isInsideTransaction(this)) throw nested();
     checkOptions(call, options);
     const limits = {
       timeoutMs: this.#timeoutOf(options),
@@ -301,7 +354,7 @@ export class LocalDatabase implements Database, Stores {
 
   async checkpoint(): Promise<void> {
     this.#check();
-    await this.#runner.track(this.#durability.checkpoint(() => this.#closed));
+    await this.#runner.track(this.#durability.checkpoint(() => this.#state === CLOSED));
   }
 
   async verify(options: VerifyOptions = {}): Promise<Verification> {
@@ -342,13 +395,13 @@ export class LocalDatabase implements Database, Stores {
   }
 
   async close(): Promise<void> {
-    if (this.#insideSync || isInsideTransaction(this)) throw nested();
+    if (this.#state === INSIDE_SYNC || isInsideTransaction(this)) throw nested();
     this.#closing ??= this.#close();
     await this.#closing;
   }
 
   async #close(): Promise<void> {
-    this.#closed = true;
+    this.#state = CLOSED;
     this.#upkeep.stop();
     for (const snapshot of this.#snapshots) snapshot.release();
     await this.#runner.close(this.#closedError());
@@ -392,6 +445,11 @@ export class LocalDatabase implements Database, Stores {
     const found = this.#byOrdinal[table?.ordinal];
     if (found === undefined) throw unknownTable(table);
     return found;
+  }
+
+  /** For transactions: numbers for the keys of a table that is open here. */
+  sequenceOf(table: Table): Sequence {
+    return this.#sequences.get(table)!;
   }
 
   /** For `open`: builds the indexes that are declared here and not ready in the store. */
@@ -448,7 +506,7 @@ export class LocalDatabase implements Database, Stores {
 
   /** What a scan outside of transactions reads through: a snapshot of its own. */
   #scanSource(): ScanSource {
-    this.#check();
+    this.#checkRead();
     const snapshot = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
     this.#upkeep.lookAfterVersions();
     return new SnapshotSource(this.#snapshotHost, snapshot);
@@ -456,7 +514,7 @@ export class LocalDatabase implements Database, Stores {
 
   /** A short scan is one read-only transaction; only where others get in between, a snapshot. */
   #readWhole<Row>(plan: ScanPlan<Row>): Row[] {
-    this.#check();
+    this.#checkRead();
     let rows: Row[] = [];
     const done = tryReadOnly(this.#executor, this.#reader, SHORT_SCAN_ATTEMPTS, (tx) => {
       rows = readWhole(tx, plan);
@@ -487,8 +545,14 @@ export class LocalDatabase implements Database, Stores {
   }
 
   #check(): void {
-    if (!this.#closed) return;
+    if (this.#state !== CLOSED) return;
     throw this.#closedError();
+  }
+
+  /** The same for reads that are no part of a transaction: inside of one they are a mistake. */
+  #checkRead(): void {
+    if (this.#state === OPEN) return;
+    throw this.#state === CLOSED ? this.#closedError() : besideTransaction();
   }
 
   #closedError(): SituError {

@@ -10,8 +10,9 @@ import type {
   CountOptions,
   GetOptions,
   IndexKey,
+  IndexName,
   ScanOptions,
-  UniqueName,
+  UniqueIndex,
 } from "../../tables/indexes/options.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { ScanSource } from "../../tables/scan-plan.ts";
@@ -44,10 +45,10 @@ export class LocalSnapshot implements Snapshot {
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
-  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+  get<Row, Key, Changes, Ways, Name extends IndexName<Ways>>(
     table: Table<Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
-    options: GetOptions<Name>,
+    options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Row | undefined;
   get(table: Table, given: unknown, options?: object): unknown {
     const tableStore = this.#tableStore(table);

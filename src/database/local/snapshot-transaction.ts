@@ -6,7 +6,7 @@
 
 import type { Transaction as EngineTransaction } from "../../engine/transaction.ts";
 import type { Pointer } from "../../memory/pointer.ts";
-import type { Table } from "../../tables/table.ts";
+import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import { type Stores, SyncTransaction } from "./sync-transaction.ts";
 
 export class SnapshotTransaction extends SyncTransaction {
@@ -38,11 +38,17 @@ export class SnapshotTransaction extends SyncTransaction {
     return this.#reads(() => super.runStep(life, table, step, argument));
   }
 
-  override insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
-    this.#changes(() => super.insert(table, row));
+  override insert<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): InsertedKey<Writes> {
+    return this.#changes(() => super.insert(table, row));
   }
 
-  override put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
+  override put<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): void {
     this.#changes(() => super.put(table, row));
   }
 

@@ -15,16 +15,19 @@ import { SituError, TimeoutError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { show } from "../../runtime/show.ts";
 import type { Store } from "../../stores/store.ts";
+import { wrongType } from "../../tables/codec/values.ts";
 import type {
   CountOptions,
   GetOptions,
   IndexKey,
+  IndexName,
   ScanOptions,
-  UniqueName,
+  UniqueIndex,
 } from "../../tables/indexes/options.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { ScanSource } from "../../tables/scan-plan.ts";
-import type { Table } from "../../tables/table.ts";
+import type { Sequence } from "../../tables/sequence.ts";
+import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import { exists, keyOf, listOf, missing } from "../row-errors.ts";
 import { ENDED } from "../run/ended.ts";
 import { CursorBatches, countRows, RowCount, RowScan } from "../run/row-scan.ts";
@@ -46,6 +49,8 @@ export interface Stores {
   /** The same for one who will change rows: with all indexes that the store has by now. */
   currentStoreOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key>;
   tableOf(table: Table): TableStore;
+  /** The numbers for the keys of a table that fills them in. */
+  sequenceOf(table: Table): Sequence;
 }
 
 export class SyncTransaction implements Transaction {
@@ -62,10 +67,10 @@ export class SyncTransaction implements Transaction {
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
-  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+  get<Row, Key, Changes, Ways, Name extends IndexName<Ways>>(
     table: Table<Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
-    options: GetOptions<Name>,
+    options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Row | undefined;
   get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Row | undefined {
     if (options !== undefined) return this.#lookup(table, key, options);
@@ -122,19 +127,52 @@ export class SyncTransaction implements Transaction {
     return found;
   }
 
-  insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
+  insert<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): InsertedKey<Writes> {
     const store = this.#enterToWrite(table);
+    if (table.autoKey !== undefined) {
+      return this.#insertCounted(table, table.autoKey, row) as InsertedKey<Writes>;
+    }
     const from = this.#tx.set.end;
-    const added = store.insert(this.#tx, row);
+    const added = store.insert(this.#tx, row as Row);
     this.#trace(table, undefined, from, row);
     if (!added) throw exists(table, row);
+    return undefined as InsertedKey<Writes>;
   }
 
-  put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): void {
+  /** An insert into a table whose key is filled in, unless the caller has chosen one. */
+  #insertCounted(table: Table, name: string, given: unknown): unknown {
+    const store = this.#stores.currentStoreOf(table);
+    const sequence = this.#stores.sequenceOf(table);
+    const row = ownRow(table, given);
+    const isChosen = row[name] !== undefined;
+    for (let inUse = 0; ; inUse++) {
+      if (!isChosen) row[name] = sequence.take();
+      const from = this.#tx.set.end;
+      const added = store.insert(this.#tx, row);
+      this.#trace(table, undefined, from, row);
+      if (!added && isChosen) throw exists(table, row);
+      if (added) {
+        if (isChosen) sequence.pass(row[name] as number);
+        return row[name];
+      }
+      sequence.skip(inUse);
+    }
+  }
+
+  put<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): void {
     const store = this.#enterToWrite(table);
     const from = this.#tx.set.end;
-    store.put(this.#tx, row);
+    store.put(this.#tx, row as Row);
     this.#trace(table, undefined, from, row);
+    if (table.autoKey !== undefined) {
+      this.#stores.sequenceOf(table).pass(keyOf(table, row) as number);
+    }
   }
 
   update<Row, Key, Changes>(
@@ -301,6 +339,17 @@ class TransactionSource implements ScanSource {
   }
 
   release(): void {}
+}
+
+/** A copy of a caller's row, each field of which is read once; for the codec to check. */
+function ownRow(table: Table, row: unknown): Record<string, unknown> {
+  const own: Record<string, unknown> = {};
+  if (typeof row !== "object" || row === null) wrongType(`table ${table.name}`, "a row", row);
+  const values = row as Record<string, unknown>;
+  for (const name in values) own[name] = values[name];
+  // Accessors of a class are not enumerable.
+  for (const name in table.fields) if (!(name in own)) own[name] = values[name];
+  return own;
 }
 
 /** For gateways, which reach their keys inside a caller's transaction. */

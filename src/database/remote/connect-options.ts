@@ -8,11 +8,11 @@ import { show } from "../../runtime/show.ts";
 import type { Table } from "../../tables/table.ts";
 
 /** What `open` takes for a cluster. */
-export interface ConnectOptions {
+export interface ConnectOptions<Tables extends readonly Table[] = readonly Table[]> {
   /** Nodes of the cluster, as "host:port". It is enough if one of them answers: it knows the others. */
   readonly connect: string | readonly string[];
   /** The tables that this client uses. A table that the cluster does not have yet is created. */
-  readonly tables?: readonly Table[];
+  readonly tables?: Tables;
   /** The name of the cluster, if its configuration has one. */
   readonly cluster?: string;
   /** The secret of the nodes' configuration. */

@@ -21,10 +21,11 @@ import { Random } from "../../runtime/random.ts";
 import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import { schemaOf } from "../../tables/schema.ts";
-import type { Table } from "../../tables/table.ts";
+import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import { type InteractiveTransaction, ROW_OPERATIONS } from "../async-transaction.ts";
 import type { CallOptions, RemoteDatabase as PublicRemoteDatabase } from "../database.ts";
 import { isDuration, notADuration } from "../open-options.ts";
+import { listOf } from "../row-errors.ts";
 import type { AsyncLimits } from "../run/async-retry.ts";
 import { handleOf } from "../run/interactive.ts";
 import { TransactionRunner } from "../run/runner.ts";
@@ -99,6 +100,40 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
       if (readsByVerb) void getByVerb(driver, remote, key, timeoutMs).then(found, reject);
       else new SingleGet(endpoint, remote, key, timeoutMs, found, reject).send();
     });
+  }
+
+  getMany<Row, Key>(
+    table: Table<Row, Key>,
+    keys: Iterable<NoInfer<Key>>,
+  ): Promise<(Row | undefined)[]> {
+    const wanted = listOf(table, keys);
+    return this.transact((tx) => tx.getMany(table, wanted));
+  }
+
+  insert<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): Promise<InsertedKey<Writes>> {
+    return this.transact((tx) => tx.insert(table, row)) as Promise<InsertedKey<Writes>>;
+  }
+
+  put<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): Promise<void> {
+    return this.transact((tx) => tx.put(table, row));
+  }
+
+  update<Row, Key, Changes>(
+    table: Table<Row, Key, Changes>,
+    key: NoInfer<Key>,
+    changes: NoInfer<Changes>,
+  ): Promise<void> {
+    return this.transact((tx) => tx.update(table, key, changes));
+  }
+
+  delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
+    return this.transact((tx) => tx.delete(table, key));
   }
 
   /**

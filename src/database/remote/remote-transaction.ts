@@ -24,11 +24,12 @@ import type {
   CountOptions,
   GetOptions,
   IndexKey,
+  IndexName,
   ScanOptions,
-  UniqueName,
+  UniqueIndex,
 } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import type { Table } from "../../tables/table.ts";
+import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import type { AsyncTransaction } from "../async-transaction.ts";
 import { exists, listOf, missing } from "../row-errors.ts";
 import { OperationQueue } from "../run/operation-queue.ts";
@@ -68,10 +69,10 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
-  get<Row, Key, Changes, Ways, Name extends UniqueName<Ways>>(
+  get<Row, Key, Changes, Ways, Name extends IndexName<Ways>>(
     table: Table<Row, Key, Changes, Ways>,
     key: NoInfer<IndexKey<Ways, Name>>,
-    options: GetOptions<Name>,
+    options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Promise<Row | undefined>;
   get<Row, Key>(table: Table<Row, Key>, key: unknown, options?: unknown): Promise<Row | undefined> {
     return this.#enqueueOne(table as Table, key, (entry) => {
@@ -112,14 +113,22 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     return this.#enqueueOne(table as Table, key, ({ row }) => row !== undefined);
   }
 
-  insert<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void> {
+  insert<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<InsertOf<Row, Writes>>,
+  ): Promise<InsertedKey<Writes>> {
     return this.#enqueueRow(table as Table, row as Values, true, (entry, copy) => {
       if (entry.row !== undefined) throw exists(table as Table, row);
       write(entry, copy);
+      const { autoKey } = table;
+      return (autoKey === undefined ? undefined : copy[autoKey]) as InsertedKey<Writes>;
     });
   }
 
-  put<Row, Key>(table: Table<Row, Key>, row: NoInfer<Row>): Promise<void> {
+  put<Row, Key, Writes>(
+    table: Table<Row, Key, unknown, unknown, Writes>,
+    row: NoInfer<PutOf<Row, Writes>>,
+  ): Promise<void> {
     return this.#enqueueRow(table as Table, row as Values, false, write);
   }
 
@@ -227,16 +236,17 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     return this.#enqueue([entry], () => run(entry));
   }
 
-  #enqueueRow(
+  #enqueueRow<T>(
     table: Table,
     row: Values,
     reads: boolean,
-    run: (entry: Entry, copy: Values) => void,
-  ): Promise<void> {
+    run: (entry: Entry, copy: Values) => T,
+  ): Promise<T> {
     let entry: Entry;
     let copy: Values;
     try {
       const remote = this.#fetcher.tableOf(table);
+      if (table.autoKey !== undefined && row?.[table.autoKey] === undefined) throw noNumbers(table);
       // Checks all types, now and not when its turn comes.
       const words = remote.codec.encode(row);
       copy = remote.codec.decode(remote.codec.scratch, 0, words);
@@ -347,6 +357,14 @@ function scanOfLocked({ table }: RemoteTable): SituError {
     "SITU_UNSUPPORTED",
     `the transaction has locked rows of table ${table.name} with getForUpdate and cannot scan it ` +
       `any more: scan first, or use get`,
+  );
+}
+
+function noNumbers({ name, autoKey }: Table): SituError {
+  return new SituError(
+    "SITU_UNSUPPORTED",
+    `across machines nobody counts the keys of table ${name}: say which ${autoKey} the row has, or ` +
+      `use a uuid() as the key`,
   );
 }
 

@@ -7,7 +7,6 @@
 
 import type { NodeId } from "../../fabric/fabric.ts";
 import { type Reader, Writer } from "../../fabric/wire.ts";
-import { keptKey } from "../../tables/copied-key.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import type { Coordinator, Held } from "../coordinator.ts";
 import { Part, partAt, WriteList } from "../writes.ts";
@@ -50,7 +49,7 @@ export class RemoteAccessSet {
 
   /** The row of a key; checks the key's type. */
   entryOf(table: RemoteTable, given: unknown): Entry {
-    const key = keptKey(given);
+    const key = table.keptKey(given);
     const partition = table.partitionOf(key);
     const name = `${table.id} ${keyText(key)}`;
     let entry = this.#entries.get(name);

@@ -5,6 +5,7 @@
 
 import { compareKeys } from "../../stores/btree/keys.ts";
 import type { KeyRange, OrderedCodec } from "../../stores/store.ts";
+import { canonicalPart } from "../../tables/copied-key.ts";
 import type { IndexDefinition } from "../../tables/indexes/definition.ts";
 import { sameValue } from "../../tables/indexes/entries.ts";
 import { structuresOf } from "../../tables/indexes/forms.ts";
@@ -64,7 +65,8 @@ function planIndex(table: RemoteTable, scan: CheckedScan): RemotePlan {
   }
   // Checks the types of the values.
   codec.stageKey(bounds.eq);
-  const values = on.length === 1 ? [bounds.eq] : (bounds.eq as readonly unknown[]);
+  const given = on.length === 1 ? [bounds.eq] : (bounds.eq as readonly unknown[]);
+  const values = given.map((value, i) => canonicalPart(table.table.fields[on[i]], value));
   return {
     table,
     way: { index, range: EVERYTHING, reverse, equal: bounds.eq },

@@ -13,7 +13,7 @@
  */
 
 import type { Table } from "../table.ts";
-import { check, lengthCheck, taken, writer } from "./field-code.ts";
+import { check, convert, expectedOf, lengthCheck, whereOf, writer } from "./field-code.ts";
 import { type FieldLayout, type RowLayout, widthOf } from "./layout.ts";
 
 /** Words of `changed` for a layout of so many fields. */
@@ -46,12 +46,19 @@ function refuseNonObject(table: Table): string {
 }
 
 /** One case for each field of the key: it cannot be changed. */
-function keyCases(table: Table): string {
+function keyCases(table: Table, value: string): string {
   const label = prop(`table ${table.name}`);
-  return table.key.map((name) => `case ${prop(name)}: keyField(${label}, name);`).join(" ");
+  return table.key
+    .map(
+      (name) => `case ${prop(name)}: if (${value} !== undefined) keyField(${label}, name); break;`,
+    )
+    .join(" ");
 }
 
-/** Statements that read the changes into `change0`, `change1`, …, and say in `mask0`, … which. */
+/**
+ * Statements that read the changes into `change0`, `change1`, …, and say in `mask0`, … which. A field
+ * that is undefined is left as it is.
+ */
 export function changeParts(table: Table, layout: RowLayout): string {
   const label = prop(`table ${table.name}`);
   const all = patchable(table, layout);
@@ -66,10 +73,11 @@ export function changeParts(table: Table, layout: RowLayout): string {
         ${all
           .map(
             ([{ name }, index]) =>
-              `case ${prop(name)}: change${index} = value; ${maskOf(index)} |= ${bitOf(index)}; break;`,
+              `case ${prop(name)}: if (value !== undefined) { change${index} = value; ` +
+              `${maskOf(index)} |= ${bitOf(index)}; } break;`,
           )
           .join("\n        ")}
-        ${keyCases(table)}
+        ${keyCases(table, "value")}
         default: unknownField(${label}, name);
       }
     }`;
@@ -78,15 +86,16 @@ export function changeParts(table: Table, layout: RowLayout): string {
 /** Statements that check these, and write them to the scratch area. */
 export function stageChanges(table: Table, layout: RowLayout): string {
   const each = patchable(table, layout).map(([place, index]) => {
-    const { name, field, offset } = place;
+    const { field, offset, nullByte } = place;
     const value = `change${index}`;
-    const first = offset >> 2;
-    const last = Math.ceil((offset + widthOf(field)) / 4);
+    const nullWord = field.nullable ? nullByte >> 2 : offset >> 2;
+    const first = Math.min(offset >> 2, nullWord);
+    const last = Math.max(Math.ceil((offset + widthOf(field)) / 4), nullWord + 1);
     // A field that shares its words with others can only be copied into the old row.
-    const whole = offset % 4 === 0 && widthOf(field) % 4 === 0;
+    const whole = offset % 4 === 0 && widthOf(field) % 4 === 0 && !field.nullable;
     return (
-      `if ((${maskOf(index)} & ${bitOf(index)}) !== 0) { ` +
-      `${check(table, name, field, value)} ${writer(table, place, value)} ` +
+      `if ((${maskOf(index)} & ${bitOf(index)}) !== 0) { ${convert(table, place, value)} ` +
+      `${check(table, place, value)} ${writer(table, place, value)} ` +
       `count += ${whole ? 1 : 2}; ` +
       `if (${first} < from) from = ${first}; if (${last} > to) to = ${last}; }`
     );
@@ -111,7 +120,17 @@ export function patchCode(table: Table, layout: RowLayout): string {
     ${each.join("\n    ")}`;
 }
 
-function copier({ field, offset }: FieldLayout): string {
+function copier(place: FieldLayout): string {
+  const { field, nullByte, nullBit } = place;
+  if (!field.nullable) return valueCopier(place);
+  const bits = `views.u8[at * 4 + ${nullByte}]`;
+  return (
+    `${valueCopier(place)} ` +
+    `${bits} = (${bits} & ~${nullBit}) | (scratch.u8[${nullByte}] & ${nullBit});`
+  );
+}
+
+function valueCopier({ field, offset }: FieldLayout): string {
   const width = widthOf(field);
   if (width === 1) return `views.u8[at * 4 + ${offset}] = scratch.u8[${offset}];`;
   if (width === 2) return `views.u16[at * 2 + ${offset >> 1}] = scratch.u16[${offset >> 1}];`;
@@ -124,29 +143,51 @@ function copier({ field, offset }: FieldLayout): string {
   return copies.join(" ");
 }
 
-/** The body of `takeChanges`: the changes as an object of Situ's own, checked. */
+/** An expression for a copy of a changed value, as rows have it. Checks what `check` does not. */
+function taken(table: Table, place: FieldLayout, value: string): string {
+  const { field, index } = place;
+  const where = whereOf(table, place);
+  switch (field.kind) {
+    case "json":
+      return `new JsonText(jsonText(${value}, ${where}))`;
+    case "bytes":
+      return `new Uint8Array(${value})`;
+    case "timestamp":
+      return `timeOf(${value}, ${where})`;
+    case "uuid":
+      return `uuidText(${value}, ${where})`;
+    case "enum":
+      return `names${index}[codeOf(codes${index}, ${value}, ${where}, ${prop(expectedOf(field))})]`;
+    default:
+      return value;
+  }
+}
+
+/**
+ * The body of `takeChanges`: the changes as an object of Situ's own, checked. A timestamp is a number
+ * there: `encode` takes both.
+ */
 export function takeCode(table: Table, layout: RowLayout): string {
   const label = prop(`table ${table.name}`);
   const cases = layout.fields
     .filter(({ name }) => !table.key.includes(name))
     .map((place) => {
       const { name, field } = place;
-      const copy = { json: "new JsonText(value)", bytes: "new Uint8Array(value)" }[
-        field.kind as "json"
-      ];
+      const own = `own[${prop(name)}]`;
+      const copied = taken(table, place, "value");
       return (
-        `case ${prop(name)}: { const value = ${taken(table, name, field, "given")}; ` +
-        `${check(table, name, field, "value")} ${lengthCheck(table, place, "value")} ` +
-        `own[${prop(name)}] = ${copy ?? "value"}; break; }`
+        `case ${prop(name)}: { if (value === undefined) break; ` +
+        `${check(table, place, "value")} ${lengthCheck(table, place, "value")} ` +
+        `${own} = ${field.nullable ? `value === null ? null : ${copied}` : copied}; break; }`
       );
     });
   return `${refuseNonObject(table)}
     const own = {};
     for (const name in changes) {
-      const given = changes[name];
+      const value = changes[name];
       switch (name) {
         ${cases.join("\n        ")}
-        ${keyCases(table)}
+        ${keyCases(table, "value")}
         default: unknownField(${label}, name);
       }
     }

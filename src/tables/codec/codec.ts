@@ -18,9 +18,18 @@ import { MAX_KEY_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
 import type { RowCodec } from "../../stores/store.ts";
 import type { Table } from "../table.ts";
 import { changedWords, changeParts, patchCode, stageChanges, takeCode } from "./change-code.ts";
-import { check, reader, taken, writer } from "./field-code.ts";
+import * as conversions from "./conversions.ts";
+import { check, convert, enumCode, reader, valueReader, writer } from "./field-code.ts";
 import { hashWords, mix } from "./hash.ts";
-import { encodedStager, keyParts, rowKeyParts, stageParts, stager } from "./key-code.ts";
+import {
+  encodedStager,
+  keyParts,
+  keyPlaces,
+  matcher,
+  rowKeyParts,
+  stageParts,
+  stager,
+} from "./key-code.ts";
 import { type FieldLayout, layoutOf, type RowLayout, widthOf } from "./layout.ts";
 import * as values from "./values.ts";
 
@@ -60,36 +69,12 @@ function textRunOf({ fields }: RowLayout, names: ReadonlySet<string>): TextRun |
 }
 
 /** An expression that cuts a text out of the run that was read. */
-function textReader({ field, offset }: FieldLayout, run: TextRun, alone: string): string {
+function textReader(place: FieldLayout, run: TextRun): string {
+  const { field, offset } = place;
   const start = offset - run.offset + 1;
   const length = `Math.min(views.u8[at * 4 + ${offset}], ${field.max})`;
-  return `isAscii ? texts.substring(${start}, ${start} + ${length}) : ${alone}`;
-}
-
-/** Statements that compare one part of the key with the row, moving along the stage. */
-function matcher(layout: FieldLayout): string {
-  const { field, offset, variable } = layout;
-  const word = `at + ${offset >> 2}`;
-  const byte = `at * 4 + ${offset}`;
-  const advance = `top += 1 + ((stage.i32[top] + 3) >> 2);`;
-  if (field.kind === "str" || field.kind === "bytes") {
-    if (variable) {
-      return `if (!sameText(views, at, ${word}, stage, top)) return false; ${advance}`;
-    }
-    return (
-      `if (views.u8[${byte}] !== stage.i32[top] || ` +
-      `!sameBytes(views, ${byte} + 1, stage, top * 4 + 4, stage.i32[top])) return false; ${advance}`
-    );
-  }
-  if (field.kind === "i64" || field.kind === "u64") {
-    return (
-      `top = (top + 1) & ~1; if (views.i32[${word}] !== stage.i32[top] || ` +
-      `views.i32[${word} + 1] !== stage.i32[top + 1]) return false; top += 2;`
-    );
-  }
-  const read = field.kind === "u32" ? `views.i32[${word}]` : reader(layout);
-  const staged = field.kind === "bool" ? "(stage.i32[top++] === 1)" : "stage.i32[top++]";
-  return `if (${read} !== ${staged}) return false;`;
+  const cut = `texts.substring(${start}, ${start} + ${length})`;
+  return reader(place, `isAscii ? ${cut} : ${valueReader(place)}`);
 }
 
 type Generated<Row, Key> = Omit<RowCodec<Row, Key>, "fixedWords" | "scratch" | "changed">;
@@ -99,14 +84,14 @@ export function codecSource(table: Table, layout: RowLayout): string {
   const byName = new Map(layout.fields.map((field) => [field.name, field]));
   const names = Object.keys(table.fields);
   const prop = (name: string): string => JSON.stringify(name);
-  const keyPlaces = table.key.map((name) => byName.get(name)!);
+  const places = keyPlaces(table, layout);
   const label = JSON.stringify(`table ${table.name}`);
 
   const run = textRunOf(layout, new Set(names));
   const readerOf = (place: FieldLayout): string => {
     const { field, variable } = place;
     const inRun = run !== undefined && field.kind === "str" && !variable;
-    return inRun ? textReader(place, run, reader(place)) : reader(place);
+    return inRun ? textReader(place, run) : reader(place);
   };
   const decoded = (readOne: (place: FieldLayout) => string): string => `${
     run === undefined
@@ -115,41 +100,44 @@ export function codecSource(table: Table, layout: RowLayout): string {
   }
     return { ${names.map((name) => `${prop(name)}: ${readOne(byName.get(name)!)}`).join(", ")} };`;
 
-  const [only] = keyPlaces;
+  const [only] = places;
   const oneWord =
-    keyPlaces.length === 1 && ["u8", "u16", "u32", "i32", "bool"].includes(only.field.kind);
+    places.length === 1 &&
+    !only.field.nullable &&
+    ["u8", "u16", "u32", "i32", "bool", "enum"].includes(only.field.kind);
   const hash = `${oneWord ? "mix(stage.i32[0] ^ seed)" : "hashWords(stage.i32, 0, top, seed)"} || 1`;
   const stage = stageParts(table, layout, stager);
   const eachField = (make: (place: FieldLayout, value: string) => string): string =>
     layout.fields.map((place, index) => make(place, `value${index}`)).join("\n    ");
 
   return `"use strict";
+${enumCode(layout)}
 return {
   stageKey(key, seed = 0) {
-    ${keyParts(table)}
+    ${keyParts(table, layout)}
     ${stage}
     return ${hash};
   },
   stageKeyOf(row, seed = 0) {
-    ${rowKeyParts(table)}
+    ${rowKeyParts(table, layout)}
     ${stage}
     return ${hash};
   },
   stageEncoded(seed = 0) {
     let top = 0;
-    ${keyPlaces.map((place) => encodedStager(table, place)).join(" ")}
+    ${places.map((place) => encodedStager(table, place)).join(" ")}
     return ${hash};
   },
   matches(views, at) {
     let top = 0;
-    ${keyPlaces.map(matcher).join("\n    ")}
+    ${places.map(matcher).join("\n    ")}
     return true;
   },
   encode(row) {
     if (typeof row !== "object" || row === null) wrongType(${label}, "a row", row);
     for (const name in row) if (!known.has(name)) unknownField(${label}, name);
-    ${eachField(({ name, field }, value) => `const ${value} = ${taken(table, name, field, `row[${prop(name)}]`)};`)}
-    ${eachField(({ name, field }, value) => check(table, name, field, value))}
+    ${eachField((place, value) => `let ${value} = row[${prop(place.name)}]; ${convert(table, place, value)}`)}
+    ${eachField((place, value) => check(table, place, value))}
     const views = scratch, at = 0;
     let end = ${layout.fixedBytes};
     views.i32.fill(0, 0, ${layout.fixedBytes / 4});
@@ -173,7 +161,7 @@ return {
     return { ...row, ...changes };
   },
   stageUpdate(key, changes, seed = 0) {
-    ${keyParts(table)}
+    ${keyParts(table, layout)}
     ${changeParts(table, layout)}
     ${stage}
     ${stageChanges(table, layout)}
@@ -192,6 +180,7 @@ export function codecOf<Row, Key>(
 ): RowCodec<Row, Key> {
   const library = {
     ...values,
+    ...conversions,
     mix,
     hashWords,
     isBytes,

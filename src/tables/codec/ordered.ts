@@ -2,12 +2,17 @@
  * Keys in their ordered form: words that compare as the keys do (stores/store.ts). Field by field:
  *
  *   u8 u16 u32 bool      one word
+ *   enum                 one word: the position in the declaration
  *   i32                  one word, sign bit flipped
+ *   u53 i53 timestamp    two words, the upper one first; with a sign, its sign bit flipped
+ *   uuid                 four words
  *   u64 i64              two words, the upper one first; for i64 its sign bit flipped
  *   str(n) bytes(n)      up to n = 28: the bytes, zero behind them, then a word with their number,
  *                        so that "a" comes before "a\0"
  *   other str, bytes     the bytes with 0x00 written as 0x00 0xFF, then 0x00 0x00 (FoundationDB's
  *                        tuples do so), zero up to a whole word
+ *   nullable             one word more before it: 0 for null, so that it comes first, else 1. Where
+ *                        all values take as many words, as many zeroes follow a null
  *
  * Bytes fill words from the top, so that comparing words compares bytes. No form of a field is the
  * beginning of another one, so keys of several fields compare field by field.
@@ -27,7 +32,20 @@ import type { Field } from "../fields.ts";
 import type { Table } from "../table.ts";
 import { changeParts, stageChanges } from "./change-code.ts";
 import { codecOf, compile } from "./codec.ts";
-import { encodedText, encodedWord, keyParts, maxOf, rowKeyParts, stageParts } from "./key-code.ts";
+import * as conversions from "./conversions.ts";
+import { enumCode, whereOf } from "./field-code.ts";
+import {
+  encodedNull,
+  encodedText,
+  encodedWord,
+  isWide,
+  keyParts,
+  keyPlaces,
+  maxOf,
+  rowKeyParts,
+  type Stager,
+  stageParts,
+} from "./key-code.ts";
 import { type FieldLayout, layoutOf, type RowLayout } from "./layout.ts";
 import * as values from "./values.ts";
 import { checkLength, textBytes } from "./values.ts";
@@ -35,14 +53,22 @@ import { checkLength, textBytes } from "./values.ts";
 export const MAX_ORDERED_KEY_WORDS = MAX_ORDERED_KEY_BYTES / 4;
 
 /** Words of a field's ordered form if all its values take as many, else 0. */
-export function orderedWordsOf({ kind, max }: Field<unknown>): number {
-  if (kind === "u64" || kind === "i64") return 2;
+export function orderedWordsOf(field: Field): number {
+  const words = valueWordsOf(field);
+  return words > 0 && field.nullable ? words + 1 : words;
+}
+
+/** The same without the word that says whether there is one. */
+export function valueWordsOf(field: Field): number {
+  const { kind, max } = field;
+  if (isWide(field)) return 2;
+  if (kind === "uuid") return 4;
   if (kind !== "str" && kind !== "bytes") return 1;
   return max !== undefined && max <= MAX_FIXED_TEXT_BYTES ? Math.ceil(max / 4) + 1 : 0;
 }
 
 /** Words of a key's ordered form if all keys take as many, and not too many; else 0. */
-function wordsOfKey(fields: readonly Field<unknown>[]): number {
+function wordsOfKey(fields: readonly Field[]): number {
   const words = fields.map(orderedWordsOf);
   const sum = words.reduce((a, b) => a + b, 0);
   return words.includes(0) || sum > MAX_FIXED_KEY_WORDS ? 0 : sum;
@@ -157,8 +183,28 @@ export function keyTooLong(label: string, words: number): never {
   );
 }
 
+/** A null, where all values take so many words, or each its own number of them. */
+export function orderNull(ordered: Int32Array, top: number, valueWords: number): number {
+  const end = top + 1 + valueWords;
+  ordered.fill(0, top, end);
+  return end;
+}
+
+function nullOr({ field }: FieldLayout, isNull: string, statement: string): string {
+  if (!field.nullable) return statement;
+  return (
+    `if (${isNull}) top = orderNull(ordered, top, ${valueWordsOf(field)}); ` +
+    `else { ordered[top++] = 1; ${statement} }`
+  );
+}
+
 /** Statements that order one part of a key. */
-function orderer(field: Field<unknown>, value: string, where: string): string {
+const orderer: Stager = (table, place, value) =>
+  nullOr(place, `${value} === null`, valueOrderer(table, place, value));
+
+function valueOrderer(table: Table, place: FieldLayout, value: string): string {
+  const { field } = place;
+  const where = whereOf(table, place);
   const rest = `${maxOf(field)}, ${where}, ${orderedWordsOf(field) > 0}`;
   switch (field.kind) {
     case "bool":
@@ -169,6 +215,13 @@ function orderer(field: Field<unknown>, value: string, where: string): string {
       return `top = orderLong(ordered, top, ${value}, 0x80000000);`;
     case "u64":
       return `top = orderLong(ordered, top, BigInt.asIntN(64, ${value}), 0);`;
+    case "u53":
+      return `top = orderWhole(ordered, top, ${value}, 0);`;
+    case "i53":
+    case "timestamp":
+      return `top = orderWhole(ordered, top, ${value}, 0x80000000);`;
+    case "uuid":
+      return `writeUuid(ordered, top, ${value}, ${where}); top += 4;`;
     case "str":
       return `top = orderText(ordered, top, ${value}, ${rest});`;
     case "bytes":
@@ -180,9 +233,20 @@ function orderer(field: Field<unknown>, value: string, where: string): string {
 
 /** The same for a part of the key of the row in the scratch area. */
 function encodedOrderer(table: Table, place: FieldLayout): string {
-  const { name, field, offset } = place;
+  return nullOr(place, encodedNull(place), encodedValueOrderer(table, place));
+}
+
+function encodedValueOrderer(table: Table, place: FieldLayout): string {
+  const { field, offset } = place;
   const word = offset >> 2;
   switch (field.kind) {
+    case "u53":
+      return `top = orderWhole(ordered, top, scratch.f64[${offset >> 3}], 0);`;
+    case "i53":
+    case "timestamp":
+      return `top = orderWhole(ordered, top, scratch.f64[${offset >> 3}], 0x80000000);`;
+    case "uuid":
+      return `${[0, 1, 2, 3].map((i) => `ordered[top++] = scratch.i32[${word + i}];`).join(" ")}`;
     case "i32":
       return `ordered[top++] = scratch.i32[${word}] ^ 0x80000000;`;
     case "i64":
@@ -196,8 +260,7 @@ function encodedOrderer(table: Table, place: FieldLayout): string {
     case "str":
     case "bytes": {
       const { from, length } = encodedText(place);
-      const where = JSON.stringify(`${table.name}.${name}`);
-      const rest = `${maxOf(field)}, ${where}, ${orderedWordsOf(field) > 0}`;
+      const rest = `${maxOf(field)}, ${whereOf(table, place)}, ${orderedWordsOf(field) > 0}`;
       return `top = orderBytes(ordered, top, scratch.u8, ${from}, ${length}, ${rest});`;
     }
     default:
@@ -212,18 +275,19 @@ type Generated<Row, Key> = Pick<
 
 function orderedSource(table: Table, layout: RowLayout, fixed: boolean): string {
   const label = JSON.stringify(`table ${table.name}`);
-  const places = table.key.map((name) => layout.fields.find((field) => field.name === name)!);
+  const places = keyPlaces(table, layout);
   const limit = fixed ? "" : `if (top > ${MAX_ORDERED_KEY_WORDS}) keyTooLong(${label}, top);`;
   const stage = `${stageParts(table, layout, orderer)} ${limit}`;
   return `"use strict";
+${enumCode(layout)}
 return {
   stageOrdered(key) {
-    ${keyParts(table)}
+    ${keyParts(table, layout)}
     ${stage}
     return top;
   },
   stageOrderedOf(row) {
-    ${rowKeyParts(table)}
+    ${rowKeyParts(table, layout)}
     ${stage}
     return top;
   },
@@ -233,7 +297,7 @@ return {
     return top;
   },
   stageOrderedUpdate(key, changes) {
-    ${keyParts(table)}
+    ${keyParts(table, layout)}
     ${changeParts(table, layout)}
     ${stage}
     ${stageChanges(table, layout)}
@@ -252,12 +316,14 @@ export function orderedCodecOf<Row, Key>(table: Table<Row, Key>): OrderedCodec<R
   const { scratch, changed } = codec;
   const library = {
     ...values,
+    ...conversions,
     isBytes,
     isPointer,
     writePointer,
     scratch,
     changed,
     keyTooLong,
+    orderNull,
     orderLong,
     orderText,
     orderBytes,

@@ -17,7 +17,7 @@ import { runSync, tryRun } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { SCHEMA_GENERATION } from "../../memory/control.ts";
 import { nowMs, sleep, turn } from "../../runtime/clock.ts";
-import { SituError, TimeoutError } from "../../runtime/errors.ts";
+import { RowError, SituError, TimeoutError } from "../../runtime/errors.ts";
 import { BUILD_BATCH_ROWS, MAX_INDEXES } from "../../runtime/limits.ts";
 import { uniqueId } from "../../runtime/random.ts";
 import { readSchema, writeSchema } from "../catalogue.ts";
@@ -187,12 +187,12 @@ class Builder {
 
   #notBuilt(cause: SituError): SituError {
     const { table } = this.#options;
-    return new SituError(
-      cause.code,
+    const message =
       `index ${this.#definition.name} of table ${table.table.name} cannot be built, and was not ` +
-        `added; nothing else has changed. ${cause.message}`,
-      { cause },
-    );
+      `added; nothing else has changed. ${cause.message}`;
+    return cause instanceof RowError
+      ? new RowError("SITU_UNIQUE", message, cause, { cause })
+      : new SituError(cause.code, message, { cause });
   }
 
   /** The keys of all rows, in batches, letting the event loop turn in between. */

@@ -2,7 +2,7 @@
 
 import type { Transaction } from "../../engine/transaction.ts";
 import { isBytes } from "../../runtime/bytes.ts";
-import { SituError } from "../../runtime/errors.ts";
+import { RowError, SituError } from "../../runtime/errors.ts";
 import type { Cursor } from "../../stores/store.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition, IndexState } from "./definition.ts";
@@ -89,8 +89,11 @@ export function keyIn(row: Values, names: readonly string[], single: boolean): u
   return single ? row[names[0]] : names.map((name) => row[name]);
 }
 
+/** Dates are the same as their milliseconds. */
 export function sameValue(a: unknown, b: unknown): boolean {
   if (a === b) return true;
+  if (typeof a !== "object" || a === null) return b instanceof Date && a === b.getTime();
+  if (a instanceof Date) return sameValue(a.getTime(), b);
   return isBytes(a) && isBytes(b) && Buffer.compare(a, b) === 0;
 }
 
@@ -114,12 +117,14 @@ export function notUnique(
   definition: IndexDefinition,
   row: Values,
   holder: unknown,
-): SituError {
-  const values = definition.on.map((name) => `${name} ${shownValue(row[name])}`).join(", ");
+): RowError {
+  const { name, on } = definition;
+  const values = on.map((name) => `${name} ${shownValue(row[name])}`).join(", ");
   const key = keyIn(row, table.key, table.singleKey);
-  return new SituError(
+  return new RowError(
     "SITU_UNIQUE",
-    `unique index ${definition.name} of table ${table.name}: row ${shownValue(key)} would have ` +
+    `unique index ${name} of table ${table.name}: row ${shownValue(key)} would have ` +
       `${values}, but row ${shownValue(holder)} has it`,
+    { table: table.name, index: name, key: keyIn(row, on, on.length === 1) },
   );
 }

@@ -1,7 +1,8 @@
 /**
  * An index with one entry for each row. Ordered: the entry's key is the indexed values and, so
  * that rows with the same values have entries of their own, the rest of the row's key. Unique:
- * the indexed values alone lead to the row's key.
+ * the indexed values alone lead to the row's key. Rows with a null among these have no entry: null is
+ * not the same as null, so many rows may have it.
  */
 
 import type { Executor } from "../../engine/executor.ts";
@@ -23,6 +24,16 @@ export function entryStructures(
   return [hiddenStructure(table, definition, pick(table.fields, all), unique ? on : all)];
 }
 
+/** The fields of a unique index whose nulls keep a row out of it. */
+export function leftOutIfNull(table: Table, { on, unique }: IndexDefinition): string[] {
+  return unique ? on.filter((name) => table.fields[name].nullable) : [];
+}
+
+export function hasNull(row: Values, names: readonly string[]): boolean {
+  for (let i = 0; i < names.length; i++) if (row[names[i]] === null) return true;
+  return false;
+}
+
 export class EntryIndex implements Index {
   readonly definition: IndexDefinition;
   readonly state: IndexState;
@@ -32,6 +43,8 @@ export class EntryIndex implements Index {
   /** The same entries, of which only the key of the row is read: no text is made in vain. */
   readonly #keys: Store<Values, unknown>;
   readonly #names: readonly string[];
+  /** The fields that may be null, if the index is unique. */
+  readonly #nullable: readonly string[];
 
   constructor(executor: Executor, table: Table, stored: StoredIndex) {
     this.definition = stored;
@@ -44,6 +57,7 @@ export class EntryIndex implements Index {
         ? this.#structure.openPart(executor, stored.roots[0], table.key)
         : this.#store;
     this.#names = Object.keys(this.#structure.table.fields);
+    this.#nullable = leftOutIfNull(table, stored);
   }
 
   check(row: Values): void {
@@ -51,15 +65,18 @@ export class EntryIndex implements Index {
   }
 
   holderOf(tx: Transaction, row: Values): unknown {
-    return this.definition.unique ? this.find(tx, this.#entryKey(row)) : undefined;
+    if (!this.definition.unique || hasNull(row, this.#nullable)) return undefined;
+    return this.find(tx, this.#entryKey(row));
   }
 
   add(tx: Transaction, row: Values): void {
+    if (hasNull(row, this.#nullable)) return;
     const added = this.#store.insert(tx, project(row, this.#names));
     if (!added && this.state === "ready") tx.conflict(-1);
   }
 
   remove(tx: Transaction, row: Values): void {
+    if (hasNull(row, this.#nullable)) return;
     const key = this.#entryKey(row);
     const isOwn = !this.definition.unique || this.#isOwn(this.#keys.read(tx, key), row);
     const removed = isOwn && this.#store.remove(tx, key);

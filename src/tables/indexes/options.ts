@@ -76,14 +76,15 @@ export type ScanOptions<Ways> = unknown extends Ways
         Limits;
     }[keyof Ways];
 
-/** The names of the indexes that lead to one row at most. */
-export type UniqueName<Ways> = {
-  [Name in keyof Ways]: Name extends ""
-    ? never
-    : Ways[Name] extends { readonly unique: true }
-      ? Name
-      : never;
-}[keyof Ways];
+/** The names of the indexes. */
+export type IndexName<Ways> = Exclude<keyof Ways & string, "">;
+
+/** The name of an index that leads to one row at most, or why it does not. */
+export type UniqueIndex<Ways, Name extends string> = Name extends keyof Ways
+  ? Ways[Name] extends { readonly unique: true }
+    ? Name
+    : `index ${Name} is not unique and leads to many rows: use scan`
+  : Name;
 
 export type IndexKey<Ways, Name> = Name extends keyof Ways
   ? Ways[Name] extends { readonly key: infer Key }

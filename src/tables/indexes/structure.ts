@@ -57,7 +57,8 @@ export class Structure<Row, Key> {
   partCodec(names: readonly string[]): AnyCodec<Row, Key> {
     const { table } = this;
     const part = { ...table, fields: pick(table.fields, names) };
-    const { decode } = codecOf(part, layoutOf(table));
+    const whole = { ...table, fields: pick(table.fields, Object.keys(table.fields)) };
+    const { decode } = codecOf(part, layoutOf(whole));
     return { ...this.codec, decode };
   }
 
@@ -105,6 +106,12 @@ export function positionName(table: Table): string {
   return name;
 }
 
+/** Some fields, for what only Situ sees: timestamps are numbers there, which are compared as they are. */
 export function pick(fields: Fields, names: readonly string[]): Fields {
-  return Object.fromEntries(names.map((name) => [name, fields[name]]));
+  return Object.fromEntries(
+    names.map((name) => {
+      const field = fields[name];
+      return [name, field.kind === "timestamp" ? { ...field, as: "number" } : field];
+    }),
+  );
 }

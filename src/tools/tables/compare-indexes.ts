@@ -16,6 +16,7 @@ import { SituError } from "../../runtime/errors.ts";
 import type { Store } from "../../stores/store.ts";
 import type { StoredIndex } from "../../tables/indexes/definition.ts";
 import { keyIn, project, sameValues, shownValue } from "../../tables/indexes/entries.ts";
+import { hasNull, leftOutIfNull } from "../../tables/indexes/entry-index.ts";
 import { formOf, type IndexForm } from "../../tables/indexes/forms.ts";
 import { positionName, type Values } from "../../tables/indexes/structure.ts";
 import { Problems } from "../structures/check.ts";
@@ -185,13 +186,19 @@ function comparisonOf(
 function compareEntries(
   rows: RowLookup,
   [entries]: readonly RowLookup[],
-  { state }: StoredIndex,
+  index: StoredIndex,
   problems: Problems,
 ): Comparison {
   const { names } = entries;
-  const isReady = state === "ready";
+  const isReady = index.state === "ready";
+  const nullable = leftOutIfNull(rows.part.structure.table, index);
+  let leftOut = 0;
   return {
     row(row) {
+      if (hasNull(row, nullable)) {
+        leftOut++;
+        return;
+      }
       const entry = entries.find(row);
       if (entry === undefined) problems.add(`row ${rows.keyOf(row)}`, "it has no entry");
       else if (!sameValues(entry, row, names)) {
@@ -207,8 +214,8 @@ function compareEntries(
       problems.add(`entry ${entries.keyOf(entry)}`, what);
     },
     end(count, [found]) {
-      if (isReady && count !== found) {
-        problems.add(undefined, `it has ${found} entries for ${count} rows`);
+      if (isReady && count - leftOut !== found) {
+        problems.add(undefined, `it has ${found} entries for ${count - leftOut} rows`);
       }
     },
   };

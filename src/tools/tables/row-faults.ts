@@ -1,7 +1,7 @@
 /**
  * Whether the words of a row can be what a codec has written: every length within its bounds, every
  * text well-formed, values without a place of their own one behind the other as they were encoded,
- * and zeroes where nothing is. Numbers may be any.
+ * and zeroes where nothing is, or a null. Numbers may be any that the field takes.
  */
 
 import { isUtf8 } from "node:buffer";
@@ -15,12 +15,10 @@ import type { Table } from "../../tables/table.ts";
 export type RowFault = (views: Views, at: number, words: number) => string | undefined;
 
 export function rowFaultOf(table: Table): RowFault {
-  const { fields, fixedBytes, hasVariable } = layoutOf(table);
+  const { fields, fixedBytes, usedBytes, hasVariable } = layoutOf(table);
   const fixed = fields.filter(({ variable }) => !variable);
   const variable = fields.filter((field) => field.variable);
-  const looks = fixed.flatMap((field) => fixedLook(field) ?? []);
-  const last = fields[fields.length - 1];
-  const used = last.offset + widthOf(last.field);
+  const looks = fixed.flatMap((field) => nullLook(field) ?? fixedLook(field) ?? []);
   return (views, at, words) => {
     if (words * 4 < fixedBytes || (!hasVariable && words * 4 !== fixedBytes)) {
       return `its row has ${words * 4} bytes, its fields take ${fixedBytes}`;
@@ -29,16 +27,45 @@ export function rowFaultOf(table: Table): RowFault {
       const fault = looks[i](views, at);
       if (fault !== undefined) return fault;
     }
-    if (!isZero(views, at * 4 + used, at * 4 + fixedBytes)) return "its padding is not zero";
+    if (!isZero(views, at * 4 + usedBytes, at * 4 + fixedBytes)) return "its padding is not zero";
     return hasVariable ? variableFault(variable, fixedBytes, views, at, words) : undefined;
   };
 }
 
 type Look = (views: Views, at: number) => string | undefined;
 
+function isNull({ nullByte, nullBit }: FieldLayout, { u8 }: Views, at: number): boolean {
+  return (u8[at * 4 + nullByte] & nullBit) !== 0;
+}
+
+function nullLook(place: FieldLayout): Look | undefined {
+  const { name, field, offset } = place;
+  if (!field.nullable) return undefined;
+  const look = fixedLook(place);
+  return (views, at) => {
+    if (!isNull(place, views, at)) return look?.(views, at);
+    const start = at * 4 + offset;
+    if (isZero(views, start, start + widthOf(field))) return undefined;
+    return `field ${name} is null, and its place not zero`;
+  };
+}
+
 function fixedLook({ name, field, offset }: FieldLayout): Look | undefined {
   const max = field.max ?? 0;
   switch (field.kind) {
+    case "enum":
+      return (views, at) => {
+        const code = views.u8[at * 4 + offset];
+        return code < field.values!.length ? undefined : `field ${name} has no value ${code}`;
+      };
+    case "u53":
+    case "i53":
+    case "timestamp":
+      return (views, at) => {
+        const value = views.f64[(at >> 1) + (offset >> 3)];
+        const isWhole = Number.isSafeInteger(value) && (value >= 0 || field.kind !== "u53");
+        return isWhole ? undefined : `field ${name} is a whole number of ${value}`;
+      };
     case "bool":
       return (views, at) => {
         const value = views.u8[at * 4 + offset];
@@ -75,6 +102,10 @@ function variableFault(
   let end = fixedBytes;
   for (let i = 0; i < fields.length; i++) {
     const { name, field, offset } = fields[i];
+    if (field.nullable && isNull(fields[i], views, at)) {
+      if (isZero(views, at * 4 + offset, at * 4 + offset + 8)) continue;
+      return `field ${name} is null, and its place not zero`;
+    }
     const from = views.i32[at + offset / 4];
     const length = views.i32[at + offset / 4 + 1];
     if (from !== end) return `field ${name} begins at byte ${from} of its row, not at ${end}`;

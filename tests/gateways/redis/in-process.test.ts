@@ -7,6 +7,7 @@ import { promisify } from "node:util";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Database } from "../../../src/database/database.ts";
 import { open } from "../../../src/database/open.ts";
+import type { SyncResult } from "../../../src/database/transact-options.ts";
 import { type RedisKeys, RedisKeyspace } from "../../../src/gateways/redis/in-process.ts";
 import { RedisKeys as KeysTable, REDIS_TABLES } from "../../../src/gateways/redis/tables.ts";
 import { sleepSync, turn, wallClockMs } from "../../../src/runtime/clock.ts";
@@ -29,7 +30,7 @@ afterEach(async () => {
 interface Both {
   readonly client: RawClient;
   readonly db: Database;
-  readonly inside: <T>(body: (keys: RedisKeys) => T) => T;
+  readonly inside: <T>(body: (keys: RedisKeys) => SyncResult<T>) => T;
 }
 
 async function bothDoors(): Promise<Both> {
