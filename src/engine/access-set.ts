@@ -14,6 +14,7 @@ import { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
 import { KEPT_ARENA_BYTES, MAX_ACCESSES, MAX_ARENA_BYTES } from "../runtime/limits.ts";
+import { ChangeList } from "./changes.ts";
 
 export const ENTRY_WORDS = 16;
 const ENTRY_SHIFT = 4;
@@ -63,6 +64,8 @@ export class AccessSet {
   /** How many entries are written. */
   writes = 0;
   readonly arena = new Views(new ArrayBuffer(FIRST_ARENA_BYTES));
+  /** What it does to rows of watched tables. */
+  readonly changes = new ChangeList();
   readonly #regions: (Region | undefined)[] = new Array<undefined>(FIRST_CAPACITY).fill(undefined);
   #arenaTop = MAX_WINDOW_START;
   /** Open addressing from (region, word) to entry + 1; each entry remembers its place. */
@@ -78,6 +81,7 @@ export class AccessSet {
     for (let entry = 0; entry < this.end; entry += ENTRY_WORDS) index[words[entry + PLACE]] = 0;
     this.end = 0;
     this.writes = 0;
+    if (this.changes.count > 0) this.changes.clear();
     this.#arenaTop = MAX_WINDOW_START;
     if (this.arena.i32.length * 4 > KEPT_ARENA_BYTES) {
       this.arena.reset(new ArrayBuffer(FIRST_ARENA_BYTES));

@@ -11,6 +11,7 @@
  *     region id, and above 16 bits 1 + the size class of a new cell
  *     word of the header, incarnation word after the commit,
  *     first changed data word, changed data words, and these words
+ *   then the row changes of watched tables, as entries of no region (changes.ts)
  *
  * In a store with a log the journal is a ring. A commit writes its record at the head, and moves the
  * head when it has installed it, before the slot turns to IDLE: whoever has waited for the commits of
@@ -113,7 +114,7 @@ export class Journal {
   write(set: AccessSet, order: Int32Array, count: number): boolean {
     const { i32 } = this.views;
     const arena = set.arena.i32;
-    const { words } = set;
+    const { words, changes } = set;
     const room = this.#room;
     let at = this.#at + RECORD_WORDS;
     for (let i = 0; i < count; i++) {
@@ -134,8 +135,13 @@ export class Journal {
       copyWords(arena, words[entry + BUFFER] + from, i32, at, changed);
       at += changed;
     }
+    if (changes.count > 0) {
+      if (at + changes.end > room) return this.#writeElsewhere(set, order, count);
+      copyWords(changes.words, 0, i32, at, changes.end);
+      at += changes.end;
+    }
     i32[this.#at + LENGTH] = at - this.#at;
-    i32[this.#at + ENTRIES] = count;
+    i32[this.#at + ENTRIES] = count + changes.count;
     storeRelease(this.#control, this.#slotAt + RECORD, this.#head);
     return true;
   }
@@ -143,7 +149,7 @@ export class Journal {
   /** Fails if the record of a write set never fits: before anything is locked for long. */
   refuseTooLarge(set: AccessSet): void {
     const { words, end } = set;
-    let length = RECORD_WORDS;
+    let length = RECORD_WORDS + set.changes.end;
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
       if ((words[entry + KIND] & WRITE) === 0) continue;
       const changed = words[entry + DIRTY_TO] - words[entry + DIRTY_FROM];
@@ -214,7 +220,7 @@ export class Journal {
   /** The record does not fit where the head is: from the ring's start, or later. */
   #writeElsewhere(set: AccessSet, order: Int32Array, count: number): boolean {
     const { words } = set;
-    let length = RECORD_WORDS;
+    let length = RECORD_WORDS + set.changes.end;
     for (let i = 0; i < count; i++) {
       const changed = words[order[i] + DIRTY_TO] - words[order[i] + DIRTY_FROM];
       length += RECORD_ENTRY_WORDS + Math.max(changed, 0);

@@ -31,6 +31,7 @@ import {
 } from "../memory/object.ts";
 import { CELL_BYTES } from "../memory/size-classes.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
+import { CHANGE_REGION } from "./changes.ts";
 import {
   CLASS_SHIFT,
   copyWords,
@@ -87,11 +88,14 @@ function rollForward(memory: StoreMemory, slot: SlotId, journal: Journal): void 
   const blocks = new BlockTable(memory);
   const installing = lockWord(slot, INSTALLING);
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
+    // Behind all objects: row changes for the log.
+    if (record[at] === CHANGE_REGION) break;
     const { i32 } = memory.region(record[at] & REGION_MASK);
     const word = record[at + 1];
     if (isLockedBy(i32, word, slot)) Atomics.store(i32, word + LOCK, installing);
   }
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
+    if (record[at] === CHANGE_REGION) break;
     const { i32 } = memory.region(record[at] & REGION_MASK);
     const word = record[at + 1];
     if (!isLockedBy(i32, word, slot)) continue;
@@ -115,6 +119,7 @@ function unlockAll(memory: StoreMemory, slot: SlotId, journal: Journal): void {
   let arrayRegion = -1;
   let arrayEnd = 0;
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
+    if (record[at] === CHANGE_REGION) break;
     const regionId = record[at] & REGION_MASK;
     const word = record[at + 1];
     // Entries come in address order, so an array is followed by its elements.

@@ -15,6 +15,7 @@ export type SituErrorCode =
   | "SITU_EXISTS"
   | "SITU_FREED"
   | "SITU_FULL"
+  | "SITU_GAP"
   | "SITU_IN_USE"
   | "SITU_LAYOUT"
   | "SITU_LOG_FAILED"

@@ -177,6 +177,8 @@ export const SEQUENCE_PASS_NUMBERS = 1_024;
 export const MAX_INDEXES = 32;
 /** A schema is kept in one catalogue object. */
 export const MAX_SCHEMA_BYTES = 64 * KIB;
+/** Formats of recorded rows that a watched table keeps: the present one, and those before it. */
+export const MAX_CHANGE_FORMATS = 16;
 /** A single string, bytes or json value. */
 export const MAX_VALUE_BYTES = MIB;
 /** A whole row; more than one value of the largest size fits. */
@@ -238,6 +240,11 @@ export const MAX_CHAIN_BLOCKS = 1 << 12;
 
 /** Rows that a scan asks its cursor for at a time. */
 export const SCAN_BATCH_ROWS = 256;
+/** Changes that a watch decodes ahead of its reader; of the log it reads a batch at a time. */
+export const WATCH_AHEAD_CHANGES = 256;
+/** How often a watch that has told all looks for more: soon after a change, and after a while. */
+export const WATCH_LOOK_MIN_MS = 1;
+export const WATCH_LOOK_MAX_MS = 20;
 /** Tools let the event loop turn after this much work. */
 export const SCAN_YIELD_MS = 5;
 /** Asynchronous transactions and scans of one thread let the event loop turn after this much work. */
@@ -456,6 +463,7 @@ relation(
   "positions in a journal go round in a circle",
 );
 relation(MAX_REGIONS <= 1 << 16, "a region id and a size class are one word of a journal");
+relation(MAX_REGIONS < 0xffff, "one region id is left to mark row changes in a journal");
 relation(TURN_MS <= MAX_TURN_MS && MAX_TURN_MS < 2 ** 22, "the end of a turn fits its word");
 relation(HEAD_BYTES < SEGMENT_BYTES, "a segment has room for more than its head");
 relation(MAX_SCHEMA_BYTES < MAX_CELL_BYTES, "a schema fits one object");

@@ -100,6 +100,12 @@ export interface PlacedCursor<Row> extends Cursor<Row> {
   place: number;
 }
 
+/** For one who wants to know what an update has made of a row. */
+export interface RowCapture {
+  /** Copies a row of so many words, and returns where the copy lies, from word 0 on. */
+  take(views: Views, at: number, words: number): Views;
+}
+
 /** Where a row lies that is to be written: in the data of an entry of the transaction's set. */
 export interface RowPlace {
   readonly entry: number;
@@ -118,8 +124,8 @@ export interface Store<Row, Key> {
   insert(tx: Transaction, row: Row): boolean;
   /** Adds the row or replaces the one with its key. */
   put(tx: Transaction, row: Row): void;
-  /** Changes fields of a row; false if there is none. */
-  update(tx: Transaction, key: Key, changes: Partial<Row>): boolean;
+  /** Changes fields of a row; false if there is none. `capture` gets the row that comes of it. */
+  update(tx: Transaction, key: Key, changes: Partial<Row>, capture?: RowCapture): boolean;
   /** Removes a row; false if there is none. */
   remove(tx: Transaction, key: Key): boolean;
   /**

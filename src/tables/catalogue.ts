@@ -16,6 +16,7 @@ import { type Address, addressOf, regionIdOf, wordOf } from "../memory/address.t
 import { CATALOGUE_REGION, CATALOGUE_WORD } from "../memory/control.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS, MAX_SCHEMA_BYTES, MAX_TABLES } from "../runtime/limits.ts";
+import { withFormat } from "./changes/format.ts";
 import { structuresOf } from "./indexes/forms.ts";
 import { Structure, type Values } from "./indexes/structure.ts";
 import { TableStore } from "./indexes/table-store.ts";
@@ -90,7 +91,7 @@ export function openTable(executor: Executor, table: Table): TableStore {
     undefined,
   );
   const store = new TableStore(executor, structure, found.position, found.root);
-  store.adopt(found.schema.indexes);
+  store.adopt(found.schema.indexes, found.schema.changes);
   return store;
 }
 
@@ -114,7 +115,7 @@ export function refreshTables(executor: Executor, tables: readonly TableStore[])
     },
     undefined,
   );
-  for (let i = 0; i < tables.length; i++) tables[i].adopt(schemas[i].indexes);
+  for (let i = 0; i < tables.length; i++) tables[i].adopt(schemas[i].indexes, schemas[i].changes);
 }
 
 /** The schemas of all tables in the store. */
@@ -125,7 +126,7 @@ export function readCatalogue(executor: Executor): TableStats[] {
     (tx) => readRoot(tx).places.map((place) => readEntry(tx, place).schema),
     undefined,
   );
-  return schemas.map(({ leftovers: _, ...schema }) => ({
+  return schemas.map(({ leftovers: _, changes: _changes, ...schema }) => ({
     ...schema,
     indexes: schema.indexes.map(({ roots: _roots, build: _build, ...index }) => index),
   }));
@@ -142,7 +143,7 @@ export function writeSchema(tx: Transaction, position: number, schema: StoredSch
   const { entry, root } = readEntry(tx, places[position]);
   try {
     tx.free(entry);
-    setEntry(tx, catalogue, position, places.length, schema, root);
+    setEntry(tx, catalogue, position, places.length, withFormat(schema), root);
   } catch (error) {
     tx.failHalfWay(error);
   }

@@ -1,6 +1,7 @@
 /** A schema as it is kept in the store, and the difference between two. */
 
 import { defaultKind, type TableKind } from "../stores/kinds.ts";
+import { isStoredChanges, type StoredChanges } from "./changes/format.ts";
 import { fieldText } from "./field-text.ts";
 import {
   describeIndex,
@@ -33,6 +34,8 @@ export interface StoredSchema extends Schema {
   readonly indexes: readonly StoredIndex[];
   /** Indexes that could not be built; their structures serve the next attempt. */
   readonly leftovers: readonly StoredIndex[];
+  /** If changes of rows are recorded, for those who watch the table. */
+  readonly changes?: StoredChanges;
 }
 
 /** Whether a text from the catalogue was the schema of a table: a damaged one may still be JSON. */
@@ -41,6 +44,7 @@ export function isStoredSchema(schema: Partial<StoredSchema> | null): schema is 
   const { fields, key, indexes, leftovers } = schema;
   if (typeof fields !== "object" || fields === null || !areTexts(Object.values(fields)))
     return false;
+  if (!isStoredChanges(schema.changes)) return false;
   if (!areTexts(key) || !Array.isArray(indexes) || !Array.isArray(leftovers)) return false;
   const all: readonly Partial<StoredIndex>[] = [...indexes, ...leftovers];
   return all.every(

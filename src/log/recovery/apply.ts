@@ -18,6 +18,7 @@
  * checksums is refused, and does not spread.
  */
 
+import { CHANGE_REGION } from "../../engine/changes.ts";
 import {
   CLASS_SHIFT,
   copyWords,
@@ -180,6 +181,11 @@ export class Replay {
       const changed = words[at + 4];
       if (!(changed >= 0 && changed <= end - data)) {
         throw corrupt(words, recordAt, "the length of an entry is impossible");
+      }
+      if (words[at] === CHANGE_REGION) {
+        // What a transaction did to rows is told to those who watch a table: memory has it already.
+        at = data + changed;
+        continue;
       }
       if (!(regionId < this.#regions && word >= 0 && word < this.#wordsPerRegion)) {
         throw corrupt(words, recordAt, `the store has no word ${word} of region ${regionId}`);

@@ -7,8 +7,8 @@
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
-import { createRow, freeRow, isPatchable, patchRow, replaceRow } from "../row-object.ts";
-import type { Cursor, KeyRange, OrderedCodec, RowStore } from "../store.ts";
+import { createRow, freeRow, isPatchable, patchRow, ROW_DATA, replaceRow } from "../row-object.ts";
+import type { Cursor, KeyRange, OrderedCodec, RowCapture, RowStore } from "../store.ts";
 import { TreeCursor } from "./cursor.ts";
 import { Geometry, type TreeSizes } from "./geometry.ts";
 import { COUNT } from "./layout.ts";
@@ -99,11 +99,12 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
     }
   }
 
-  update(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
+  update(tx: Transaction, key: Key, changes: Partial<Row>, capture?: RowCapture): boolean {
     const { inline, leaf: nodes } = this.#geometry;
     const search = this.#search;
-    if (!isPatchable(this.#codec.fixedWords)) return this.#merge(tx, key, changes);
+    if (!isPatchable(this.#codec.fixedWords)) return this.#merge(tx, key, changes, capture);
     if (!search.find(tx, this.#codec.stageOrderedUpdate(key, changes), false)) return false;
+    if (capture !== undefined) this.#capture(tx, capture);
     if (inline) {
       const range = this.#codec.changed[0];
       const first = range >>> 16;
@@ -123,12 +124,24 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
     return true;
   }
 
+  /** Gives the row that was found to one who wants it, with the staged changes. */
+  #capture(tx: Transaction, capture: RowCapture): void {
+    const { inline, leaf: nodes } = this.#geometry;
+    const search = this.#search;
+    // A leaf or row that changes at this moment makes the commit fail.
+    const entry = inline ? search.leaf : search.rowEntry;
+    tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
+    const at = tx.at + (inline ? nodes.payloadAt(search.index) : ROW_DATA);
+    this.#codec.patch(capture.take(tx.views, at, this.#codec.fixedWords), 0);
+  }
+
   /** Changes fields of a row whose size may change with them. */
-  #merge(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
+  #merge(tx: Transaction, key: Key, changes: Partial<Row>, capture?: RowCapture): boolean {
     const search = this.#mergeSearch;
     const taken = this.#codec.takeChanges(changes);
     if (!search.find(tx, this.#codec.stageOrdered(key), true)) return false;
     const words = this.#codec.encode(this.#codec.merge(search.row!, taken));
+    capture?.take(this.#codec.scratch, 0, words);
     try {
       this.#replace(tx, search, words);
     } catch (error) {

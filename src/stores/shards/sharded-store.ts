@@ -18,7 +18,7 @@ import {
   type RowPlace as RowObjectPlace,
   replaceRow,
 } from "../row-object.ts";
-import type { KeyRange, PlacedCursor, RowCodec, RowPlace, RowStore } from "../store.ts";
+import type { KeyRange, PlacedCursor, RowCapture, RowCodec, RowPlace, RowStore } from "../store.ts";
 import { END, ShardCursor } from "./cursor.ts";
 import type { Directory } from "./directory.ts";
 import { POINTER_ROW_WORDS, type ShardGeometry } from "./layout.ts";
@@ -162,11 +162,16 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
     }
   }
 
-  update(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
-    if (!isPatchable(this.#codec.fixedWords)) return this.#merge(tx, key, changes);
+  update(tx: Transaction, key: Key, changes: Partial<Row>, capture?: RowCapture): boolean {
+    if (!isPatchable(this.#codec.fixedWords)) return this.#merge(tx, key, changes, capture);
     const hash = this.#codec.stageUpdate(key, changes, this.#seed);
     const search = this.#search;
     if (!search.find(tx, hash)) return false;
+    if (capture !== undefined) {
+      // It may be torn; then the version has changed as well, and the commit fails.
+      const { row } = search;
+      this.#codec.patch(capture.take(row.views, row.at, row.words), 0);
+    }
     if (this.#inline) {
       const { holder, slotAt, holderWords } = search;
       const range = this.#codec.changed[0];
@@ -189,7 +194,7 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
   }
 
   /** Changes fields of a row whose size may change with them. */
-  #merge(tx: Transaction, key: Key, changes: Partial<Row>): boolean {
+  #merge(tx: Transaction, key: Key, changes: Partial<Row>, capture?: RowCapture): boolean {
     const taken = this.#codec.takeChanges(changes);
     const search = this.#search;
     if (!search.find(tx, this.#codec.stageKey(key, this.#seed))) return false;
@@ -197,6 +202,7 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
     const before = this.#codec.decodeToMerge(row.views, row.at, row.words);
     search.settle(tx);
     const words = this.#codec.encode(this.#codec.merge(before, taken));
+    capture?.take(this.#codec.scratch, 0, words);
     try {
       this.#replace(tx, words);
     } catch (error) {

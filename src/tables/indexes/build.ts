@@ -276,27 +276,41 @@ class Builder {
   }
 }
 
-/** Tells all executors that indexes have changed, and waits for transactions that do not know. */
-async function everyoneKnows(executor: Executor, timeoutMs: number): Promise<void> {
+/** What is left undone if somebody has a transaction open for too long. */
+const UNFINISHED = [
+  "building an index",
+  "the index will be finished when the store is opened again",
+];
+
+/** Tells all executors that the catalogue has changed, and waits for transactions that do not know. */
+export async function everyoneKnows(
+  executor: Executor,
+  timeoutMs: number,
+  unfinished: readonly string[] = UNFINISHED,
+): Promise<void> {
   Atomics.add(executor.memory.control.i32, SCHEMA_GENERATION, 1);
   const epoch = executor.mark();
   const deadlineMs = nowMs() + timeoutMs;
   for (let round = 1; !executor.epochs.isPast(epoch); round++) {
-    if (nowMs() > deadlineMs) throw tooLong(executor, epoch, timeoutMs);
+    if (nowMs() > deadlineMs) throw tooLong(executor, epoch, timeoutMs, unfinished);
     if (round % SWEEP_ROUNDS === 0) executor.sweep();
     await sleep(1);
   }
 }
 
-function tooLong(executor: Executor, epoch: number, timeoutMs: number): TimeoutError {
+function tooLong(
+  executor: Executor,
+  epoch: number,
+  timeoutMs: number,
+  [what, outlook]: readonly string[],
+): TimeoutError {
   const holder = executor.epochs.laggard(epoch);
   const who =
     holder === undefined
       ? "another process"
       : `process ${holder.pid} (thread ${holder.threadId}, slot ${holder.slot})`;
   return new TimeoutError(
-    `building an index: ${who} has had a transaction open for more than ${timeoutMs} ms; the ` +
-      `index will be finished when the store is opened again`,
+    `${what}: ${who} has had a transaction open for more than ${timeoutMs} ms; ${outlook}`,
     holder,
   );
 }

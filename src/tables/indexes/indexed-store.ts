@@ -11,13 +11,20 @@
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
-import type { Cursor, KeyRange, RowCodec, RowStore, Store } from "../../stores/store.ts";
+import type {
+  Cursor,
+  KeyRange,
+  RowCapture,
+  RowCodec,
+  RowStore,
+  Store,
+} from "../../stores/store.ts";
 import { ownKey } from "../copied-key.ts";
 import type { Table } from "../table.ts";
 import { type Index, keyIn, notUnique, sameValue, sameValues } from "./entries.ts";
 import type { Structure, Values } from "./structure.ts";
 
-export class IndexedStore implements Store<Values, unknown> {
+export class IndexedStore implements RowStore<Values, unknown> {
   readonly #table: Table;
   readonly #codec: RowCodec<Values, unknown>;
   readonly #rows: RowStore<Values, unknown>;
@@ -66,7 +73,14 @@ export class IndexedStore implements Store<Values, unknown> {
   }
 
   insert(tx: Transaction, given: Values): boolean {
-    const words = this.#codec.encode(given);
+    return this.insertEncoded(tx, this.#codec.encode(given));
+  }
+
+  put(tx: Transaction, given: Values): void {
+    this.putEncoded(tx, this.#codec.encode(given));
+  }
+
+  insertEncoded(tx: Transaction, words: number): boolean {
     const row = this.#part.decode(this.#codec.scratch, 0, words);
     if (this.#rows.has(tx, this.#keyOf(row))) return false;
     this.#check(tx, undefined, row);
@@ -75,8 +89,7 @@ export class IndexedStore implements Store<Values, unknown> {
     return true;
   }
 
-  put(tx: Transaction, given: Values): void {
-    const words = this.#codec.encode(given);
+  putEncoded(tx: Transaction, words: number): void {
     const row = this.#part.decode(this.#codec.scratch, 0, words);
     const before = this.#parts.read(tx, this.#keyOf(row));
     this.#check(tx, before, row);
@@ -84,15 +97,20 @@ export class IndexedStore implements Store<Values, unknown> {
     this.#follow(tx, before, row);
   }
 
-  update(tx: Transaction, givenKey: unknown, given: Partial<Values>): boolean {
+  update(
+    tx: Transaction,
+    givenKey: unknown,
+    given: Partial<Values>,
+    capture?: RowCapture,
+  ): boolean {
     const changes = this.#codec.takeChanges(given);
     const key = ownKey(givenKey);
-    if (!this.#concernsIndexes(changes)) return this.#rows.update(tx, key, changes);
+    if (!this.#concernsIndexes(changes)) return this.#rows.update(tx, key, changes, capture);
     const before = this.#parts.read(tx, key);
     if (before === undefined) return false;
     const after = { ...before, ...changes };
     this.#check(tx, before, after);
-    if (!this.#rows.update(tx, key, changes)) return false;
+    if (!this.#rows.update(tx, key, changes, capture)) return false;
     this.#follow(tx, before, after);
     return true;
   }

@@ -8,6 +8,8 @@ import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { RowStore, Store } from "../../stores/store.ts";
+import type { StoredChanges } from "../changes/format.ts";
+import { RecordingStore } from "../changes/recording-store.ts";
 import type { ScanPlan } from "../scan-plan.ts";
 import type { Table } from "../table.ts";
 import type { StoredIndex } from "./definition.ts";
@@ -26,6 +28,8 @@ export class TableStore {
   readonly structure: Structure<Values, unknown>;
   /** Where the rows are rooted. */
   readonly root: Address;
+  /** Whether what happens to rows is recorded, for those who watch the table. */
+  isRecording = false;
   readonly #executor: Executor;
   #store: Store<Values, unknown>;
   #stored: readonly StoredIndex[] = [];
@@ -58,8 +62,8 @@ export class TableStore {
     return this.table.indexes.every(({ name }) => this.#named.get(name)?.state === "ready");
   }
 
-  /** Takes over the indexes that the store has now. */
-  adopt(stored: readonly StoredIndex[]): void {
+  /** Takes over the indexes that the store has now, and whether changes are recorded. */
+  adopt(stored: readonly StoredIndex[], changes?: StoredChanges): void {
     const before = new Map(this.#stored.map((each, i) => [JSON.stringify(each), this.#indexes[i]]));
     this.#indexes = stored.map(
       (each) => before.get(JSON.stringify(each)) ?? openIndex(this.#executor, this.table, each),
@@ -71,10 +75,14 @@ export class TableStore {
         .filter(({ definition }) => declared.has(definition.name))
         .map((index) => [index.definition.name, index]),
     );
-    this.#store =
+    const store =
       stored.length === 0
         ? this.rows
         : new IndexedStore(this.#executor, this.structure, this.root, this.rows, this.#indexes);
+    this.isRecording = changes !== undefined && this.#executor.durability.isLogged;
+    this.#store = this.isRecording
+      ? new RecordingStore(this.#executor, this.structure, this.root, this.position, store)
+      : store;
   }
 
   /** An index as it stands in the store. */

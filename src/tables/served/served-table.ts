@@ -40,6 +40,7 @@ export class NodeTable implements ServedTable {
       codec.fixedWords > 0 &&
       codec.fixedWords * 4 <= MAX_INLINE_ROW_BYTES &&
       structure.kind.overwritesInPlace &&
+      !table.isRecording &&
       table.table.indexes.length === 0;
   }
 

@@ -5,6 +5,12 @@
  */
 
 import {
+  CHANGE_DELETE,
+  CHANGE_INSERT,
+  CHANGE_REGION,
+  CHANGE_UPDATE,
+} from "../../engine/changes.ts";
+import {
   CLASS_SHIFT,
   RECORD_ENTRY_WORDS,
   RECORD_WORDS,
@@ -29,11 +35,28 @@ export interface RecordedObject {
   readonly words: number;
 }
 
+/** What a transaction did to a row of a watched table. */
+export interface RecordedChange {
+  /** The number of the table in the catalogue. */
+  readonly table: number;
+  readonly type: string;
+  /** Words of the row. */
+  readonly words: number;
+}
+
 export interface LogRecord {
   readonly tid: { readonly epoch: number; readonly sequence: number; readonly slot: number };
   readonly bytes: number;
   readonly objects: readonly RecordedObject[];
+  /** Left out if no table that it changes is watched. */
+  readonly changes?: readonly RecordedChange[];
 }
+
+const CHANGE_TYPES: Readonly<Record<number, string>> = {
+  [CHANGE_INSERT]: "insert",
+  [CHANGE_UPDATE]: "update",
+  [CHANGE_DELETE]: "delete",
+};
 
 /** The records of a payload that `recordsFault` has nothing to say about. */
 export function decodeRecords(words: Int32Array): LogRecord[] {
@@ -41,14 +64,21 @@ export function decodeRecords(words: Int32Array): LogRecord[] {
   for (let at = 0; at < words.length; at += words[at]) {
     const [high, low] = [words[at + 2], words[at + 3]];
     const objects: RecordedObject[] = [];
+    const changes: RecordedChange[] = [];
     for (let entry = at + RECORD_WORDS; entry < at + words[at]; ) {
-      objects.push(decodeObject(words, entry));
+      if (words[entry] === CHANGE_REGION) changes.push(decodeChange(words, entry));
+      else objects.push(decodeObject(words, entry));
       entry += RECORD_ENTRY_WORDS + words[entry + 4];
     }
     const tid = { epoch: epochOf(high, low), sequence: sequenceOf(low), slot: slotOf(low) };
-    records.push({ tid, bytes: 4 * words[at], objects });
+    const told = changes.length === 0 ? {} : { changes };
+    records.push({ tid, bytes: 4 * words[at], objects, ...told });
   }
   return records;
+}
+
+function decodeChange(words: Int32Array, at: number): RecordedChange {
+  return { table: words[at + 1], type: CHANGE_TYPES[words[at + 2]], words: words[at + 4] };
 }
 
 function decodeObject(words: Int32Array, at: number): RecordedObject {
@@ -112,6 +142,7 @@ function objectsFault(words: Int32Array, record: number, geometry: Geometry): st
 }
 
 function objectFault(words: Int32Array, at: number, geometry: Geometry): string | undefined {
+  if (words[at] === CHANGE_REGION) return changeFault(words, at);
   const regionId = words[at] & REGION_MASK;
   const shape = words[at] >>> CLASS_SHIFT;
   const [word, first, count] = [words[at + 1], words[at + 3], words[at + 4]];
@@ -123,4 +154,9 @@ function objectFault(words: Int32Array, at: number, geometry: Geometry): string 
     count >= 0 &&
     word + HEADER_WORDS + first + count <= geometry.regionBytes / 4;
   return isInside ? undefined : `its words ${first} to ${first + count} at ${word} are nowhere`;
+}
+
+function changeFault(words: Int32Array, at: number): string | undefined {
+  if (CHANGE_TYPES[words[at + 2]] === undefined) return `it is a change of kind ${words[at + 2]}`;
+  return words[at + 4] >= 0 ? undefined : `it is a change with ${words[at + 4]} words`;
 }

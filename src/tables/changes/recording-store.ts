@@ -1,0 +1,141 @@
+/**
+ * A store whose changes are recorded (engine/changes.ts), each in the transaction that makes it. It wraps
+ * the store of a table that is watched; the others have no such wrapper, and pay nothing.
+ *
+ * Each operation that changes a row is one change, in the order of the operations: a transaction that
+ * updates a row twice has two. An operation that changes nothing (an insert of a key that is there, a delete
+ * of one that is not) has none, also if the caller goes on after its error: the change is added
+ * when all else has succeeded. A failure half-way ends the transaction, and its changes with it.
+ */
+
+import { CHANGE_DELETE, CHANGE_INSERT, CHANGE_UPDATE } from "../../engine/changes.ts";
+import type { Executor } from "../../engine/executor.ts";
+import { copyWords } from "../../engine/journal.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import type { Address } from "../../memory/address.ts";
+import { Views } from "../../memory/views.ts";
+import type {
+  Cursor,
+  KeyRange,
+  RowCapture,
+  RowCodec,
+  RowStore,
+  Store,
+} from "../../stores/store.ts";
+import { ownKey } from "../copied-key.ts";
+import { keyIn } from "../indexes/entries.ts";
+import type { Structure, Values } from "../indexes/structure.ts";
+import { schemaOf } from "../schema.ts";
+import { rawCodec } from "../served/raw-codec.ts";
+import type { Table } from "../table.ts";
+import { formatId } from "./format.ts";
+
+const FIRST_ROW_BYTES = 1_024;
+
+/** The row that is being changed; copied when it is read, used before the next one is. */
+class CapturedRow implements RowCapture {
+  readonly views = new Views(new ArrayBuffer(FIRST_ROW_BYTES));
+  words = 0;
+
+  take(from: Views, at: number, words: number): Views {
+    const { views } = this;
+    if (words > views.i32.length) views.reset(new ArrayBuffer(8 * words));
+    copyWords(from.i32, at, views.i32, 0, words);
+    this.words = words;
+    return views;
+  }
+}
+
+export class RecordingStore implements Store<Values, unknown> {
+  readonly #table: Table;
+  readonly #position: number;
+  readonly #format: number;
+  readonly #codec: RowCodec<Values, unknown>;
+  readonly #inner: RowStore<Values, unknown>;
+  readonly #row = new CapturedRow();
+  /** The rows, of which only the words are read. */
+  readonly #raw: Store<Views, unknown>;
+  /** Decodes the fields of the key. */
+  readonly #keyPart: RowCodec<Values, unknown>;
+
+  constructor(
+    executor: Executor,
+    structure: Structure<Values, unknown>,
+    root: Address,
+    position: number,
+    inner: RowStore<Values, unknown>,
+  ) {
+    this.#table = structure.table;
+    this.#position = position;
+    this.#format = formatId(schemaOf(structure.table));
+    this.#codec = structure.codec;
+    this.#inner = inner;
+    const raw = rawCodec<unknown, Views>(structure.codec as never, this.#row);
+    this.#raw = structure.openWith(executor, root, raw);
+    this.#keyPart = structure.partCodec(structure.table.key);
+  }
+
+  get(key: unknown): Values | undefined {
+    return this.#inner.get(key);
+  }
+
+  read(tx: Transaction, key: unknown): Values | undefined {
+    return this.#inner.read(tx, key);
+  }
+
+  touch(tx: Transaction, key: unknown): void {
+    this.#inner.touch(tx, key);
+  }
+
+  has(tx: Transaction, key: unknown): boolean {
+    return this.#inner.has(tx, key);
+  }
+
+  cursor(range: KeyRange, reverse: boolean): Cursor<Values> {
+    return this.#inner.cursor(range, reverse);
+  }
+
+  insert(tx: Transaction, given: Values): boolean {
+    const words = this.#codec.encode(given);
+    this.#row.take(this.#codec.scratch, 0, words);
+    if (!this.#inner.insertEncoded(tx, words)) return false;
+    this.#add(tx, CHANGE_INSERT);
+    return true;
+  }
+
+  put(tx: Transaction, given: Values): void {
+    const words = this.#codec.encode(given);
+    this.#row.take(this.#codec.scratch, 0, words);
+    const { key, singleKey } = this.#table;
+    const row = this.#keyPart.decode(this.#codec.scratch, 0, words);
+    const isThere = this.#inner.has(tx, keyIn(row, key, singleKey));
+    this.#inner.putEncoded(tx, words);
+    this.#add(tx, isThere ? CHANGE_UPDATE : CHANGE_INSERT);
+  }
+
+  update(tx: Transaction, key: unknown, changes: Partial<Values>): boolean {
+    if (!this.#inner.update(tx, key, changes, this.#row)) return false;
+    this.#add(tx, CHANGE_UPDATE);
+    return true;
+  }
+
+  remove(tx: Transaction, givenKey: unknown): boolean {
+    const key = ownKey(givenKey);
+    if (this.#raw.read(tx, key) === undefined || !this.#inner.remove(tx, key)) return false;
+    this.#add(tx, CHANGE_DELETE);
+    return true;
+  }
+
+  maintain(): void {
+    this.#inner.maintain();
+  }
+
+  #add(tx: Transaction, kind: number): void {
+    const { views, words } = this.#row;
+    try {
+      tx.set.changes.add(this.#position, kind, this.#format, views.i32, words);
+    } catch (error) {
+      tx.failHalfWay(error);
+    }
+  }
+}
