@@ -41,6 +41,7 @@ export type {
   TransactSyncOptions,
 } from "./database/transact-options.ts";
 export type { AllocOptions, Transaction } from "./database/transaction.ts";
+export type { Change, ChangeOf, Watch, WatchOptions } from "./database/watch.ts";
 export type { Gateway, GatewayOptions } from "./gateways/gateway-options.ts";
 export type { MetricsEndpoint, ServeMetricsOptions } from "./gateways/metrics/endpoint.ts";
 export { serve, serveMetrics } from "./gateways/on-demand.ts";

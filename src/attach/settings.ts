@@ -17,6 +17,7 @@ export interface StoreSettings {
   readonly checkpointMs: number;
   readonly checkpointBytes: number;
   readonly keepLogMs: number;
+  readonly keepLogBytes: number;
   readonly onRecovery: ((progress: RecoveryProgress) => void) | undefined;
   /** Undefined: as the store is, and the default for a new one. */
   readonly memoryBytes: MemoryBytes | undefined;

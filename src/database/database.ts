@@ -10,7 +10,7 @@ import type {
   ScanOptions,
   UniqueIndex,
 } from "../tables/indexes/options.ts";
-import type { InsertedKey, InsertOf, Opened, PutOf, Table } from "../tables/table.ts";
+import type { InferRow, InsertedKey, InsertOf, Opened, PutOf, Table } from "../tables/table.ts";
 import type { Copied } from "../tools/files/copy.ts";
 import type { FileToolOptions } from "../tools/files/pauses.ts";
 import type { InspectedTable } from "../tools/tables/inspect.ts";
@@ -25,6 +25,7 @@ import type { AsyncScan, Scan } from "./scan.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { SyncResult, TransactOptions, TransactSyncOptions } from "./transact-options.ts";
 import type { Transaction } from "./transaction.ts";
+import type { ChangeOf, Watch, WatchOptions } from "./watch.ts";
 
 /**
  * What local and remote databases have in common. Code that awaits the results of `get` and `count`,
@@ -220,6 +221,19 @@ export interface Database<Names extends string = string> extends AnyDatabase<Nam
 
   /** Copies the store, with everything committed before the call, to an empty folder: see `restore`. */
   backup(folder: string, options?: FileToolOptions): Promise<Copied>;
+
+  /**
+   * Follows a table, or several: an async iterable of what transactions of all processes do to its rows, in
+   * the order of their commits, told when it is on disk. Changes of a table are recorded from its first
+   * watch on, also while nobody reads them: see `unwatch`. Needs a store with a log.
+   */
+  watch<const T extends Table | readonly Table[]>(
+    tables: T,
+    options?: WatchOptions<InferRow<T extends readonly (infer One)[] ? One : T>>,
+  ): Watch<ChangeOf<T extends readonly (infer One)[] ? One : T>>;
+
+  /** Stops recording the changes of a table. Watches of it end with SITU_GAP. Whether they were recorded. */
+  unwatch(table: Table): boolean;
 
   /** Statistics of the store, for all processes that have it open. */
   stats(): Stats;

@@ -82,6 +82,11 @@ export interface OpenOptions<Tables extends readonly Table[] = readonly Table[]>
    * Default: 0, which keeps only what recovery needs.
    */
   readonly keepLogMs?: number;
+  /**
+   * Bytes of log that are kept beyond what recovery needs, so that a `watch` can fall behind, or be away, by
+   * as much. Default: 0.
+   */
+  readonly keepLogBytes?: number;
   /** Called with the progress of recovery from disk. Default: prints it if stderr is a terminal. */
   readonly onRecovery?: (progress: RecoveryProgress) => void;
   /**
@@ -115,6 +120,7 @@ const KNOWN = [
   "checkpointMs",
   "checkpointBytes",
   "keepLogMs",
+  "keepLogBytes",
   "onRecovery",
 ];
 const MODES: readonly unknown[] = ["sync", "lazy", "none", undefined];
@@ -213,6 +219,10 @@ function durabilityOf(options: OpenOptions, sharing: Settings["sharing"]) {
   if (keepLogMs !== 0 && !(typeof keepLogMs === "number" && keepLogMs > 0)) {
     refuse(`keepLogMs must be a number of milliseconds, 0 or more, not ${show(keepLogMs)}`);
   }
+  const { keepLogBytes = 0 } = options;
+  if (!Number.isSafeInteger(keepLogBytes) || keepLogBytes < 0) {
+    refuse(`keepLogBytes must be a whole number, 0 or more, not ${show(keepLogBytes)}`);
+  }
   if (!Number.isSafeInteger(checkpointBytes) || checkpointBytes < MIN_CHECKPOINT_BYTES) {
     const least = MIN_CHECKPOINT_BYTES;
     refuse(
@@ -222,7 +232,7 @@ function durabilityOf(options: OpenOptions, sharing: Settings["sharing"]) {
   if (onRecovery !== undefined && typeof onRecovery !== "function") {
     refuse("onRecovery must be a function; it is called with the progress of recovery");
   }
-  return { durability, lagMs, checkpointMs, checkpointBytes, keepLogMs, onRecovery };
+  return { durability, lagMs, checkpointMs, checkpointBytes, keepLogMs, keepLogBytes, onRecovery };
 }
 
 export function notADuration(name: string, value: unknown): string {

@@ -34,6 +34,7 @@ export interface LogTask {
   readonly checkpointMs: number;
   readonly checkpointBytes: number;
   readonly keepLogMs: number;
+  readonly keepLogBytes: number;
   /** Slot + 1 of the executor that starts the thread: see host.ts. */
   readonly starter: number;
   /** Two words, STOP and ENDED: events would need event loops that turn. */

@@ -70,6 +70,7 @@ export class DatabaseDurability {
       checkpointMs: settings.checkpointMs,
       checkpointBytes: settings.checkpointBytes,
       keepLogMs: settings.keepLogMs,
+      keepLogBytes: settings.keepLogBytes,
     });
     executor.durability.announce();
   }
@@ -94,13 +95,13 @@ export class DatabaseDurability {
 
   /** Waits for all that was committed before the call. */
   async durable(timeoutMs: number): Promise<void> {
-    this.#checkLogged("durable()");
+    this.checkLogged("durable()");
     await this.#executor.durability.await(this.#executor.epochs.current(), timeoutMs);
   }
 
   /** Copies what is on disk, with all that was committed before the call. */
   async backup(path: string, folder: string, options: FileToolOptions): Promise<Copied> {
-    this.#checkLogged("backup()");
+    this.checkLogged("backup()");
     await this.#executor.durability.await(this.#executor.epochs.current(), MAX_TIMEOUT_MS);
     makeFolder(folder);
     refuseUnlessEmpty(folder);
@@ -110,7 +111,7 @@ export class DatabaseDurability {
 
   /** Has a checkpoint taken, and waits until it is on disk. */
   async checkpoint(isClosed: () => boolean): Promise<void> {
-    this.#checkLogged("checkpoint()");
+    this.checkLogged("checkpoint()");
     const { memory, durability } = this.#executor;
     const { i32 } = memory.control;
     const failures = figureOf(memory, "failedCheckpoints");
@@ -184,7 +185,8 @@ export class DatabaseDurability {
     };
   }
 
-  #checkLogged(call: string): void {
+  /** Fails in a store without a log. */
+  checkLogged(call: string): void {
     if (this.mode !== "none") return;
     throw new SituError(
       "SITU_CONFIG",

@@ -20,6 +20,7 @@ import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
 import { coded } from "../../runtime/system-errors.ts";
 import type { Store } from "../../stores/store.ts";
 import { openTable, refreshTables } from "../../tables/catalogue.ts";
+import { turnOffChanges } from "../../tables/changes/turn-on.ts";
 import { ownKey } from "../../tables/copied-key.ts";
 import { buildIndexes } from "../../tables/indexes/build.ts";
 import type {
@@ -33,7 +34,7 @@ import type {
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { ScanPlan, ScanSource } from "../../tables/scan-plan.ts";
 import { Sequence } from "../../tables/sequence.ts";
-import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
+import type { InferRow, InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import type { Copied } from "../../tools/files/copy.ts";
 import type { FileToolOptions } from "../../tools/files/pauses.ts";
 import type { InspectedTable } from "../../tools/tables/inspect.ts";
@@ -70,11 +71,13 @@ import {
   unknownTable,
 } from "../transact-options.ts";
 import type { Transaction } from "../transaction.ts";
+import type { ChangeOf, Watch, WatchOptions } from "../watch.ts";
 import type { LocalAsyncTransaction } from "./async-transaction.ts";
 import { Upkeep } from "./background-work.ts";
 import { DatabaseDurability } from "./database-durability.ts";
 import { LocalExecution, type LocalLimits, LocalTransactions } from "./local-execution.ts";
 import { LocalSnapshot, type SnapshotHost, SnapshotSource } from "./local-snapshot.ts";
+import { LocalWatch } from "./local-watch.ts";
 import { DatabaseMetrics } from "./metrics.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
 import { type Stats, statsOf } from "./stats.ts";
@@ -124,6 +127,7 @@ export class LocalDatabase implements Database, Stores {
   /** Whether transactions wait for the disk, unless they say otherwise. */
   readonly #waits: boolean;
   readonly #snapshots = new Set<LocalSnapshot>();
+  readonly #watches = new Set<LocalWatch>();
   readonly #snapshotHost: SnapshotHost;
   /** What may be done now: OPEN in one comparison, which is all that a `get` makes. */
   #state: typeof OPEN | typeof INSIDE_SYNC | typeof CLOSED = OPEN;
@@ -389,6 +393,32 @@ export class LocalDatabase implements Database, Stores {
     return this.#runner.track(coded(this.path, () => resizeStore(path, this.#executor, wanted)));
   }
 
+  watch<const T extends Table | readonly Table[]>(
+    tables: T,
+    options: WatchOptions<InferRow<T extends readonly (infer One)[] ? One : T>> = {},
+  ): Watch<ChangeOf<T extends readonly (infer One)[] ? One : T>> {
+    this.#check();
+    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
+    this.#durability.checkLogged("watch()");
+    const given: readonly Table[] = Array.isArray(tables) ? tables : [tables];
+    const host = {
+      executor: this.#executor,
+      path: this.path,
+      timeoutMs: this.#timeoutMs,
+      ended: (watch: LocalWatch) => this.#watches.delete(watch),
+    };
+    const stores = given.map((each) => this.tableOf(each));
+    const watch = new LocalWatch(host, stores, options as WatchOptions<never>);
+    this.#watches.add(watch);
+    return watch as unknown as Watch<never>;
+  }
+
+  unwatch(table: Table): boolean {
+    this.#check();
+    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
+    return turnOffChanges(this.#executor, this.tableOf(table), this.#timeoutMs);
+  }
+
   stats(): Stats {
     this.#check();
     return statsOf(this.#executor, this.#durability);
@@ -404,6 +434,7 @@ export class LocalDatabase implements Database, Stores {
     this.#state = CLOSED;
     this.#upkeep.stop();
     for (const snapshot of this.#snapshots) snapshot.release();
+    for (const watch of this.#watches) watch.end(this.#closedError());
     await this.#runner.close(this.#closedError());
     const failure = await this.#durability.stop(this.#timeoutMs);
     const isLast = this.#executor.close();

@@ -211,6 +211,10 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     throw unsupported("snapshot");
   }
 
+  watch(): never {
+    throw unsupported("watch");
+  }
+
   /** Runs a procedure of the nodes, next to the data, and gives what it returned. */
   async call(
     name: string,

@@ -30,6 +30,8 @@ export interface TakeOptions {
   readonly logId: string;
   /** How long checkpoints and log are kept beyond need. */
   readonly keepLogMs: number;
+  /** Bytes of log that are kept beyond need, for those who watch a table. */
+  readonly keepLogBytes?: number;
 }
 
 export interface TakenCheckpoint {
@@ -92,7 +94,8 @@ export function takeQuietCheckpoint(executor: Executor, files: StoreFiles, logId
  * the newest that builds on another full one, each with all that it builds on: no damage in one
  * place makes both useless. And more, as long as they are not older than the time to be kept.
  */
-export function removeSuperfluous(files: StoreFiles, { logId, keepLogMs }: TakeOptions): void {
+export function removeSuperfluous(files: StoreFiles, options: TakeOptions): void {
+  const { logId, keepLogMs, keepLogBytes = 0 } = options;
   // What shows that the log is not sound is kept.
   if (writersDamage(files, listSegments(files)).length > 0) return;
   const { sound } = listCheckpoints(files);
@@ -106,7 +109,7 @@ export function removeSuperfluous(files: StoreFiles, { logId, keepLogMs }: TakeO
     bases.add(chain[0].name);
     if (bases.size < KEPT_CHECKPOINTS || point.closedMs > wallClockMs() - keepLogMs) continue;
     removeCheckpoints(files, (name) => !kept.has(name));
-    const segments = segmentsBefore(files, point.startEpoch);
+    const segments = segmentsBefore(files, point.startEpoch, keepLogBytes);
     for (const name of segments) files.remove(name);
     if (segments.length > 0) files.syncFolder(LOG_FOLDER);
     return;

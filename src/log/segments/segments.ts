@@ -184,10 +184,15 @@ export function firstNeeded(segments: readonly SegmentFile[], epoch: number): nu
 }
 
 /**
- * Segments that nobody needs who has all up to an epoch, the oldest first. To be removed in this
- * order; a power loss that brings back some of them does no harm.
+ * Segments that nobody needs who has all up to an epoch, the oldest first, but for the newest of them that
+ * make up the bytes to be kept. To be removed in this order; a power loss that brings back some of them
+ * does no harm.
  */
-export function segmentsBefore(files: StoreFiles, epoch: number): string[] {
+export function segmentsBefore(files: StoreFiles, epoch: number, keptBytes = 0): string[] {
   const segments = listSegments(files);
-  return segments.slice(0, Math.max(firstNeeded(segments, epoch), 0)).map(({ name }) => name);
+  let end = Math.max(firstNeeded(segments, epoch), 0);
+  for (let kept = 0; end > 0 && kept + segments[end - 1].bytes <= keptBytes; end--) {
+    kept += segments[end - 1].bytes;
+  }
+  return segments.slice(0, end).map(({ name }) => name);
 }
