@@ -5,7 +5,7 @@ import { CLEAN, DESTROY, PS, RESIZE } from "./commands/living.ts";
 import { NODE } from "./commands/node.ts";
 import { SERVE } from "./commands/serve.ts";
 import { SHELL } from "./commands/shell.ts";
-import { BACKUP, INSPECT, RESTORE, VERIFY } from "./commands/tools.ts";
+import { BACKUP, INSPECT, RESTORE, VERIFY, WATCH } from "./commands/tools.ts";
 import { DUMP, LOAD } from "./commands/transfer.ts";
 import { BENCH, DEMO, DEMO_TELLER, DOCTOR } from "./commands/trials.ts";
 
@@ -14,6 +14,7 @@ export const COMMANDS = {
   demo: DEMO,
   shell: SHELL,
   inspect: INSPECT,
+  watch: WATCH,
   verify: VERIFY,
   backup: BACKUP,
   restore: RESTORE,

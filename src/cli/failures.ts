@@ -18,7 +18,7 @@ export const EXIT_INTERRUPTED = 130;
 export const EXIT_TERMINATED = 143;
 
 export const EXIT_CODES: readonly (readonly [number, string])[] = [
-  [EXIT_OK, "success; also for serve and node when a signal stopped them"],
+  [EXIT_OK, "success; also for serve, node and watch when a signal stopped them"],
   [EXIT_FAILED, "failure; the error code says why"],
   [EXIT_USAGE, "wrong usage or configuration (SITU_CONFIG): do not retry"],
   [EXIT_FAULTS, "verify found faults"],

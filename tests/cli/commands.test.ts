@@ -255,6 +255,46 @@ describe("on a store", () => {
     expect(existsSync(place.file("third/store.json"))).toBe(false);
   });
 
+  test("watch: what another process does, from a position on, until it is told to stop", async () => {
+    const path = place.store();
+    await makeBank(path, "lazy");
+    const watching = place.start([
+      "watch",
+      "--path",
+      path,
+      "--table",
+      Account.name,
+      "--limit",
+      "2",
+    ]);
+    const db = await openBank(path, "lazy");
+    try {
+      // Until it watches, nothing is recorded: the same change again.
+      let told = false;
+      const ended = watching.ended().finally(() => {
+        told = true;
+      });
+      while (!told) {
+        db.transactSync((tx) => tx.update(Account, 7, { note: { told } }));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+      const { code, stdout, stderr } = await ended;
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      const [first, second] = jsonLines(stdout) as { position: string }[];
+      expect(first).toMatchObject({ type: "update", table: Account.name, key: 7 });
+      const since = ["--since", first.position, "--limit", "1"];
+      const again = await place.situ(["watch", "--path", path, "--table", Account.name, ...since]);
+      expect(jsonLines(again.stdout)).toEqual([second]);
+      const stop = await place.situ(["watch", "--path", path, "--table", Account.name, "--stop"]);
+      expect(stop.stdout).toContain("no longer recorded");
+      const late = await place.situ(["watch", "--path", path, "--table", Account.name, ...since]);
+      expect(late.code).toBe(1);
+      expect(late.stderr).toContain("SITU_GAP");
+    } finally {
+      await db.close();
+    }
+  });
+
   test("a store without a log has no backup", async () => {
     await makeBank(place.store());
     const { code, stderr } = await place.situ(["backup", "--path", "store", "--to", "copy"]);

@@ -1,7 +1,7 @@
 /** What looks at stores as wholes and copies them: inspect, verify, backup, restore. */
 
 import { COMMON, command } from "../command.ts";
-import { flag, moment, path, required, text } from "../option-kinds.ts";
+import { flag, moment, path, required, text, whole } from "../option-kinds.ts";
 
 const STORE = required(path("DIR", "the store's folder"));
 
@@ -23,6 +23,27 @@ export const INSPECT = command({
       "situ inspect --path ./bank --file log/0000000001.log --records --json",
       "a log file with its records",
     ],
+  ],
+});
+
+export const WATCH = command({
+  summary: "prints what happens to the rows of a table, one JSON object a line",
+  synopsis: "--path DIR --table NAME [--since POSITION]",
+  about: [
+    "Prints changes of all processes in the order of their commits, when they are on disk, until it is stopped.",
+    "The first watch of a table has its changes recorded from then on, which makes the log larger.",
+  ],
+  options: {
+    path: STORE,
+    table: required(text("NAME", "the table")),
+    since: text("POSITION", "now, start, or the position of a change, to go on after it (now)"),
+    limit: whole(1, 1e12, "stops after so many changes"),
+    stop: flag("stops recording the changes of the table, and prints nothing"),
+    ...COMMON,
+  },
+  examples: [
+    ["situ watch --path ./bank --table account", "follows a table"],
+    ["situ watch --path ./bank --table account --since start", "with all that the log still has"],
   ],
 });
 

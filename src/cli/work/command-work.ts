@@ -13,6 +13,7 @@ import { runServe } from "./serve.ts";
 import { runShell } from "./shell.ts";
 import { runBackup, runRestore, runVerify } from "./tools.ts";
 import { runDump, runLoad } from "./transfer.ts";
+import { runWatch } from "./watch.ts";
 
 export type Work = { readonly [Name in CommandName]: Run<Name> };
 
@@ -21,6 +22,7 @@ export const WORK: Work = {
   demo: runDemo,
   shell: runShell,
   inspect: runInspect,
+  watch: runWatch,
   verify: runVerify,
   backup: runBackup,
   restore: runRestore,
