@@ -3,6 +3,7 @@
  * arrays of many sizes that are allocated, changed in part and freed. All are noted in a model.
  */
 
+import { CHANGE_UPDATE } from "../../src/engine/changes.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
@@ -53,6 +54,13 @@ export interface Cuttable {
   readonly isSeen: () => boolean;
   /** Notes it, if it was committed. */
   readonly settle: () => void;
+}
+
+/** Row changes, as of a table that is watched: nothing that is done with a record may mind them. */
+function tellRows(tx: Transaction, count: number): void {
+  for (let i = 0; i < Math.min(count, 3); i++) {
+    tx.set.changes.add(i, CHANGE_UPDATE, -1, Int32Array.of(-1, count, i), i);
+  }
 }
 
 type Body = (tx: Transaction, changes: Change[]) => void;
@@ -133,6 +141,7 @@ export class Work {
       executor.enter();
       made = this.#allocateObject(tx, changes, bytes);
       for (const other of this.#some(2)) this.#write(tx, changes, other);
+      tellRows(tx, changes.length);
     };
     const isAllocated = (): boolean =>
       made !== undefined &&
@@ -295,6 +304,7 @@ export class Work {
         () => {
           changes.length = 0;
           body(tx, changes);
+          tellRows(tx, changes.length);
         },
         undefined,
       );

@@ -1,5 +1,6 @@
 /** Which regions a store must have before it is rebuilt: they are created by one, for all threads. */
 
+import { CHANGE_REGION } from "../../src/engine/changes.ts";
 import { RECORD_ENTRY_WORDS, RECORD_WORDS, REGION_MASK } from "../../src/engine/journal.ts";
 import { ENTRY_UNIT, ENTRY_WORDS } from "../../src/log/checkpoint/format.ts";
 import type { Checkpoint } from "../../src/log/checkpoint/reader.ts";
@@ -14,7 +15,7 @@ export function highestRegionIn(words: Int32Array): number {
     if (!(length >= RECORD_WORDS && length <= words.length - record)) break;
     const end = record + length;
     for (let at = record + RECORD_WORDS; at + RECORD_ENTRY_WORDS <= end; ) {
-      highest = Math.max(highest, words[at] & REGION_MASK);
+      if (words[at] !== CHANGE_REGION) highest = Math.max(highest, words[at] & REGION_MASK);
       at += RECORD_ENTRY_WORDS + Math.max(words[at + 4], 0);
     }
     record = end;
