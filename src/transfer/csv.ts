@@ -6,8 +6,8 @@
 
 import { SituError } from "../runtime/errors.ts";
 import { show } from "../runtime/show.ts";
-import type { FieldText } from "./field-text.ts";
 import type { Format, RowReader, RowWriter } from "./format.ts";
+import type { FieldText } from "./value-text.ts";
 
 export const CSV: Format = {
   extension: "csv",

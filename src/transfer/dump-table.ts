@@ -9,9 +9,9 @@ import { SCAN_YIELD_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import type { Table } from "../tables/table.ts";
 import { CSV } from "./csv.ts";
-import { fieldTexts } from "./field-text.ts";
 import type { Format } from "./format.ts";
 import { JSON_LINES } from "./json-lines.ts";
+import { fieldTexts } from "./value-text.ts";
 
 /** How dumped rows are written: a JSON object on each line, or CSV. */
 export type DumpFormat = "jsonl" | "csv";

@@ -1,6 +1,6 @@
 /** What a format of dumped rows is: text in lines, which may be broken up for CSV only within quotes. */
 
-import type { FieldText } from "./field-text.ts";
+import type { FieldText } from "./value-text.ts";
 
 export interface Format {
   /** Of the files in a dumped folder. */

@@ -2,8 +2,8 @@
 
 import { SituError } from "../runtime/errors.ts";
 import { show } from "../runtime/show.ts";
-import { asItIs, type FieldText } from "./field-text.ts";
 import type { Format, RowReader, RowWriter } from "./format.ts";
+import { asItIs, type FieldText } from "./value-text.ts";
 
 export const JSON_LINES: Format = {
   extension: "jsonl",

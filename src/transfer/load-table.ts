@@ -23,8 +23,8 @@ import { keyIn } from "../tables/indexes/entries.ts";
 import type { Values } from "../tables/indexes/structure.ts";
 import { type InferRow, type Table, table } from "../tables/table.ts";
 import { type DumpFormat, formatOf, type TransferProgress } from "./dump-table.ts";
-import { fieldTexts } from "./field-text.ts";
 import type { RowReader } from "./format.ts";
+import { fieldTexts } from "./value-text.ts";
 
 /** What happens to a row whose key is in the table already. */
 export type OnConflict = "fail" | "replace" | "skip";

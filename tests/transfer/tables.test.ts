@@ -2,17 +2,23 @@
 
 import { describe, expect, it } from "vitest";
 import {
+  autoIncrement,
   bool,
   bytes,
+  enumOf,
   f64,
   i32,
+  i53,
   i64,
   json,
+  nullable,
   pointer,
   str,
+  timestamp,
   u8,
   u32,
   u64,
+  uuid,
 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { type DumpFormat, dumpTable } from "../../src/transfer/dump-table.ts";
@@ -36,6 +42,13 @@ const Everything = table(
     long: str(),
     raw: bytes(),
     any: json(),
+    wide: i53(),
+    when: timestamp(),
+    who: uuid(),
+    state: enumOf("draft", "sent, or so"),
+    note: nullable(str(20)),
+    count: nullable(u64()),
+    until: nullable(timestamp()),
   },
   { key: "id", ordered: true },
 );
@@ -53,6 +66,13 @@ const rows = fc.uniqueArray(
     long: fc.string({ unit: fc.constantFrom("a", ",", '"', "\n", "\r", "é", " ", "\\", "\ufeff") }),
     raw: fc.uint8Array({ maxLength: 40 }),
     any: fc.jsonValue(),
+    wide: fc.maxSafeInteger(),
+    when: fc.date({ noInvalidDate: true }),
+    who: fc.uuid(),
+    state: fc.constantFrom("draft", "sent, or so"),
+    note: fc.option(fc.string({ unit: "binary-ascii", maxLength: 20 })),
+    count: fc.option(fc.bigInt({ min: 0n, max: 2n ** 64n - 1n })),
+    until: fc.option(fc.date({ noInvalidDate: true })),
   }),
   { selector: ({ id }) => id, maxLength: 12 },
 );
@@ -184,4 +204,18 @@ it("a dump is one state, while others write", async () => {
   }
   expect(from).toBeGreaterThan(1);
   expect(sum).toBe(accounts);
+});
+
+it("keys that are loaded are not given out again", async () => {
+  const Ticket = table("ticket", { id: autoIncrement(), text: str(20) }, { key: "id" });
+  const db = await stores.open({ tables: [Ticket] });
+  await loadTable(db, Ticket, ['{"id":5000,"text":"a"}\n{"text":"b"}\n']);
+  db.transactSync((tx) => tx.insert(Ticket, { text: "c" }));
+  const ids = db
+    .scan(Ticket)
+    .toArray()
+    .map(({ id }) => id);
+  expect(new Set(ids).size).toBe(3);
+  for (let i = 0; i < 6_000; i++) db.transactSync((tx) => tx.insert(Ticket, { text: "d" }));
+  expect(db.count(Ticket)).toBe(6_003);
 });

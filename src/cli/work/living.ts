@@ -6,10 +6,10 @@ import { openers as openersOf } from "../../database/store-tools.ts";
 import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { counted, shownSize } from "../../runtime/units.ts";
 import { type FoundMemoryFolder, findMemories, removeOrphans } from "../../tools/doctor/orphans.ts";
+import { existingStore } from "../../transfer/stored-tables.ts";
 import { EXIT_FAILED, EXIT_OK, UsageError } from "../failures.ts";
 import { type Column, renderTable } from "../text-table.ts";
 import type { Context, Run } from "./context.ts";
-import { existingStore } from "../../transfer/stored-tables.ts";
 
 export const runResize: Run<"resize"> = async ({ path, to }, { screen }) => {
   existingStore(path);

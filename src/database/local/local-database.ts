@@ -398,7 +398,8 @@ export class LocalDatabase implements Database, Stores {
     options: WatchOptions<InferRow<T extends readonly (infer One)[] ? One : T>> = {},
   ): Watch<ChangeOf<T extends readonly (infer One)[] ? One : T>> {
     this.#check();
-    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
+    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this)))
+      throw nested();
     this.#durability.checkLogged("watch()");
     const given: readonly Table[] = Array.isArray(tables) ? tables : [tables];
     const host = {
@@ -415,7 +416,8 @@ export class LocalDatabase implements Database, Stores {
 
   unwatch(table: Table): boolean {
     this.#check();
-    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
+    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this)))
+      throw nested();
     return turnOffChanges(this.#executor, this.tableOf(table), this.#timeoutMs);
   }
 

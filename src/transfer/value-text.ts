@@ -3,13 +3,16 @@
  * same value.
  *
  *   kind           JSON                                     CSV
- *   u8 … i32, f64  number; "NaN", "Infinity", "-0" …        the same without quotes
+ *   u8 … i53, f64  number; "NaN", "Infinity", "-0" …        the same without quotes
  *   u64, i64       string of digits: JSON's numbers end     digits
  *                  at 2^53
  *   bool           true, false                              true, false
  *   str            string                                   text
  *   bytes          base64                                   base64
  *   json           as it is                                 JSON text
+ *   timestamp      as Date.toISOString has it; milliseconds are read, too
+ *   uuid, enum     string                                   text
+ *   null           null                                     nothing, without quotes
  *
  * A pointer means nothing outside of its store, so tables that have one cannot be dumped.
  */
@@ -67,6 +70,8 @@ const KIND_TEXTS: Readonly<Record<Exclude<FieldKind, "pointer">, KindText>> = {
   u16: plainNumber,
   u32: plainNumber,
   i32: plainNumber,
+  u53: plainNumber,
+  i53: plainNumber,
   f64: double,
   bool: {
     toJson: (value: boolean) => `${value}`,
@@ -77,6 +82,14 @@ const KIND_TEXTS: Readonly<Record<Exclude<FieldKind, "pointer">, KindText>> = {
   u64: big,
   i64: big,
   str: text,
+  uuid: text,
+  enum: text,
+  timestamp: {
+    toJson: (value: Date | number) => `"${new Date(value).toISOString()}"`,
+    fromJson: (value) => (typeof value === "string" ? dateOf(value) : value),
+    toCsv: (value: Date | number) => new Date(value).toISOString(),
+    fromCsv: dateOf,
+  },
   bytes: {
     toJson: (value: Uint8Array) => `"${base64Of(value)}"`,
     fromJson: (value) => (typeof value === "string" ? bytesOf(value) : value),
@@ -100,7 +113,7 @@ export interface FieldText extends KindText {
 export function fieldTexts({ name: table, key, fields }: Table): FieldText[] {
   const names = [...key, ...Object.keys(fields).filter((each) => !key.includes(each))];
   return names.map((name) => {
-    const { kind } = fields[name];
+    const { kind, nullable } = fields[name];
     if (kind === "pointer") {
       throw new SituError(
         "SITU_UNSUPPORTED",
@@ -108,8 +121,18 @@ export function fieldTexts({ name: table, key, fields }: Table): FieldText[] {
           `outside of their store`,
       );
     }
-    return { name, ...KIND_TEXTS[kind] };
+    const text = KIND_TEXTS[kind];
+    return nullable ? { name, ...orNull(text) } : { name, ...text };
   });
+}
+
+function orNull(text: KindText): KindText {
+  return {
+    ...text,
+    toJson: (value) => (value === null ? "null" : text.toJson(value)),
+    fromJson:
+      text.fromJson === asItIs ? asItIs : (value) => (value === null ? null : text.fromJson(value)),
+  };
 }
 
 /** For fields whose values JSON has a type for. */
@@ -131,6 +154,12 @@ function numberOf(value: string): number | string {
 function bigOf(value: string | number): bigint | string {
   if (typeof value === "string" && !/^-?\d{1,20}$/.test(value)) return value;
   return BigInt(value);
+}
+
+/** Milliseconds, or what Date understands; the text itself otherwise, for the table to refuse. */
+function dateOf(value: string): Date | string {
+  const date = new Date(/^-?\d+$/.test(value) ? Number(value) : value);
+  return Number.isNaN(date.getTime()) ? value : date;
 }
 
 function base64Of(value: Uint8Array): string {
