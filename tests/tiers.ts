@@ -53,6 +53,7 @@ export const TIERS = {
     "tests/node/**",
     "tests/processes/**",
     "tests/simulation/{command,determinism}.test.ts",
+    "tests/upgrade/**",
     "tests/workloads/{cluster,situ}.test.ts",
   ],
   peers: [

@@ -55,6 +55,7 @@ import {
   SWEPT_SLOTS,
   THREAD_JOURNAL_BYTES,
 } from "../runtime/limits.ts";
+import { bringForward } from "./bring-forward.ts";
 import { type Opener, openersIn, openersOf } from "./openers.ts";
 import { followSize } from "./resize.ts";
 import type { StoreSettings } from "./settings.ts";
@@ -147,10 +148,16 @@ async function joinFolder(settings: StoreSettings, lock: FolderLock): Promise<At
       throw error;
     }
   }
-  if (!(await lock.takeAlone())) throw otherMemory(path, known, problem);
+  const isOfOtherLayout = problem?.code === "SITU_LAYOUT";
+  if (!(await lock.takeAlone()))
+    throw isOfOtherLayout ? problem : otherMemory(path, known, problem);
   // Between the two locks somebody may have been here, should open.lock have been removed.
   if (readIdentity(path)?.memoryId !== known.memoryId) return joinFolder(settings, lock);
   if (isCopy) return createAnew(settings, identityOfCopy(path, known));
+  if (isOfOtherLayout) {
+    const how = bringForward(settings, known, problem);
+    return how === "rebuild" ? createAnew(settings, known) : joinFolder(settings, lock);
+  }
   if (problem !== undefined) refuseUnlessLogged(path, known, problem);
   return createAnew(settings, known);
 }

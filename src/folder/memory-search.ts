@@ -5,6 +5,7 @@
  *   not there, not finished, or of an earlier run of the machine    rebuilt from the log, or empty
  *   another user's, or without files that it had                    rebuilt; refused without a log
  *   changed since it was sealed (engine/seal.ts)                    rebuilt; refused without a log
+ *   of another layout                                               see attach/bring-forward.ts
  *   not there or not usable, and somebody has the store open        refused: see folder-lock.ts
  *   named by a copy of store.json                                   the original's; never joined
  */
@@ -39,7 +40,8 @@ export function findMemory(path: string, identity: Identity): FoundMemory {
       refuseOwners(path, folder);
       return { problem: error };
     }
-    if (error.code === "SITU_MEMORY_LOST") return { problem: error };
+    if (error.code === "SITU_MEMORY_LOST" || error.code === "SITU_LAYOUT")
+      return { problem: error };
     throw error;
   }
 }

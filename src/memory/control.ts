@@ -285,6 +285,11 @@ function swapped(word: number): number {
   return bytes.getInt32(0, false);
 }
 
+/** The layout version of a control segment; undefined if it is none, or of another byte order. */
+export function layoutOf(prefix: Int32Array): number | undefined {
+  return prefix[WORD_MAGIC] === MAGIC ? prefix[WORD_LAYOUT] : undefined;
+}
+
 /** Reads the geometry, or refuses a store that this version does not understand. */
 export function readGeometry(prefix: Int32Array, place: string): Geometry {
   if (prefix[WORD_MAGIC] !== MAGIC && prefix[WORD_MAGIC] !== swapped(MAGIC)) {
@@ -300,7 +305,7 @@ export function readGeometry(prefix: Int32Array, place: string): Geometry {
   if (prefix[WORD_LAYOUT] !== LAYOUT_VERSION) {
     throw new SituError(
       "SITU_LAYOUT",
-      `${place} has layout version ${prefix[WORD_LAYOUT]}, this Situ reads version ` +
+      `${place} has layout version ${prefix[WORD_LAYOUT]}, and this Situ reads version ` +
         `${LAYOUT_VERSION}: open it with the Situ that wrote it, or destroy() it`,
     );
   }

@@ -6,6 +6,7 @@ import {
   controlBytes,
   isComplete,
   isOfBoot,
+  layoutOf,
   MEMORY_LOST,
   readGeometry,
 } from "./control.ts";
@@ -63,11 +64,12 @@ function join(
       control.release();
       return undefined;
     }
-    const geometry = readGeometry(prefix, segments.place);
-    if (!isOfBoot(prefix, boot)) {
+    // First, whatever layout it has: what a reboot left is no memory.
+    if (layoutOf(prefix) !== undefined && !isOfBoot(prefix, boot)) {
       control.release();
       return undefined;
     }
+    const geometry = readGeometry(prefix, segments.place);
     if (controlBytes(geometry) !== bytes) {
       throw new SituError(
         "SITU_CORRUPT",
