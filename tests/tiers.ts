@@ -39,7 +39,7 @@ export const TIERS = {
     "tests/tools/{check-*,copy,verify,verify-damage}.test.ts",
   ],
   processes: [
-    "tests/cli/{commands,serve,shell,shell-transaction,transfer}.test.ts",
+    "tests/cli/{commands,living,serve,shell,shell-transaction,transfer}.test.ts",
     "tests/cluster/**",
     "tests/database/{bad-input,bad-paths,copied-folder,durability,durability-faults}.test.ts",
     "tests/database/{durability-options,foreign-memory,memory-*,objects,recovery}.test.ts",

@@ -4,7 +4,7 @@
  * seen in, so that is noted, too.
  */
 
-import { readFileSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const OWNER = "store";
@@ -19,10 +19,9 @@ export interface Owner {
 /** Called by one who has just made the memory, or holds the store's open.lock. */
 export function writeOwner(memoryFolder: string, path: string): void {
   const owner: Owner = { path, namespace: mountNamespace() };
-  const file = join(memoryFolder, OWNER);
-  const text = `${JSON.stringify(owner)}\n`;
-  writeFileSync(`${file}.new`, text, { mode: 0o600 });
-  renameSync(`${file}.new`, file);
+  // Not under another name first: a file that disappears is taken for a loss of memory. Who reads half of
+  // it knows nothing of the owner, which is harmless.
+  writeFileSync(join(memoryFolder, OWNER), `${JSON.stringify(owner)}\n`, { mode: 0o600 });
 }
 
 /** Undefined for memory of an earlier version, or of a store that is just being created. */
