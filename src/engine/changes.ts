@@ -15,6 +15,7 @@
  * point.
  */
 
+import { Views } from "../memory/views.ts";
 import { SituError } from "../runtime/errors.ts";
 import { KEPT_ARENA_BYTES, MAX_ARENA_BYTES } from "../runtime/limits.ts";
 
@@ -26,49 +27,61 @@ export const CHANGE_INSERT = 1;
 export const CHANGE_UPDATE = 2;
 export const CHANGE_DELETE = 3;
 
-const FIRST_WORDS = 1_024;
+const FIRST_BYTES = 4_096;
 
 /** The changes of one transaction, as they will lie in its record, in the order of its operations. */
 export class ChangeList {
-  words = new Int32Array(0);
+  readonly views = new Views(new ArrayBuffer(0));
   /** Words in use. */
   end = 0;
   count = 0;
+  /** Words of the row that was taken last. */
+  #rowWords = 0;
 
-  /** Adds a change whose row lies in the first words of `row`. */
-  add(table: number, kind: number, format: number, row: Int32Array, rowWords: number): void {
+  /**
+   * Copies the row of the next change, and returns where it lies in `views`: it may be patched there. It is
+   * no change before `add`; until then another row may take its place.
+   */
+  take({ i32: from }: Views, at: number, rowWords: number): number {
+    const to = this.end + CHANGE_HEADER_WORDS;
+    if (to + rowWords > this.views.i32.length) this.#grow(to + rowWords);
+    const { i32 } = this.views;
+    for (let i = 0; i < rowWords; i++) i32[to + i] = from[at + i];
+    this.#rowWords = rowWords;
+    return to;
+  }
+
+  /** Adds a change with the row that was taken. */
+  add(table: number, kind: number, format: number): void {
     const at = this.end;
-    const end = at + CHANGE_HEADER_WORDS + rowWords;
-    if (end > this.words.length) this.#grow(end);
-    const { words } = this;
-    words[at] = CHANGE_REGION;
-    words[at + 1] = table;
-    words[at + 2] = kind;
-    words[at + 3] = format;
-    words[at + 4] = rowWords;
-    for (let i = 0; i < rowWords; i++) words[at + CHANGE_HEADER_WORDS + i] = row[i];
-    this.end = end;
+    const { i32 } = this.views;
+    i32[at] = CHANGE_REGION;
+    i32[at + 1] = table;
+    i32[at + 2] = kind;
+    i32[at + 3] = format;
+    i32[at + 4] = this.#rowWords;
+    this.end = at + CHANGE_HEADER_WORDS + this.#rowWords;
     this.count++;
   }
 
   clear(): void {
     this.end = 0;
     this.count = 0;
-    if (this.words.length * 4 > KEPT_ARENA_BYTES) this.words = new Int32Array(0);
+    if (this.views.i32.length * 4 > KEPT_ARENA_BYTES) this.views.clear();
   }
 
-  #grow(needed: number): void {
-    if (needed * 4 > MAX_ARENA_BYTES) {
+  #grow(words: number): void {
+    if (words * 4 > MAX_ARENA_BYTES) {
       throw new SituError(
         "SITU_TOO_LARGE",
         `the transaction changes rows of watched tables by more than ${MAX_ARENA_BYTES} bytes: split ` +
           `it into smaller ones`,
       );
     }
-    let length = Math.max(2 * this.words.length, FIRST_WORDS);
-    while (length < needed) length *= 2;
-    const larger = new Int32Array(length);
-    larger.set(this.words.subarray(0, this.end));
-    this.words = larger;
+    let bytes = Math.max(8 * this.views.i32.length, FIRST_BYTES);
+    while (bytes < words * 4) bytes *= 2;
+    const before = this.views.i32;
+    this.views.reset(new ArrayBuffer(bytes));
+    this.views.i32.set(before.subarray(0, this.end));
   }
 }

@@ -137,7 +137,7 @@ export class Journal {
     }
     if (changes.count > 0) {
       if (at + changes.end > room) return this.#writeElsewhere(set, order, count);
-      copyWords(changes.words, 0, i32, at, changes.end);
+      copyWords(changes.views.i32, 0, i32, at, changes.end);
       at += changes.end;
     }
     i32[this.#at + LENGTH] = at - this.#at;

@@ -102,8 +102,9 @@ export interface PlacedCursor<Row> extends Cursor<Row> {
 
 /** For one who wants to know what an update has made of a row. */
 export interface RowCapture {
-  /** Copies a row of so many words, and returns where the copy lies, from word 0 on. */
-  take(views: Views, at: number, words: number): Views;
+  readonly views: Views;
+  /** Copies a row of so many words to `views`, and returns where it lies there. */
+  take(views: Views, at: number, words: number): number;
 }
 
 /** Where a row lies that is to be written: in the data of an entry of the transaction's set. */

@@ -15,6 +15,7 @@ import {
   INCARNATION,
   LOCK,
 } from "../../src/memory/object.ts";
+import { Views } from "../../src/memory/views.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { type Change, keyOf, type Model, type Place, type State } from "./durable-model.ts";
@@ -56,10 +57,13 @@ export interface Cuttable {
   readonly settle: () => void;
 }
 
+const ROW = new Views(Int32Array.of(-1, 7, 0xffff, 0).buffer);
+
 /** Row changes, as of a table that is watched: nothing that is done with a record may mind them. */
 function tellRows(tx: Transaction, count: number): void {
   for (let i = 0; i < Math.min(count, 3); i++) {
-    tx.set.changes.add(i, CHANGE_UPDATE, -1, Int32Array.of(-1, count, i), i);
+    tx.set.changes.take(ROW, i, 3 - i);
+    tx.set.changes.add(i, CHANGE_UPDATE, -1);
   }
 }
 

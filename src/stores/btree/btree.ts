@@ -131,8 +131,9 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
     // A leaf or row that changes at this moment makes the commit fail.
     const entry = inline ? search.leaf : search.rowEntry;
     tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
-    const at = tx.at + (inline ? nodes.payloadAt(search.index) : ROW_DATA);
-    this.#codec.patch(capture.take(tx.views, at, this.#codec.fixedWords), 0);
+    const rowAt = tx.at + (inline ? nodes.payloadAt(search.index) : ROW_DATA);
+    const at = capture.take(tx.views, rowAt, this.#codec.fixedWords);
+    this.#codec.patch(capture.views, at);
   }
 
   /** Changes fields of a row whose size may change with them. */

@@ -170,7 +170,8 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
     if (capture !== undefined) {
       // It may be torn; then the version has changed as well, and the commit fails.
       const { row } = search;
-      this.#codec.patch(capture.take(row.views, row.at, row.words), 0);
+      const at = capture.take(row.views, row.at, row.words);
+      this.#codec.patch(capture.views, at);
     }
     if (this.#inline) {
       const { holder, slotAt, holderWords } = search;

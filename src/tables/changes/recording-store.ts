@@ -8,20 +8,17 @@
  * when all else has succeeded. A failure half-way ends the transaction, and its changes with it.
  */
 
-import { CHANGE_DELETE, CHANGE_INSERT, CHANGE_UPDATE } from "../../engine/changes.ts";
+import {
+  CHANGE_DELETE,
+  CHANGE_INSERT,
+  CHANGE_UPDATE,
+  type ChangeList,
+} from "../../engine/changes.ts";
 import type { Executor } from "../../engine/executor.ts";
-import { copyWords } from "../../engine/journal.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
-import { Views } from "../../memory/views.ts";
-import type {
-  Cursor,
-  KeyRange,
-  RowCapture,
-  RowCodec,
-  RowStore,
-  Store,
-} from "../../stores/store.ts";
+import type { Views } from "../../memory/views.ts";
+import type { Cursor, KeyRange, RowCodec, RowStore, Store } from "../../stores/store.ts";
 import { ownKey } from "../copied-key.ts";
 import { keyIn } from "../indexes/entries.ts";
 import type { Structure, Values } from "../indexes/structure.ts";
@@ -30,19 +27,14 @@ import { rawCodec } from "../served/raw-codec.ts";
 import type { Table } from "../table.ts";
 import { formatId } from "./format.ts";
 
-const FIRST_ROW_BYTES = 1_024;
+/** Where the row goes that is read before it is deleted. */
+class TakenRow {
+  changes: ChangeList | undefined;
 
-/** The row that is being changed; copied when it is read, used before the next one is. */
-class CapturedRow implements RowCapture {
-  readonly views = new Views(new ArrayBuffer(FIRST_ROW_BYTES));
-  words = 0;
-
-  take(from: Views, at: number, words: number): Views {
-    const { views } = this;
-    if (words > views.i32.length) views.reset(new ArrayBuffer(8 * words));
-    copyWords(from.i32, at, views.i32, 0, words);
-    this.words = words;
-    return views;
+  /** A row that is read again, for it changed meanwhile, takes the place of its first copy. */
+  take(views: Views, at: number, words: number): true {
+    this.changes!.take(views, at, words);
+    return true;
   }
 }
 
@@ -52,9 +44,9 @@ export class RecordingStore implements Store<Values, unknown> {
   readonly #format: number;
   readonly #codec: RowCodec<Values, unknown>;
   readonly #inner: RowStore<Values, unknown>;
-  readonly #row = new CapturedRow();
+  readonly #taken = new TakenRow();
   /** The rows, of which only the words are read. */
-  readonly #raw: Store<Views, unknown>;
+  readonly #raw: Store<true, unknown>;
   /** Decodes the fields of the key. */
   readonly #keyPart: RowCodec<Values, unknown>;
 
@@ -70,7 +62,7 @@ export class RecordingStore implements Store<Values, unknown> {
     this.#format = formatId(schemaOf(structure.table));
     this.#codec = structure.codec;
     this.#inner = inner;
-    const raw = rawCodec<unknown, Views>(structure.codec as never, this.#row);
+    const raw = rawCodec<unknown, true>(structure.codec as never, this.#taken);
     this.#raw = structure.openWith(executor, root, raw);
     this.#keyPart = structure.partCodec(structure.table.key);
   }
@@ -97,32 +89,35 @@ export class RecordingStore implements Store<Values, unknown> {
 
   insert(tx: Transaction, given: Values): boolean {
     const words = this.#codec.encode(given);
-    this.#row.take(this.#codec.scratch, 0, words);
+    this.#take(tx, words);
     if (!this.#inner.insertEncoded(tx, words)) return false;
-    this.#add(tx, CHANGE_INSERT);
+    tx.set.changes.add(this.#position, CHANGE_INSERT, this.#format);
     return true;
   }
 
   put(tx: Transaction, given: Values): void {
     const words = this.#codec.encode(given);
-    this.#row.take(this.#codec.scratch, 0, words);
+    this.#take(tx, words);
     const { key, singleKey } = this.#table;
     const row = this.#keyPart.decode(this.#codec.scratch, 0, words);
     const isThere = this.#inner.has(tx, keyIn(row, key, singleKey));
     this.#inner.putEncoded(tx, words);
-    this.#add(tx, isThere ? CHANGE_UPDATE : CHANGE_INSERT);
+    tx.set.changes.add(this.#position, isThere ? CHANGE_UPDATE : CHANGE_INSERT, this.#format);
   }
 
   update(tx: Transaction, key: unknown, changes: Partial<Values>): boolean {
-    if (!this.#inner.update(tx, key, changes, this.#row)) return false;
-    this.#add(tx, CHANGE_UPDATE);
+    const recorded = tx.set.changes;
+    if (!this.#inner.update(tx, key, changes, recorded)) return false;
+    recorded.add(this.#position, CHANGE_UPDATE, this.#format);
     return true;
   }
 
   remove(tx: Transaction, givenKey: unknown): boolean {
     const key = ownKey(givenKey);
+    const { changes } = tx.set;
+    this.#taken.changes = changes;
     if (this.#raw.read(tx, key) === undefined || !this.#inner.remove(tx, key)) return false;
-    this.#add(tx, CHANGE_DELETE);
+    changes.add(this.#position, CHANGE_DELETE, this.#format);
     return true;
   }
 
@@ -130,12 +125,8 @@ export class RecordingStore implements Store<Values, unknown> {
     this.#inner.maintain();
   }
 
-  #add(tx: Transaction, kind: number): void {
-    const { views, words } = this.#row;
-    try {
-      tx.set.changes.add(this.#position, kind, this.#format, views.i32, words);
-    } catch (error) {
-      tx.failHalfWay(error);
-    }
+  /** Takes the encoded row before indexes are followed, whose entries are encoded in its place. */
+  #take(tx: Transaction, words: number): void {
+    tx.set.changes.take(this.#codec.scratch, 0, words);
   }
 }
