@@ -36,6 +36,12 @@ const closer = {
     needs: [],
     takesNames: true,
   },
+  lasting: {
+    about:
+      "log bytes of indexes, orders against SQLite and lmdb, large transactions; [measure…] for some of them",
+    needs: [installPackages],
+    takesNames: true,
+  },
 };
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));

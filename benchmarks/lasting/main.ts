@@ -1,0 +1,8 @@
+// `npm run bench -- lasting`: what keeps a store useful for years: indexes that cost little log, transactions of
+// any size, changes of the schema beside other work, a change feed.
+import { runMeasures } from "../trust/run.ts";
+import { largeTransaction } from "./large-transaction.ts";
+import { logBytes } from "./log-bytes.ts";
+import { orderTransaction } from "./order-transaction.ts";
+
+await runMeasures("lasting", [logBytes, orderTransaction, largeTransaction]);
