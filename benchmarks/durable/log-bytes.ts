@@ -50,7 +50,7 @@ export function bytesPerUpdate({ logBytes, records }: LogFigures): number {
   return logBytes / records;
 }
 
-/** The parts add up to what was measured: what is left after all of them is padding. */
+/** The parts add up to what was measured: what is left after all of them is what packing saves, and padding. */
 export function logParts({ lazy, sync }: LogBytes): LogPart[] {
   const recordBytes = recordParts.reduce((sum, { bytes }) => sum + bytes, 0);
   if (recordBytes !== 4 * (RECORD_WORDS + RECORD_ENTRY_WORDS) + changedBytes) {
@@ -58,10 +58,12 @@ export function logParts({ lazy, sync }: LogBytes): LogPart[] {
   }
   const shared = ({ batches, records }: LogFigures): number =>
     (batches * BATCH_HEADER_BYTES) / records;
-  const padding = (log: LogFigures): number => {
+  const packing = (log: LogFigures): number => {
     const left = bytesPerUpdate(log) - recordBytes - shared(log);
     const most = (8 * log.batches) / log.records;
-    if (left < 0 || left > most) throw new Error(`${left} bytes of an update cannot be explained`);
+    if (left < -recordBytes || left > most) {
+      throw new Error(`${left} bytes of an update cannot be explained`);
+    }
     return left;
   };
   return [
@@ -72,9 +74,9 @@ export function logParts({ lazy, sync }: LogBytes): LogPart[] {
       ...{ lazy: shared(lazy), sync: shared(sync) },
     },
     {
-      what: "padding, shared",
-      why: "a batch begins at a multiple of 8 bytes",
-      ...{ lazy: padding(lazy), sync: padding(sync) },
+      what: "packing, and padding, shared",
+      why: "words of few bytes take few; a batch begins at a multiple of 8 bytes",
+      ...{ lazy: packing(lazy), sync: packing(sync) },
     },
   ];
 }

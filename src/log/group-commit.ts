@@ -28,6 +28,7 @@ import { TimeoutError } from "../runtime/errors.ts";
 import { LOG_PATIENCE_MS } from "../runtime/limits.ts";
 import { logIdentityOf } from "./begin.ts";
 import { addToFigure, setFigure } from "./figures.ts";
+import { Packer } from "./segments/packing.ts";
 import { nextSegment } from "./segments/segments.ts";
 import { LogWriter, mayPass } from "./segments/writer.ts";
 import { Tails } from "./tail.ts";
@@ -40,6 +41,7 @@ export class GroupCommit {
   readonly #files: StoreFiles;
   readonly #logId: string;
   readonly #tails: Tails;
+  readonly #packer = new Packer();
   #writer: LogWriter | undefined;
   /** The last epoch of the last batch. */
   #written = 0;
@@ -145,8 +147,10 @@ export class GroupCommit {
     this.#writer ??= this.#open();
     const writer = this.#writer;
     const after = this.#written;
-    const batch = { after, last, records: tails.records, closedMs: wallClockMs() };
-    const bytes = writer.append(batch, tails.parts);
+    const packed = this.#packer.pack(tails.parts);
+    const isPacked = packed !== undefined;
+    const batch = { after, last, records: tails.records, closedMs: wallClockMs(), isPacked };
+    const bytes = writer.append(batch, isPacked ? [packed] : tails.parts);
     writer.sync();
     // From here on the batch counts, also for a successor; until here it is void.
     this.executor.durability.setWritten(last);

@@ -7,8 +7,8 @@
  *   16  u64  after this epoch…         24  u64  …up to this one
  *   32  f64  when it was closed, wall clock in ms
  *   40  u32  CRC-32 of the payload     44  u32  CRC-32 of bytes 0 to 43, of this log
- *   48  the payload: records as in the journals (engine/journal.ts), back to back, whole words;
- *       then zeroes up to a multiple of eight bytes
+ *   48  the payload: records as in the journals (engine/journal.ts), without their redo words, back to back,
+ *       whole words, or packed (packing.ts) if the magic is "BTCP"; then zeroes up to a multiple of eight bytes
  *
  * The checksum of the header starts from that of the log's id. So a batch of another log, say one
  * that a user keeps as a value in a row, is never taken for one of this log, wherever it lies.
@@ -18,6 +18,8 @@ import { crc32 } from "node:zlib";
 import { SituError } from "../../runtime/errors.ts";
 
 const MAGIC = 0x48435442;
+/** "BTCP": the payload is packed. */
+const PACKED_MAGIC = 0x50435442;
 export const BATCH_HEADER_BYTES = 48;
 const NUMBER_AT = 4;
 const PAYLOAD_BYTES_AT = 8;
@@ -40,6 +42,8 @@ export interface BatchContent {
   readonly last: number;
   readonly records: number;
   readonly closedMs: number;
+  /** Whether the payload is packed (packing.ts). */
+  readonly isPacked?: boolean;
 }
 
 export interface BatchHeader extends BatchContent {
@@ -64,7 +68,7 @@ export function encodeBatchHeader(into: Buffer, header: BatchHeader, salt: numbe
   if (payloadBytes % 4 !== 0 || payloadBytes > MAX_PAYLOAD_BYTES) {
     throw new RangeError(`a batch cannot have ${payloadBytes} bytes`);
   }
-  into.writeUInt32LE(MAGIC, 0);
+  into.writeUInt32LE(header.isPacked === true ? PACKED_MAGIC : MAGIC, 0);
   into.writeUInt32LE(header.number, NUMBER_AT);
   into.writeUInt32LE(payloadBytes, PAYLOAD_BYTES_AT);
   into.writeUInt32LE(header.records, RECORDS_AT);
@@ -77,7 +81,8 @@ export function encodeBatchHeader(into: Buffer, header: BatchHeader, salt: numbe
 
 /** Whether the first bytes are those of a batch; quick, for a search. */
 export function hasBatchMagic(bytes: Buffer, at: number): boolean {
-  return bytes.readUInt32LE(at) === MAGIC;
+  const magic = bytes.readUInt32LE(at);
+  return magic === MAGIC || magic === PACKED_MAGIC;
 }
 
 /**
@@ -104,6 +109,7 @@ export function decodeBatchHeader(
     after: readEpoch(bytes, at + AFTER_AT),
     last: readEpoch(bytes, at + LAST_AT),
     closedMs: bytes.readDoubleLE(at + CLOSED_AT),
+    ...(bytes.readUInt32LE(at) === PACKED_MAGIC && { isPacked: true }),
     payloadCrc: bytes.readUInt32LE(at + PAYLOAD_CRC_AT),
   };
   if (header.number !== number) return `the batch belongs to segment ${header.number}`;

@@ -6,6 +6,7 @@
 import { crc32 } from "node:zlib";
 import type { StoreFile, StoreFiles } from "../../folder/files.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { unpack } from "./packing.ts";
 import { type LogBatch, readAt } from "./segment-reader.ts";
 
 /** Read at once, so that many small batches do not cost a call each. */
@@ -16,6 +17,7 @@ export class PayloadReader {
   readonly #files: StoreFiles;
   #file: StoreFile | undefined;
   #window = Buffer.alloc(0);
+  #unpacked: Int32Array = new Int32Array(0);
   /** The part of the file that the window holds. */
   #from = 0;
   #to = 0;
@@ -34,6 +36,12 @@ export class PayloadReader {
     const payload = this.#window.subarray(start, start + payloadBytes);
     if (crc32(payload) !== batch.payloadCrc) {
       throw damaged(batch, "the checksum of a batch's payload is wrong");
+    }
+    if (batch.isPacked === true) {
+      const words = unpack(payload, this.#unpacked);
+      if (words === undefined) throw damaged(batch, "a batch's payload cannot be unpacked");
+      if (words.length > this.#unpacked.length) this.#unpacked = words;
+      return words;
     }
     return new Int32Array(payload.buffer, payload.byteOffset, payloadBytes / 4);
   }
