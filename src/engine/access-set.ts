@@ -15,6 +15,15 @@ import { assert } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
 import { KEPT_ARENA_BYTES, MAX_ACCESSES, MAX_ARENA_BYTES } from "../runtime/limits.ts";
 import { ChangeList } from "./changes.ts";
+import {
+  EditList,
+  editWord,
+  MAX_EDITED_WORDS,
+  MOVE_EDIT,
+  REPACK_EDIT,
+  WRITE_EDIT,
+  wordsOfEdit,
+} from "./edits.ts";
 
 export const ENTRY_WORDS = 16;
 const ENTRY_SHIFT = 4;
@@ -33,6 +42,17 @@ export const DATA_WORDS = 7;
 export const DIRTY_FROM = 8;
 export const DIRTY_TO = 9;
 const PLACE = 10;
+/** The first edit of the object; 0 if there is none, -1 if its changed words are logged instead (edits.ts). */
+const EDITS = 11;
+const LAST_EDIT = 12;
+const EDIT_WORDS = 13;
+/** Words that were changed after the last edit. */
+const PENDING_FROM = 14;
+const PENDING_TO = 15;
+
+const NOT_EDITED = -1;
+/** Where the journal keeps changed words beside their edits, it says which: two more words. */
+const BESIDE_EDITS_WORDS = 2;
 
 /** Kinds. The transaction depends on the version it saw: validate it. */
 export const READ = 1;
@@ -66,6 +86,9 @@ export class AccessSet {
   readonly arena = new Views(new ArrayBuffer(FIRST_ARENA_BYTES));
   /** What it does to rows of watched tables. */
   readonly changes = new ChangeList();
+  /** Whether there is a log that edits would make shorter. */
+  recordsEdits = false;
+  readonly #edits = new EditList();
   readonly #regions: (Region | undefined)[] = new Array<undefined>(FIRST_CAPACITY).fill(undefined);
   #arenaTop = MAX_WINDOW_START;
   /** Open addressing from (region, word) to entry + 1; each entry remembers its place. */
@@ -82,6 +105,7 @@ export class AccessSet {
     this.end = 0;
     this.writes = 0;
     if (this.changes.count > 0) this.changes.clear();
+    this.#edits.clear();
     this.#arenaTop = MAX_WINDOW_START;
     if (this.arena.i32.length * 4 > KEPT_ARENA_BYTES) {
       this.arena.reset(new ArrayBuffer(FIRST_ARENA_BYTES));
@@ -151,6 +175,7 @@ export class AccessSet {
     words[entry + DATA_WORDS] = dataWords;
     words[entry + DIRTY_FROM] = dataWords;
     words[entry + DIRTY_TO] = 0;
+    words[entry + EDITS] = 0;
     return at;
   }
 
@@ -186,6 +211,7 @@ export class AccessSet {
     words[entry + DATA_WORDS] = dataWords;
     words[entry + DIRTY_FROM] = from;
     words[entry + DIRTY_TO] = to;
+    words[entry + EDITS] = 0;
     words[entry + KIND] |= WINDOW;
     return at;
   }
@@ -194,6 +220,143 @@ export class AccessSet {
     const { words } = this;
     if (from < words[entry + DIRTY_FROM]) words[entry + DIRTY_FROM] = from;
     if (to > words[entry + DIRTY_TO]) words[entry + DIRTY_TO] = to;
+    if (words[entry + EDITS] > 0) this.#markPending(entry, from, to);
+  }
+
+  /** Nothing of the object is changed, and nothing is logged of it: for one that is freed. */
+  markUnchanged(entry: number): void {
+    const { words } = this;
+    words[entry + DIRTY_FROM] = 0;
+    words[entry + DIRTY_TO] = 0;
+    words[entry + EDITS] = NOT_EDITED;
+  }
+
+  /**
+   * To be called before the words of an object are moved, by one who then says with `recordMove`, `recordWrite` and
+   * `recordRepack` what has been done, in this order and all of it. Until the next call, other changes of the object
+   * are still told with `markDirty`.
+   */
+  beginEdits(entry: number): void {
+    const { words } = this;
+    if (words[entry + EDITS] === NOT_EDITED) return;
+    const isEditable =
+      this.recordsEdits &&
+      (words[entry + KIND] & NEW) === 0 &&
+      words[entry + DATA_WORDS] <= MAX_EDITED_WORDS;
+    if (!isEditable) {
+      words[entry + EDITS] = NOT_EDITED;
+    } else if (words[entry + EDITS] === 0) {
+      words[entry + EDIT_WORDS] = 0;
+      words[entry + PENDING_FROM] = words[entry + DATA_WORDS];
+      words[entry + PENDING_TO] = 0;
+      if (words[entry + DIRTY_TO] > words[entry + DIRTY_FROM]) {
+        this.#addWrite(entry, words[entry + DIRTY_FROM], words[entry + DIRTY_TO]);
+      }
+    } else {
+      this.#flushPending(entry);
+    }
+  }
+
+  /** Words were moved inside of the object. */
+  recordMove(entry: number, from: number, to: number, count: number): void {
+    if (count === 0) return;
+    this.#extendDirty(entry, to, to + count);
+    if (this.words[entry + EDITS] === NOT_EDITED) return;
+    const at = this.#addEdit(entry, 2);
+    if (at === 0) return;
+    this.#edits.words[at] = editWord(MOVE_EDIT, from, count);
+    this.#edits.words[at + 1] = to;
+  }
+
+  /** Words were written, and are as they are to be. */
+  recordWrite(entry: number, from: number, count: number): void {
+    this.#extendDirty(entry, from, from + count);
+    if (this.words[entry + EDITS] !== NOT_EDITED) this.#addWrite(entry, from, from + count);
+  }
+
+  /** The keys of `slots` slots were packed (edits.ts): from `begin` on, up to `end`, all words may have changed. */
+  recordRepack(
+    entry: number,
+    slotsAt: number,
+    slots: number,
+    slotWords: number,
+    begin: number,
+    end: number,
+  ): void {
+    this.#extendDirty(entry, slotsAt, slotsAt + slots * slotWords);
+    this.#extendDirty(entry, begin, end);
+    if (this.words[entry + EDITS] === NOT_EDITED) return;
+    const at = this.#addEdit(entry, 2);
+    if (at === 0) return;
+    this.#edits.words[at] = editWord(REPACK_EDIT, slotsAt, slots);
+    this.#edits.words[at + 1] = (slotWords << 16) | end;
+  }
+
+  /** For the journal: words of all edits of an object; 0 if its changed words are to be logged. */
+  editWordsOf(entry: number): number {
+    const { words } = this;
+    if (words[entry + EDITS] <= 0) return 0;
+    this.#flushPending(entry);
+    if (words[entry + EDITS] === NOT_EDITED) return 0;
+    const changed = words[entry + DIRTY_TO] - words[entry + DIRTY_FROM];
+    return words[entry + EDIT_WORDS] + BESIDE_EDITS_WORDS < changed ? words[entry + EDIT_WORDS] : 0;
+  }
+
+  /** For the journal: copies the edits of an object. */
+  copyEdits(entry: number, to: Int32Array, toAt: number): void {
+    const edits = this.#edits.words;
+    let at = toAt;
+    for (let edit = this.words[entry + EDITS]; edit !== 0; edit = edits[edit]) {
+      const end = wordsOfEdit(edits[edit + 1]);
+      for (let i = 1; i <= end; i++) to[at++] = edits[edit + i];
+    }
+  }
+
+  #extendDirty(entry: number, from: number, to: number): void {
+    const { words } = this;
+    if (from < words[entry + DIRTY_FROM]) words[entry + DIRTY_FROM] = from;
+    if (to > words[entry + DIRTY_TO]) words[entry + DIRTY_TO] = to;
+  }
+
+  #markPending(entry: number, from: number, to: number): void {
+    const { words } = this;
+    if (from < words[entry + PENDING_FROM]) words[entry + PENDING_FROM] = from;
+    if (to > words[entry + PENDING_TO]) words[entry + PENDING_TO] = to;
+  }
+
+  /** What was changed since the last edit becomes one, before the words move on. */
+  #flushPending(entry: number): void {
+    const { words } = this;
+    const from = words[entry + PENDING_FROM];
+    const to = words[entry + PENDING_TO];
+    if (to <= from) return;
+    words[entry + PENDING_FROM] = words[entry + DATA_WORDS];
+    words[entry + PENDING_TO] = 0;
+    this.#addWrite(entry, from, to);
+  }
+
+  #addWrite(entry: number, from: number, to: number): void {
+    const at = this.#addEdit(entry, 1 + to - from);
+    if (at === 0) return;
+    const edits = this.#edits.words;
+    const source = this.words[entry + BUFFER] + from;
+    edits[at] = editWord(WRITE_EDIT, from, to - from);
+    for (let i = 0; i < to - from; i++) edits[at + 1 + i] = this.arena.i32[source + i];
+  }
+
+  /** Where the words of a new edit go; 0 if the edits have got longer than the object. */
+  #addEdit(entry: number, count: number): number {
+    const { words } = this;
+    words[entry + EDIT_WORDS] += count;
+    if (words[entry + EDIT_WORDS] > words[entry + DATA_WORDS]) {
+      words[entry + EDITS] = NOT_EDITED;
+      return 0;
+    }
+    const at = this.#edits.add(count);
+    if (words[entry + EDITS] === 0) words[entry + EDITS] = at - 1;
+    else this.#edits.words[words[entry + LAST_EDIT]] = at - 1;
+    words[entry + LAST_EDIT] = at - 1;
+    return at;
   }
 
   /** Adds to the kind of an entry; counts it when it becomes one that is written. */

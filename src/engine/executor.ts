@@ -140,6 +140,7 @@ export class Executor implements SlabHost {
         claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs(), isLogThread);
         try {
           const executor = new Executor(memory, leases, slot);
+          executor.journal.adopt();
           // The slot's earlier TIDs lie in earlier epochs, so no TID comes twice.
           executor.epochs.advance();
           return executor;
@@ -454,6 +455,7 @@ export class Executor implements SlabHost {
     this.versions.registry.releaseSlot(this.slot);
     releaseTurn(this.memory, this.slot);
     this.slabs.close();
+    this.journal.leave();
     clearGauges(this.memory.control, this.slot);
     unclaim(this.memory.control, this.slot);
     const isLast = claimedSlots(this.memory.control) === 0;

@@ -5,13 +5,21 @@
  * TID, not to copy data.
  *
  *   word 0  length of the record in words
- *   word 1  entries, or FILLING: nothing up to the end of the ring
+ *   word 1  entries, or FILLING: nothing up to the end of the ring. Above them REDO, if redo words follow
  *   words 2–3  TID, written just before the commit point
  *   then for each entry, in address order:
  *     region id, and above 16 bits 1 + the size class of a new cell
  *     word of the header, incarnation word after the commit,
  *     first changed data word, changed data words, and these words
+ *   or, if that is shorter, EDITED instead of the first word, words of edits, and these (edits.ts)
  *   then the row changes of watched tables, as entries of no region (changes.ts)
+ *
+ * This is what goes to the log. Edits cannot be applied twice, but a commit whose owner dies while it installs is
+ * installed again, over whatever is there. So behind a record with edits lie redo words, which do not go to
+ * the log and do not count in its length:
+ *
+ *   their number, this word included
+ *   then for each edited entry: first changed data word, changed data words, and these words
  *
  * In a store with a log the journal is a ring. A commit writes its record at the head, and moves the
  * head when it has installed it, before the slot turns to IDLE: whoever has waited for the commits of
@@ -21,6 +29,8 @@
  * the head, but before IDLE, is ended by that record and not by what lies behind it.
  *
  * In a store without a log the ring does not move, and every record lies at its start.
+ *
+ * A record that is larger than the ring lies in a segment of its own: see large-record.ts.
  */
 
 import { addressOf } from "../memory/address.ts";
@@ -30,7 +40,7 @@ import { loadAcquire, storeRelease } from "../memory/ordering.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
 import type { Views } from "../memory/views.ts";
 import { SituError } from "../runtime/errors.ts";
-import { JOURNAL_NUDGE } from "../runtime/limits.ts";
+import { JOURNAL_NUDGE, MAX_TRANSACTION_BYTES } from "../runtime/limits.ts";
 import {
   type AccessSet,
   BUFFER,
@@ -45,6 +55,7 @@ import {
   WORD,
   WRITE,
 } from "./access-set.ts";
+import { LARGE_RECORD, LargeRecord } from "./large-record.ts";
 import { HEAD, RECORD, type SlotId, TAIL } from "./slot.ts";
 
 const LENGTH = 0;
@@ -53,10 +64,28 @@ const TID_HIGH = 2;
 const TID_LOW = 3;
 export const RECORD_WORDS = 4;
 export const RECORD_ENTRY_WORDS = 5;
+/** In an entry: first changed word, changed words, and these; in redo words they begin with the same. */
+export const CHANGED = 3;
 /** In the place of the entries: a record that only fills the ring up to its end. */
 export const FILLING = -1;
+/** Beside the entries: redo words follow the record. Not in the log. */
+export const REDO = 1 << 30;
 export const REGION_MASK = 0xffff;
 export const CLASS_SHIFT = 16;
+/** In the place of the first changed word: the entry has edits. No object has so many words. */
+export const EDITED = 1 << 20;
+/** Of an edited entry among the redo words: first changed word, changed words. */
+const REDO_ENTRY_WORDS = 2;
+
+/** Words that a record takes in the journal, with its redo words. */
+export function recordWords(i32: Int32Array, at: number): number {
+  const length = i32[at + LENGTH];
+  const entries = i32[at + ENTRIES];
+  return entries < 0 || (entries & REDO) === 0 ? length : length + i32[at + length];
+}
+
+/** In the place of a large record that is being emptied. */
+const NO_RECORD = new Int32Array(RECORD_WORDS);
 
 /** From here on a native copy beats a loop over words. */
 const LONG_COPY_WORDS = 64;
@@ -89,9 +118,15 @@ export class Journal {
   #room = 0;
   /** A head from which on it is time to call the log's writer. */
   #callAt = 0;
+  readonly #large: LargeRecord;
+  /** The record that is being committed, if it is a large one. */
+  #largeWords: Int32Array | undefined;
+  /** The large segment holds a record that was passed on to the log. */
+  #isLargePassed = false;
 
   constructor(memory: StoreMemory, slot: SlotId) {
     this.views = memory.attachJournal(slot);
+    this.#large = new LargeRecord(memory, slot);
     this.#control = memory.control.i32;
     this.#slotAt = memory.control.slotAt(slot);
     this.#capacity = this.views.i32.length;
@@ -104,7 +139,33 @@ export class Journal {
   resume(): void {
     this.#head = Atomics.load(this.#control, this.#slotAt + HEAD);
     this.#callAt = this.#head;
+    this.#largeWords = undefined;
     this.#look();
+  }
+
+  /** For the new owner of a slot: a large segment of which the log needs nothing is emptied. */
+  adopt(): void {
+    this.#isLargePassed = this.#hasLarge();
+    if (!this.#isLargePassed) this.#large.empty();
+  }
+
+  /** For one who leaves the slot. */
+  leave(): void {
+    if (this.#isLargePassed) this.#large.unmap();
+    else this.#large.empty();
+  }
+
+  /** Whether a large record was passed on to the log that its writer is not done with. */
+  #hasLarge(): boolean {
+    const { i32 } = this.views;
+    const tail = this.#isLogged ? loadAcquire(this.#control, this.#slotAt + TAIL) : this.#head;
+    for (let position = tail; position !== this.#head; ) {
+      const at = position & (this.#capacity - 1);
+      const fills = i32[at] < RECORD_WORDS;
+      if (!fills && i32[at + ENTRIES] === LARGE_RECORD) return true;
+      position = (position + (fills ? i32[at] : recordWords(i32, at))) | 0;
+    }
+    return false;
   }
 
   /**
@@ -116,49 +177,75 @@ export class Journal {
     const arena = set.arena.i32;
     const { words, changes } = set;
     const room = this.#room;
+    let redo = 0;
     let at = this.#at + RECORD_WORDS;
     for (let i = 0; i < count; i++) {
       const entry = order[i];
       const from = words[entry + DIRTY_FROM];
-      const changed = Math.max(words[entry + DIRTY_TO] - from, 0);
-      if (at + RECORD_ENTRY_WORDS + changed > room) return this.#writeElsewhere(set, order, count);
-      let region = words[entry + REGION_ID];
-      if ((words[entry + KIND] & (NEW | CELL)) === (NEW | CELL)) {
-        region |= this.#classBits(region, words[entry + WORD]);
+      const changed = changedWords(words, entry);
+      const edits = set.editWordsOf(entry);
+      const logged = edits === 0 ? changed : edits;
+      if (edits !== 0) redo += REDO_ENTRY_WORDS + changed;
+      // With one word for the number of redo words.
+      if (at + RECORD_ENTRY_WORDS + logged + redo >= room) {
+        return this.#writeElsewhere(set, order, count);
       }
-      i32[at] = region;
+      i32[at] = this.#regionAndClass(words, entry);
       i32[at + 1] = words[entry + WORD];
       i32[at + 2] = words[entry + INCARNATION];
-      i32[at + 3] = from;
-      i32[at + 4] = changed;
+      i32[at + 3] = edits === 0 ? from : EDITED;
+      i32[at + 4] = logged;
       at += RECORD_ENTRY_WORDS;
-      copyWords(arena, words[entry + BUFFER] + from, i32, at, changed);
-      at += changed;
+      if (edits === 0) copyWords(arena, words[entry + BUFFER] + from, i32, at, changed);
+      else set.copyEdits(entry, i32, at);
+      at += logged;
     }
     if (changes.count > 0) {
-      if (at + changes.end > room) return this.#writeElsewhere(set, order, count);
+      if (at + changes.end + redo >= room) return this.#writeElsewhere(set, order, count);
       copyWords(changes.views.i32, 0, i32, at, changes.end);
       at += changes.end;
     }
     i32[this.#at + LENGTH] = at - this.#at;
     i32[this.#at + ENTRIES] = count + changes.count;
+    if (redo !== 0) this.#writeRedo(set, order, count, at, 1 + redo);
     storeRelease(this.#control, this.#slotAt + RECORD, this.#head);
     return true;
+  }
+
+  #writeRedo(set: AccessSet, order: Int32Array, count: number, redoAt: number, redo: number): void {
+    const { i32 } = this.views;
+    const { words } = set;
+    i32[this.#at + ENTRIES] |= REDO;
+    i32[redoAt] = redo;
+    let at = redoAt + 1;
+    for (let i = 0; i < count; i++) {
+      const entry = order[i];
+      if (set.editWordsOf(entry) === 0) continue;
+      const from = words[entry + DIRTY_FROM];
+      const changed = words[entry + DIRTY_TO] - from;
+      i32[at] = from;
+      i32[at + 1] = changed;
+      at += REDO_ENTRY_WORDS;
+      copyWords(set.arena.i32, words[entry + BUFFER] + from, i32, at, changed);
+      at += changed;
+    }
   }
 
   /** Fails if the record of a write set never fits: before anything is locked for long. */
   refuseTooLarge(set: AccessSet): void {
     const { words, end } = set;
-    let length = RECORD_WORDS + set.changes.end;
+    let length = RECORD_WORDS + 1 + set.changes.end;
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
-      if ((words[entry + KIND] & WRITE) === 0) continue;
-      const changed = words[entry + DIRTY_TO] - words[entry + DIRTY_FROM];
-      length += RECORD_ENTRY_WORDS + Math.max(changed, 0);
+      if ((words[entry + KIND] & WRITE) !== 0) length += wordsOf(set, entry);
     }
     if (length > this.#capacity) throw tooLarge(this.#capacity);
   }
 
   writeTid(high: number, low: number): void {
+    if (this.#largeWords !== undefined) {
+      this.#largeWords[TID_HIGH] = high;
+      this.#largeWords[TID_LOW] = low;
+    }
     this.views.i32[this.#at + TID_HIGH] = high;
     this.views.i32[this.#at + TID_LOW] = low;
   }
@@ -168,8 +255,9 @@ export class Journal {
    * announces that it rests, and looks again after a while: this store cannot be delayed so long.
    */
   pass(): boolean {
+    if (this.#largeWords !== undefined) this.#passLarge();
     if (!this.#isLogged) return false;
-    const length = this.views.i32[this.#at + LENGTH];
+    const length = recordWords(this.views.i32, this.#at);
     this.#head = (this.#head + length) | 0;
     this.#at += length;
     storeRelease(this.#control, this.#slotAt + HEAD, this.#head);
@@ -178,29 +266,57 @@ export class Journal {
     return this.#isTimeToCall() || loadAcquire(this.#control, LOG_RESTS) !== 0;
   }
 
+  #passLarge(): void {
+    this.#largeWords = undefined;
+    this.#isLargePassed = this.#isLogged;
+    if (this.#isLogged) this.#large.unmap();
+    else this.#large.empty();
+  }
+
+  /** Where the running commit's record, or its stub, lies in the journal. */
+  get #recordAt(): number {
+    return this.#control[this.#slotAt + RECORD] & (this.#capacity - 1);
+  }
+
+  get #isStub(): boolean {
+    return this.views.i32[this.#recordAt + ENTRIES] === LARGE_RECORD;
+  }
+
+  /** What holds the running commit's record. One of no entries, if nobody needs it any more. */
+  get record(): Int32Array {
+    return this.#isStub ? (this.#large.read() ?? NO_RECORD) : this.views.i32;
+  }
+
   /** The first word of the running commit's record. */
   get recordAt(): number {
-    return this.#control[this.#slotAt + RECORD] & (this.#capacity - 1);
+    return this.#isStub ? 0 : this.#recordAt;
+  }
+
+  /** For one who has ended the commit of a slot, before it turns to IDLE: only the log may need a large record now. */
+  endLarge(isCommitted: boolean): void {
+    if (!this.#isStub) return;
+    if (isCommitted && this.#isLogged) this.#large.unmap();
+    else this.#large.empty();
   }
 
   /** For one who ends the commit of a slot: `pass`, as often as one likes. */
   passRecord(): void {
     if (!this.#isLogged) return;
     const record = this.#control[this.#slotAt + RECORD];
-    const length = this.views.i32[record & (this.#capacity - 1)];
+    const length = recordWords(this.views.i32, record & (this.#capacity - 1));
     Atomics.store(this.#control, this.#slotAt + HEAD, (record + length) | 0);
   }
 
   get entries(): number {
-    return this.views.i32[this.recordAt + ENTRIES];
+    return this.record[this.recordAt + ENTRIES] & ~REDO;
   }
 
   get tidHigh(): number {
-    return this.views.i32[this.recordAt + TID_HIGH];
+    return this.views.i32[this.#recordAt + TID_HIGH];
   }
 
   get tidLow(): number {
-    return this.views.i32[this.recordAt + TID_LOW];
+    return this.views.i32[this.#recordAt + TID_LOW];
   }
 
   /** Where the record's first entry starts; `next` gives the following one. */
@@ -209,27 +325,76 @@ export class Journal {
   }
 
   next(at: number): number {
-    return at + RECORD_ENTRY_WORDS + this.views.i32[at + 4];
+    return at + RECORD_ENTRY_WORDS + this.record[at + 4];
   }
 
-  #classBits(regionId: number, word: number): number {
+  /** Where the redo words of the record's first edited entry start; `nextRedo` gives those of the following one. */
+  get firstRedo(): number {
+    const at = this.recordAt;
+    return at + this.record[at + LENGTH] + 1;
+  }
+
+  nextRedo(at: number): number {
+    return at + REDO_ENTRY_WORDS + this.views.i32[at + 1];
+  }
+
+  /** The first word of an entry. */
+  #regionAndClass(words: Int32Array, entry: number): number {
+    const regionId = words[entry + REGION_ID];
+    if ((words[entry + KIND] & (NEW | CELL)) !== (NEW | CELL)) return regionId;
     const blocks = this.#blocks;
-    return (blocks.classOf(blocks.blockOf(addressOf(regionId, word))) + 1) << CLASS_SHIFT;
+    const block = blocks.blockOf(addressOf(regionId, words[entry + WORD]));
+    return regionId | ((blocks.classOf(block) + 1) << CLASS_SHIFT);
   }
 
   /** The record does not fit where the head is: from the ring's start, or later. */
   #writeElsewhere(set: AccessSet, order: Int32Array, count: number): boolean {
-    const { words } = set;
-    let length = RECORD_WORDS + set.changes.end;
-    for (let i = 0; i < count; i++) {
-      const changed = words[order[i] + DIRTY_TO] - words[order[i] + DIRTY_FROM];
-      length += RECORD_ENTRY_WORDS + Math.max(changed, 0);
-    }
-    if (length > this.#capacity) throw tooLarge(this.#capacity);
+    let length = RECORD_WORDS + 1 + set.changes.end;
+    for (let i = 0; i < count; i++) length += wordsOf(set, order[i]);
+    if (length > this.#capacity) return this.#writeLarge(set, order, count);
     this.#look();
     const toEnd = this.#capacity - this.#at;
     if (length > toEnd && this.#room - this.#at === toEnd) this.#fill(toEnd);
     return this.#at + length <= this.#room && this.write(set, order, count);
+  }
+
+  /** The record goes to a segment of its own. */
+  #writeLarge(set: AccessSet, order: Int32Array, count: number): boolean {
+    const { words, changes } = set;
+    if (!this.#large.isPossible) throw tooLarge(this.#capacity);
+    let length = RECORD_WORDS + changes.end;
+    for (let i = 0; i < count; i++) length += RECORD_ENTRY_WORDS + changedWords(words, order[i]);
+    if (4 * length > MAX_TRANSACTION_BYTES) throw tooLarge(MAX_TRANSACTION_BYTES / 4);
+    if (this.#isLargePassed && !this.#large.isEmpty) return false;
+    this.#look();
+    const toEnd = this.#capacity - this.#at;
+    if (RECORD_WORDS > toEnd && this.#room - this.#at === toEnd) this.#fill(toEnd);
+    if (this.#at + RECORD_WORDS > this.#room) return false;
+    this.#isLargePassed = false;
+    const record = this.#large.make(length);
+    this.#largeWords = record;
+    let at = RECORD_WORDS;
+    for (let i = 0; i < count; i++) {
+      const entry = order[i];
+      const from = words[entry + DIRTY_FROM];
+      const changed = changedWords(words, entry);
+      record[at] = this.#regionAndClass(words, entry);
+      record[at + 1] = words[entry + WORD];
+      record[at + 2] = words[entry + INCARNATION];
+      record[at + 3] = from;
+      record[at + 4] = changed;
+      at += RECORD_ENTRY_WORDS;
+      copyWords(set.arena.i32, words[entry + BUFFER] + from, record, at, changed);
+      at += changed;
+    }
+    copyWords(changes.views.i32, 0, record, at, changes.end);
+    record[LENGTH] = length;
+    record[ENTRIES] = count + changes.count;
+    const { i32 } = this.views;
+    i32[this.#at + LENGTH] = RECORD_WORDS;
+    i32[this.#at + ENTRIES] = LARGE_RECORD;
+    storeRelease(this.#control, this.#slotAt + RECORD, this.#head);
+    return true;
   }
 
   /** Leaves out the rest of the ring. A single word has no room for FILLING, and needs none. */
@@ -260,10 +425,21 @@ export class Journal {
   }
 }
 
+/** Words that an entry takes in a journal, redo words included. */
+function wordsOf(set: AccessSet, entry: number): number {
+  const changed = changedWords(set.words, entry);
+  const edits = set.editWordsOf(entry);
+  return RECORD_ENTRY_WORDS + changed + (edits === 0 ? 0 : REDO_ENTRY_WORDS + edits);
+}
+
+function changedWords(words: Int32Array, entry: number): number {
+  return Math.max(words[entry + DIRTY_TO] - words[entry + DIRTY_FROM], 0);
+}
+
 function tooLarge(capacity: number): SituError {
   return new SituError(
     "SITU_TOO_LARGE",
-    `the transaction writes more than the ${capacity * 4} bytes that a journal holds: ` +
+    `the transaction writes more than ${capacity * 4} bytes, which is all that one can: ` +
       `write less in one transaction`,
   );
 }

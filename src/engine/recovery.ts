@@ -32,13 +32,7 @@ import {
 import { CELL_BYTES } from "../memory/size-classes.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
 import { CHANGE_REGION } from "./changes.ts";
-import {
-  CLASS_SHIFT,
-  copyWords,
-  type Journal,
-  RECORD_ENTRY_WORDS,
-  REGION_MASK,
-} from "./journal.ts";
+import { CHANGED, CLASS_SHIFT, copyWords, EDITED, type Journal, REGION_MASK } from "./journal.ts";
 import { releasePrepared } from "./prepared.ts";
 import { ACTIVE, COMMITTED, IDLE, phaseOf, type SlotId, STATUS } from "./slot.ts";
 import { Registry } from "./snapshots/registry.ts";
@@ -63,6 +57,7 @@ export function endCommitOf(
   } else {
     unlockAll(memory, slot, record);
   }
+  record.endLarge(phase === COMMITTED);
   Atomics.store(control.i32, statusAt, IDLE);
   return phase === COMMITTED ? "rolled forward" : "rolled back";
 }
@@ -84,7 +79,7 @@ export function releaseSlot(memory: StoreMemory, slot: SlotId): void {
 }
 
 function rollForward(memory: StoreMemory, slot: SlotId, journal: Journal): void {
-  const record = journal.views.i32;
+  const { record } = journal;
   const blocks = new BlockTable(memory);
   const installing = lockWord(slot, INSTALLING);
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
@@ -94,13 +89,17 @@ function rollForward(memory: StoreMemory, slot: SlotId, journal: Journal): void 
     const word = record[at + 1];
     if (isLockedBy(i32, word, slot)) Atomics.store(i32, word + LOCK, installing);
   }
+  let redo = journal.firstRedo;
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
     if (record[at] === CHANGE_REGION) break;
+    const isEdited = record[at + 3] === EDITED;
+    const changedAt = isEdited ? redo : at + CHANGED;
+    if (isEdited) redo = journal.nextRedo(redo);
     const { i32 } = memory.region(record[at] & REGION_MASK);
     const word = record[at + 1];
     if (!isLockedBy(i32, word, slot)) continue;
-    const target = word + HEADER_WORDS + record[at + 3];
-    copyWords(record, at + RECORD_ENTRY_WORDS, i32, target, record[at + 4]);
+    const target = word + HEADER_WORDS + record[changedAt];
+    copyWords(record, changedAt + 2, i32, target, record[changedAt + 1]);
     i32[word + INCARNATION] = record[at + 2];
     storeVersion(i32, word, journal.tidHigh, journal.tidLow);
     Atomics.store(i32, word + LOCK, 0);
@@ -115,7 +114,7 @@ function rollForward(memory: StoreMemory, slot: SlotId, journal: Journal): void 
  * while their cell is locked, and what another has in that cell by now may look like a lock.
  */
 function unlockAll(memory: StoreMemory, slot: SlotId, journal: Journal): void {
-  const record = journal.views.i32;
+  const { record } = journal;
   let arrayRegion = -1;
   let arrayEnd = 0;
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {

@@ -12,6 +12,8 @@
  *   word 25  lag       milliseconds that the log may lag behind, if the owner says so
  *   word 26  prepares  1 if the owner holds locks between its commits (prepared.ts)
  *   word 27  ticket    the place in line of a transaction that waits for the turn, or 0 (turns.ts)
+ *   word 28  large     words of the segment that holds a record too large for the journal, or 0; -1 while
+ *                      the segment is being emptied (large-record.ts)
  *   word 32… counters, float64 each, written by the owner only
  *
  * Status and active hold the low 30 bits of an epoch above two bits of phase. Status walks
@@ -42,6 +44,7 @@ export const TAIL = 24;
 export const LAG_MS = 25;
 export const PREPARES = 26;
 export const TICKET = 27;
+export const LARGE = 28;
 const COUNTERS_F64 = 32 / 2;
 
 const CLAIM = 1;

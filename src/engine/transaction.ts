@@ -126,6 +126,7 @@ export class Transaction {
 
   constructor(executor: Executor) {
     this.executor = executor;
+    this.set.recordsEdits = executor.durability.isLogged;
     this.views = this.set.arena;
   }
 
@@ -412,8 +413,7 @@ export class Transaction {
     assert((incarnation & ALLOCATED) !== 0, "only an allocated object is freed");
     if (set.words[entry + BUFFER] < 0) set.reserve(entry, 0);
     set.words[entry + KIND] &= ~WINDOW;
-    set.words[entry + DIRTY_FROM] = 0;
-    set.words[entry + DIRTY_TO] = 0;
+    set.markUnchanged(entry);
     set.words[entry + INCARNATION] = freedWord(incarnation);
     set.mark(entry, READ | WRITE | FREE | CELL);
     this.allocated = true;

@@ -2,16 +2,23 @@
  * The tails of all journals: what has been committed and is not in the log yet. A journal is read
  * from its tail to its head, record by record, up to the epoch that is being closed; later records
  * stay for the next batch. What is found is not copied: the batch is written from the journals
- * themselves, whose owners do not touch it before the tail has moved.
+ * themselves, whose owners do not touch it before the tail has moved. Except for records with redo words, which the
+ * log does not get: these are copied, and short ones between them.
  */
 
-import { FILLING, RECORD_WORDS } from "../engine/journal.ts";
+import { FILLING, RECORD_WORDS, REDO, recordWords } from "../engine/journal.ts";
+import { LARGE_RECORD, LargeRecord } from "../engine/large-record.ts";
 import { HEAD, slotsInUse, TAIL } from "../engine/slot.ts";
 import { epochOf } from "../engine/tid.ts";
 import { loadAcquire } from "../memory/ordering.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
 import type { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
+import { Staging } from "./staging.ts";
+
+const ENTRIES = 1;
+/** Longer records are written from where they lie, even if their neighbours are copied. */
+const SHORT_WORDS = 256;
 
 export class Tails {
   /** The records that were gathered, in pieces: those of one journal lie in one or two. */
@@ -22,6 +29,9 @@ export class Tails {
   readonly #journals: (Views | undefined)[] = [];
   /** Where the tails will be when what was gathered is in the log. */
   readonly #ends: number[] = [];
+  readonly #staging = new Staging();
+  /** By slot: large records whose place in the journal will be behind the tail then. */
+  readonly #larges = new Map<number, LargeRecord>();
 
   constructor(memory: StoreMemory) {
     this.#memory = memory;
@@ -44,6 +54,7 @@ export class Tails {
     this.records = 0;
     this.bytes = 0;
     this.#ends.length = 0;
+    this.#staging.clear();
     const { control } = this.#memory;
     const slots = slotsInUse(control);
     for (let slot = 0; slot < slots; slot++) {
@@ -58,6 +69,9 @@ export class Tails {
   /** What was gathered is in the log: the journals' owners may write there. */
   release(): void {
     const { control } = this.#memory;
+    // Before the tails move: then their owners may make the next ones.
+    for (const large of this.#larges.values()) large.empty();
+    this.#larges.clear();
     for (let slot = 0; slot < this.#ends.length; slot++) {
       Atomics.store(control.i32, control.slotAt(slot) + TAIL, this.#ends[slot]);
     }
@@ -70,22 +84,29 @@ export class Tails {
     /** The piece that is being gathered: words of the ring. */
     let from = tail & mask;
     let to = from;
+    let isCopying = false;
     while (position !== head) {
       const at = position & mask;
-      const length = i32[at];
+      const fills = i32[at] < RECORD_WORDS || i32[at + ENTRIES] === FILLING;
+      const length = fills ? i32[at] : recordWords(i32, at);
       assert(length > 0 && ((head - position) | 0) >= length, "a journal is whole records");
-      const fills = length < RECORD_WORDS || i32[at + 1] === FILLING;
       const epoch = fills ? 0 : epochOf(i32[at + 2], i32[at + 3]);
       if (epoch > last) break;
-      if (fills || epoch <= after) {
-        // Nothing for the log: the piece ends before it, and the next one begins after it.
+      const isWanted = !fills && epoch > after;
+      const hasRedo = !fills && i32[at + ENTRIES] > 0 && (i32[at + ENTRIES] & REDO) !== 0;
+      const isLarge = !fills && i32[at + ENTRIES] === LARGE_RECORD;
+      isCopying = isWanted && !isLarge && (hasRedo || (isCopying && length < SHORT_WORDS));
+      if (isWanted && !isCopying && !isLarge) {
+        to = at + length;
+      } else {
+        // The piece ends before it, and the next one begins after it.
         this.#add(u8, from, to);
+        if (isCopying) this.#copy(i32, at);
+        else if (isLarge) this.#addLarge(slot, isWanted);
         from = (at + length) & mask;
         to = from;
-      } else {
-        to = at + length;
-        this.records++;
       }
+      if (isWanted) this.records++;
       position = (position + length) | 0;
       if ((position & mask) === 0) {
         this.#add(u8, from, to);
@@ -94,13 +115,38 @@ export class Tails {
       }
     }
     this.#add(u8, from, to);
+    this.#staging.give(this.parts);
     return position;
   }
 
+  /** A piece of a ring. */
   #add(u8: Uint8Array, from: number, to: number): void {
     if (to <= from) return;
+    this.#staging.give(this.parts);
     this.parts.push(u8.subarray(4 * from, 4 * to));
     this.bytes += 4 * (to - from);
+  }
+
+  /** A record without its redo words. */
+  #copy(i32: Int32Array, at: number): void {
+    const copy = this.#staging.copy(i32, at, at + i32[at], this.parts);
+    copy[ENTRIES] &= ~REDO;
+    this.bytes += 4 * copy.length;
+  }
+
+  /** A record in a segment of its own. What is in the log already is not read again. */
+  #addLarge(slot: number, isWanted: boolean): void {
+    let large = this.#larges.get(slot);
+    if (large === undefined) {
+      large = new LargeRecord(this.#memory, slot);
+      this.#larges.set(slot, large);
+    }
+    if (!isWanted) return;
+    const record = large.read();
+    assert(record !== undefined, "a large record is kept until the log has it");
+    this.#staging.give(this.parts);
+    this.parts.push(new Uint8Array(record.buffer, record.byteOffset, 4 * record[0]));
+    this.bytes += 4 * record[0];
   }
 
   /**

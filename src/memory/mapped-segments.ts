@@ -154,6 +154,18 @@ export class MappedSegments implements Segments {
     );
   }
 
+  /** The file stays: one that disappears is taken for a loss of memory (removal-watch.ts). */
+  empty(name: string): void {
+    const path = join(this.place, name);
+    const fd = this.#open(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+    try {
+      refuseForeign(path, fstatSync(fd), "file");
+      ftruncateSync(fd, 0);
+    } finally {
+      closeSync(fd);
+    }
+  }
+
   #open(path: string, flags: number): number {
     try {
       return openSync(path, flags, FILE_MODE);

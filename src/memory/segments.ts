@@ -31,6 +31,11 @@ export interface Segments {
    */
   vacate?(name: string): void;
   /**
+   * Gives back the memory of a segment that nobody has mapped any more; `create` makes it anew. Not there where
+   * all segments exist from the start.
+   */
+  empty?(name: string): void;
+  /**
    * Whether segments were removed while they are in use. `expected` names those that were created.
    * Not there where nobody can remove them.
    */

@@ -42,6 +42,7 @@ const CREATING = 2;
 
 export const regionName = (id: number): string => `region-${id}`;
 export const journalName = (slot: number): string => `journal-${slot}`;
+export const largeRecordName = (slot: number): string => `journal-${slot}-large`;
 export const ringName = (slot: number): string => `versions-${slot}`;
 export const chunkName = (chunk: number): string => `overflow-${chunk}`;
 export const OVERFLOW_INDEX_NAME = "overflow-index";

@@ -156,13 +156,18 @@ export const GARBAGE_TURN_MS = 2;
 /** If there is more to do. */
 export const EXPIRY_SWEEP_AGAIN_MS = 15;
 
+/**
+ * What one transaction changes. Beyond JOURNAL_BYTES its record gets a segment of its own (engine/large-record.ts), if
+ * memory has files.
+ */
+export const MAX_TRANSACTION_BYTES = 256 * MIB;
 /** What one transaction writes is kept in private memory until it commits. */
-export const MAX_ARENA_BYTES = 2 * JOURNAL_BYTES;
+export const MAX_ARENA_BYTES = 2 * MAX_TRANSACTION_BYTES;
 /** A larger arena is given back after its transaction. */
 export const KEPT_ARENA_BYTES = MIB;
 
 /** Objects that one transaction may read, write, allocate and free, together. */
-export const MAX_ACCESSES = 1 << 17;
+export const MAX_ACCESSES = 1 << 20;
 
 export const MAX_TABLES = 256;
 export const MAX_NAME_BYTES = 200;
@@ -462,6 +467,7 @@ relation(
   (JOURNAL_BYTES & (JOURNAL_BYTES - 1)) === 0,
   "positions in a journal go round in a circle",
 );
+relation(JOURNAL_BYTES <= MAX_TRANSACTION_BYTES, "a transaction may fill a journal");
 relation(MAX_REGIONS <= 1 << 16, "a region id and a size class are one word of a journal");
 relation(MAX_REGIONS < 0xffff, "one region id is left to mark row changes in a journal");
 relation(TURN_MS <= MAX_TURN_MS && MAX_TURN_MS < 2 ** 22, "the end of a turn fits its word");

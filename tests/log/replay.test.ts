@@ -153,6 +153,8 @@ describe("replay", () => {
         runs[slot].push(record(10 + (i >> 3), i & 7, slot, { word: 0, incarnation: 1, data }));
       }
       const replay = replayOf();
+      // The memory is new in each round: no version is left of the one before.
+      i32().fill(0, 0, 8);
       apply(replay, record(9, 0, 0, { word: 0, sizeClass: SMALL, incarnation: 1, data: [0, 0] }));
       apply(replay, ...runs.flat());
       expect(replay.records, `round ${round}`).toBe(records + 1);

@@ -8,6 +8,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { UnitLook } from "../../memory/blocks.ts";
 import { MAX_BLOCK_UNITS } from "../../runtime/limits.ts";
 import { CopyPlan } from "./copy.ts";
+import { Installs } from "./installs.ts";
 
 /** Groups of units that are looked at, at most. */
 const SAMPLED_GROUPS = 256;
@@ -21,7 +22,7 @@ export function changedBytes(
   const { blocks } = executor.slabs;
   const groups = blocks.count / MAX_BLOCK_UNITS;
   const every = Math.max(1, Math.ceil(groups / sampledGroups));
-  const plan = new CopyPlan();
+  const plan = new CopyPlan(new Installs(executor));
   const look = new UnitLook();
   let changed = 0;
   let total = 0;

@@ -1,14 +1,18 @@
 /**
- * Copies what a block holds while others go on changing it, and never waits for them.
+ * Copies what a block holds while others go on changing it.
  *
- * The copy may be torn in any way: of an object that is being installed it may have a part of the
- * new words, of one that is freed and allocated again a mixture of both. This is sound, as it is for
- * any redo log: whatever is torn was changed by a commit after the checkpoint's start epoch, for all
- * before were installed when the copy began. So its record is in the log, up to the end epoch, and
- * recovery applies all records after the start epoch, in the order of their TIDs, whatever version
- * it finds in the copy. Each word that one of them wrote ends as the last of them left it; each word
- * that none of them wrote did not change while it was copied. Not in the log, and so to be seen to
- * here, are the lock words: they are 0 in the copy.
+ * Every object is copied as of one version: its header is looked at when the copy is planned, and again after its
+ * words were copied. An object that has changed in between is copied again (installs.ts says how that is known, and
+ * who is waited for: one who is in the middle of installing it). Different objects may be of different moments.
+ * Recovery applies all records after the start epoch, in the order of their TIDs, each to those objects whose
+ * version is older: so each object goes through the same versions as it did in memory, which edits rely on
+ * (engine/edits.ts). Not in the log, and so to be seen to here, are the lock words: they are 0 in the copy.
+ *
+ * An object that is freed, or allocated, between plan and copy may have no room in the plan. It stays what it
+ * was when the copy was planned: header and version of then, and words that mean nothing. Its record is in the log,
+ * later than that version, and either frees the cell or fills it anew; up to then, what is applied to the words
+ * stays inside of the cell. The same holds for the elements of an array that is freed meanwhile: recovery
+ * takes them for elements only as long as the array's cell is older than the record.
  *
  * What has to be copied is found from the headers of the cells, and in an array's cell from the
  * headers of its elements (memory/object.ts). A free cell that was used has a version and an
@@ -31,12 +35,14 @@ import {
   ELEMENT_WORDS,
   HEADER_WORDS,
   INCARNATION,
+  LOCK,
   VERSION_HIGH,
   VERSION_LOW,
 } from "../../memory/object.ts";
 import { loadAcquire, loadAfterLoads } from "../../memory/ordering.ts";
 import { CELL_BYTES } from "../../memory/size-classes.ts";
 import { MAX_BLOCK_UNITS } from "../../runtime/limits.ts";
+import type { Installs } from "./installs.ts";
 
 /** The smallest element: a header and two words. */
 const MAX_OBJECTS = Math.ceil((MAX_BLOCK_UNITS * UNIT_WORDS) / (HEADER_WORDS + 2));
@@ -54,15 +60,25 @@ export class CopyPlan {
   readonly #lengths = new Int32Array(MAX_RUNS);
   /** Where the last run ends in the region. */
   #end = -1;
-  /** Where lock words lie in the copy. */
-  readonly #locks = new Int32Array(MAX_OBJECTS);
-  #lockCount = 0;
+  /** For each object where it lies in the region and in the copy, its words, and its header in the plan. */
+  readonly #ats = new Int32Array(MAX_OBJECTS);
+  readonly #places = new Int32Array(MAX_OBJECTS);
+  readonly #words = new Int32Array(MAX_OBJECTS);
+  readonly #highs = new Int32Array(MAX_OBJECTS);
+  readonly #lows = new Int32Array(MAX_OBJECTS);
+  readonly #states = new Int32Array(MAX_OBJECTS);
+  #objects = 0;
+  readonly #installs: Installs;
   /** The array that was looked at last. */
   #count = 0;
   #stride = 0;
   /** The greatest TID of the epoch after which changes count. */
   #limitHigh = 0;
   #limitLow = 0;
+
+  constructor(installs: Installs) {
+    this.#installs = installs;
+  }
 
   /** Plans to copy all that a block holds. */
   planWhole(i32: Int32Array, first: number, sizeClass: number): void {
@@ -97,7 +113,7 @@ export class CopyPlan {
       copyWords(i32, this.#starts[run], out, at, this.#lengths[run]);
       at += this.#lengths[run];
     }
-    for (let lock = 0; lock < this.#lockCount; lock++) out[outAt + this.#locks[lock]] = 0;
+    for (let object = 0; object < this.#objects; object++) this.#settle(i32, object, out, outAt);
     for (let run = 0; run < this.runs; run++) {
       out[at++] = this.#starts[run] - first;
       out[at++] = this.#lengths[run];
@@ -110,12 +126,53 @@ export class CopyPlan {
     this.runs = 0;
     this.problem = undefined;
     this.#end = -1;
-    this.#lockCount = 0;
+    this.#objects = 0;
   }
 
-  /** An object, and its lock word with it. */
+  /** Sees to it that the copy of an object is of one version. */
+  #settle(i32: Int32Array, object: number, out: Int32Array, outAt: number): void {
+    const at = this.#ats[object];
+    const copy = outAt + this.#places[object];
+    let high = this.#highs[object];
+    let low = this.#lows[object];
+    while (!this.#installs.isSettled(i32, at, high, low)) {
+      this.#installs.await(i32, at);
+      high = loadAcquire(i32, at + VERSION_HIGH);
+      low = loadAcquire(i32, at + VERSION_LOW);
+      if (loadAcquire(i32, at + INCARNATION) !== this.#states[object]) {
+        high = this.#highs[object];
+        low = this.#lows[object];
+        break;
+      }
+      copyWords(i32, at, out, copy, this.#words[object]);
+    }
+    out[copy + LOCK] = 0;
+    out[copy + VERSION_HIGH] = high;
+    out[copy + VERSION_LOW] = low;
+    out[copy + INCARNATION] = this.#states[object];
+  }
+
+  /** Looks at the header of an object. Returns its incarnation word. */
+  #look(i32: Int32Array, at: number, place: number, words: number): number {
+    const object = this.#objects++;
+    for (;;) {
+      this.#installs.await(i32, at);
+      const high = loadAcquire(i32, at + VERSION_HIGH);
+      const low = loadAcquire(i32, at + VERSION_LOW);
+      const state = loadAcquire(i32, at + INCARNATION);
+      if (!this.#installs.isSettled(i32, at, high, low)) continue;
+      this.#ats[object] = at;
+      this.#places[object] = place;
+      this.#words[object] = words;
+      this.#highs[object] = high;
+      this.#lows[object] = low;
+      this.#states[object] = state;
+      return state;
+    }
+  }
+
+  /** Words of a block that are to be copied. */
   #add(at: number, words: number): void {
-    this.#locks[this.#lockCount++] = this.words;
     if (at === this.#end) {
       this.#lengths[this.runs - 1] += words;
     } else {
@@ -127,17 +184,22 @@ export class CopyPlan {
   }
 
   #addCell(i32: Int32Array, at: number, words: number): void {
-    const state = loadAcquire(i32, at + INCARNATION);
+    const object = this.#objects;
+    const inCopy = this.words;
+    const state = this.#look(i32, at, inCopy, words);
     if ((state & ALLOCATED) === 0) {
+      this.#words[object] = HEADER_WORDS;
       // A cell that was never used is as in a new block.
-      if (i32[at + VERSION_HIGH] !== 0 || i32[at + VERSION_LOW] !== 0) this.#add(at, HEADER_WORDS);
+      if (this.#highs[object] !== 0 || this.#lows[object] !== 0) this.#add(at, HEADER_WORDS);
+      else this.#objects--;
       return;
     }
-    const inCopy = this.words;
     this.#add(at, words);
     if ((state & ARRAY) === 0 || !this.#lookAtArray(i32, at, words, state)) return;
+    this.#words[object] = ARRAY_HEADER_WORDS;
     for (let index = 0; index < this.#count; index++) {
-      this.#locks[this.#lockCount++] = inCopy + ARRAY_HEADER_WORDS + index * this.#stride;
+      const element = ARRAY_HEADER_WORDS + index * this.#stride;
+      this.#look(i32, at + element, inCopy + element, this.#stride);
     }
   }
 
@@ -148,7 +210,9 @@ export class CopyPlan {
     const stride = this.#stride;
     let element = at + ARRAY_HEADER_WORDS;
     for (let index = 0; index < this.#count; index++, element += stride) {
-      if (this.#isChanged(i32, element)) this.#add(element, stride);
+      if (!this.#isChanged(i32, element)) continue;
+      this.#look(i32, element, this.words, stride);
+      this.#add(element, stride);
     }
   }
 

@@ -50,7 +50,9 @@ import { HEAD_BYTES } from "../../runtime/limits.ts";
 
 export const CHECKPOINTS_FOLDER = "checkpoints";
 export const CHECKPOINT_MAGIC = "SITUCKP1";
-export const CHECKPOINT_FORMAT = 1;
+/** 1: an object may be torn, until the records after the start epoch are applied to it. */
+export const CHECKPOINT_FORMAT = 2;
+export const TORN_FORMAT = 1;
 /** While it is being written. */
 export const UNFINISHED = ".new";
 

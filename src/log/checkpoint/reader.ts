@@ -33,12 +33,14 @@ import {
   ENTRY_UNIT,
   ENTRY_WORDS,
   parseName,
+  TORN_FORMAT,
   TRAILER_BYTES,
   type Trailer,
 } from "./format.ts";
 
 export interface CheckpointInfo {
   readonly name: string;
+  readonly format: number;
   readonly kind: CheckpointKind;
   readonly base: number | null;
   readonly startEpoch: number;
@@ -212,7 +214,9 @@ function readEnds(file: StoreFile): { trailer: Trailer; info: CheckpointInfo } |
   const decoded = decodeHead(CHECKPOINT_MAGIC, headBytes.subarray(0, found), file.name);
   if (isDamage(decoded)) return decoded;
   const head = decoded as CheckpointHead;
-  if (head.format !== CHECKPOINT_FORMAT) return wrong(0, `its format is ${head.format}, not 1`);
+  if (head.format !== CHECKPOINT_FORMAT && head.format !== TORN_FORMAT) {
+    return wrong(0, `its format is ${head.format}, not ${TORN_FORMAT} or ${CHECKPOINT_FORMAT}`);
+  }
   const trailerAt = bytes - TRAILER_BYTES;
   if (trailerAt < HEAD_BYTES) return wrong(bytes, "it has no trailer: it was not finished");
   const trailerBytes = Buffer.alloc(TRAILER_BYTES);
@@ -223,7 +227,7 @@ function readEnds(file: StoreFile): { trailer: Trailer; info: CheckpointInfo } |
   if (crc32(headBytes) !== trailer.headCrc || head.startEpoch !== trailer.startEpoch) {
     return wrong(0, "its head and its trailer do not belong together");
   }
-  const { format: _, createdMs: __, ...said } = head;
+  const { createdMs: _, ...said } = head;
   const { endEpoch, logEpoch, closedMs } = trailer;
   return { trailer, info: { ...said, name: file.name, endEpoch, logEpoch, closedMs, bytes } };
 }

@@ -9,8 +9,8 @@
  *     … wait until the durable epoch is E or later
  *     writer.publish(the last epoch in the log);    // or, at any time before, abandon()
  *
- * All that was committed up to S is in the checkpoint, and some of what was committed later, torn
- * perhaps, but nothing after E: copy.ts says why that is enough, if the log reaches E.
+ * All that was committed up to S is in the checkpoint, and some of what was committed later, object by
+ * object, but nothing after E: copy.ts says why that is enough, if the log reaches E.
  *
  * A piece of memory may end its life as a block of one class and begin one as another between S and
  * the moment that it is copied. Records after S that are about the earlier life must not be applied
@@ -60,6 +60,7 @@ import {
   WHOLE,
 } from "./format.ts";
 import { IndexTable } from "./index-table.ts";
+import { Installs } from "./installs.ts";
 import { Lives } from "./lives.ts";
 import type { Checkpoint, CheckpointInfo } from "./reader.ts";
 
@@ -96,7 +97,7 @@ export class CheckpointWriter {
   /** The blocks of the base. */
   readonly #base: Lives | undefined;
   readonly #index = new IndexTable();
-  readonly #plan = new CopyPlan();
+  readonly #plan: CopyPlan;
   readonly #group = Array.from({ length: GROUP_UNITS }, () => new Copied());
   readonly #again = new UnitLook();
   readonly #out = new Int32Array(OUT_WORDS);
@@ -118,6 +119,7 @@ export class CheckpointWriter {
     this.#executor = executor;
     this.#files = files;
     this.#options = options;
+    this.#plan = new CopyPlan(new Installs(executor));
     const { blocks } = executor.slabs;
     assert(executor.memory.control.unitsPerRegion % GROUP_UNITS === 0, "regions are whole groups");
     this.#lookedAt = executor.epochs.current();
@@ -215,7 +217,7 @@ export class CheckpointWriter {
     this.#files.syncFolder(CHECKPOINTS_FOLDER);
     // The folder itself may be new.
     this.#files.syncFolder("");
-    const { format: _, createdMs: __, ...said } = head;
+    const { createdMs: _, ...said } = head;
     return { ...said, name, endEpoch, logEpoch, closedMs, bytes: this.#place };
   }
 

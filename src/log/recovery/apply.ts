@@ -1,11 +1,17 @@
 /**
  * Rebuilds the memory of a store, or one part of it, from checkpoints and the log.
  *
- * Checkpoints come first: a full one, then deltas in order. After that every record later than the
- * last one's start epoch is applied, in the order of the TIDs, to whatever it finds. It does not
- * matter what of it the checkpoint already has, or in which torn shape: each word ends as the last
- * record that wrote it left it (checkpoint/copy.ts). Two things need more than that:
+ * Checkpoints come first: a full one, then deltas in order. After that come the records later than the
+ * last one's start epoch, in the order of the TIDs. Each is applied to those objects whose version is older than
+ * its TID: others were copied when the record had been installed (checkpoint/copy.ts). So an object goes through all
+ * of its versions from the copied one on, each made of the one before, by changed words or by edits. Three
+ * things need more than that:
  *
+ * - The header of an array's element is one only as long as the array is there. An entry about an element is
+ *   skipped if the cell around it is later than the record: the cell was freed, or filled anew, after it.
+ * - In a checkpoint of the format before this one, objects that were changed after its start epoch may be torn. There
+ *   all records with changed words are applied, whatever the version: each word ends as the last record that wrote
+ *   it left it. Records with edits came after that format, so when they begin, the objects are whole.
  * - A record about an earlier life of the memory that it writes to is skipped: it is earlier than
  *   the epoch since which the memory is what it is (RecoveredBlocks.since). Blocks change their
  *   lives in the log, too: see `#takeBlock`.
@@ -19,14 +25,16 @@
  */
 
 import { CHANGE_REGION } from "../../engine/changes.ts";
+import { applyEdits } from "../../engine/edits.ts";
 import {
   CLASS_SHIFT,
   copyWords,
+  EDITED,
   RECORD_ENTRY_WORDS,
   RECORD_WORDS,
   REGION_MASK,
 } from "../../engine/journal.ts";
-import { epochOf } from "../../engine/tid.ts";
+import { epochOf, isLater } from "../../engine/tid.ts";
 import type { Damage } from "../../folder/files.ts";
 import { BLOCK_CELLS, SPAN, UNIT_WORDS } from "../../memory/blocks.ts";
 import {
@@ -55,6 +63,7 @@ import {
   ENTRY_SINCE_F64,
   ENTRY_UNIT,
   ENTRY_WORDS,
+  TORN_FORMAT,
   WHOLE,
 } from "../checkpoint/format.ts";
 import type { Checkpoint } from "../checkpoint/reader.ts";
@@ -87,6 +96,8 @@ export class Replay {
   readonly #unitsPerRegion: number;
   readonly #wordsPerRegion: number;
   readonly #merge = new RecordMerge();
+  /** Whether objects may be torn that were changed after the start epoch. */
+  #isTorn = false;
   /** The region that was used last. */
   #regionId = -1;
   #i32: Int32Array = new Int32Array(0);
@@ -110,6 +121,8 @@ export class Replay {
     const blocks = this.#blocks;
     const units = this.#regions * this.#unitsPerRegion;
     const wrong = (what: string): Damage => ({ file: info.name, offset: 0, what });
+    // A delta has all that was changed after the start epoch of the one before it.
+    this.#isTorn = info.format === TORN_FORMAT;
     if (info.geometry.regionBytes !== this.#memory.control.geometry.regionBytes) {
       return wrong("it is of a store with regions of another size");
     }
@@ -193,8 +206,7 @@ export class Replay {
       const unit = regionId * this.#unitsPerRegion + (word >>> UNIT_SHIFT);
       if (unit >= blocks.isMine.length) blocks.reach(regionId + 1);
       if (blocks.isMine[unit] !== 0 && epoch >= blocks.since[unit]) {
-        this.#applyEntry(words, recordAt, at, unit, epoch);
-        applied++;
+        if (this.#applyEntry(words, recordAt, at, unit, epoch)) applied++;
       }
       at = data + changed;
     }
@@ -215,14 +227,15 @@ export class Replay {
     entryAt: number,
     unit: number,
     epoch: number,
-  ): void {
+  ): boolean {
     const blocks = this.#blocks;
     const newClass = (words[entryAt] >>> CLASS_SHIFT) - 1;
     const regionId = words[entryAt] & REGION_MASK;
     const word = words[entryAt + 1];
     const incarnation = words[entryAt + 2];
-    const from = words[entryAt + 3];
-    const changed = words[entryAt + 4];
+    const isEdited = words[entryAt + 3] === EDITED;
+    const from = isEdited ? 0 : words[entryAt + 3];
+    const changed = isEdited ? 0 : words[entryAt + 4];
     if (regionId !== this.#regionId) this.#useRegion(regionId);
     const i32 = this.#i32;
     let block = blocks.blockOf[unit];
@@ -250,6 +263,7 @@ export class Replay {
         `no object at ${place} has words ${from} to ${from + changed}`,
       );
     }
+    if (!this.#isDue(words, recordAt, word, inCell, isEdited)) return false;
     if (newClass >= 0) {
       // Later than this cell can have got in its life: the block is another one by now.
       const later = startOf(incarnation) - (i32[word + INCARNATION] & -INCARNATION_STEP);
@@ -257,11 +271,38 @@ export class Replay {
       if (from > 0) i32.fill(0, word + HEADER_WORDS, target);
       if (target + changed < cellEnd) i32.fill(0, target + changed, cellEnd);
     }
-    copyWords(words, entryAt + RECORD_ENTRY_WORDS, i32, target, changed);
+    const data = entryAt + RECORD_ENTRY_WORDS;
+    if (isEdited) {
+      const end = data + words[entryAt + 4];
+      const fault = applyEdits(words, data, end, i32, target, cellEnd - target);
+      if (fault !== undefined) throw corrupt(words, recordAt, fault);
+    } else {
+      copyWords(words, data, i32, target, changed);
+    }
     i32[word + LOCK] = 0;
     i32[word + INCARNATION] = incarnation;
     i32[word + VERSION_HIGH] = words[recordAt + 2];
     i32[word + VERSION_LOW] = words[recordAt + 3];
+    return true;
+  }
+
+  /** Whether a record is later than what it would be applied to. */
+  #isDue(
+    words: Int32Array,
+    recordAt: number,
+    word: number,
+    inCell: number,
+    isEdited: boolean,
+  ): boolean {
+    if (this.#isTorn && !isEdited) return true;
+    const i32 = this.#i32;
+    const high = words[recordAt + 2];
+    const low = words[recordAt + 3];
+    const cell = word - inCell;
+    if (inCell > 0 && isLater(i32[cell + VERSION_HIGH], i32[cell + VERSION_LOW], high, low)) {
+      return false;
+    }
+    return isLater(high, low, i32[word + VERSION_HIGH], i32[word + VERSION_LOW]);
   }
 
   #useRegion(regionId: number): void {

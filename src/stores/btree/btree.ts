@@ -11,7 +11,6 @@ import { createRow, freeRow, isPatchable, patchRow, ROW_DATA, replaceRow } from 
 import type { Cursor, KeyRange, OrderedCodec, RowCapture, RowStore } from "../store.ts";
 import { TreeCursor } from "./cursor.ts";
 import { Geometry, type TreeSizes } from "./geometry.ts";
-import { COUNT } from "./layout.ts";
 import { Lookup } from "./lookup.ts";
 import { Merger } from "./merge.ts";
 import { Search } from "./search.ts";
@@ -159,9 +158,8 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
     const { leaf, index } = search;
     try {
       if (!inline) freeRow(tx, search.rowEntry);
-      const at = tx.writable(leaf, nodes.words);
-      const end = nodes.remove(tx.set.arena.i32, at, index);
-      tx.set.markDirty(leaf, COUNT, end);
+      tx.writable(leaf, nodes.words);
+      nodes.remove(tx.set, leaf, index);
     } catch (error) {
       tx.failHalfWay(error);
     }

@@ -8,6 +8,7 @@
  *   …    payloads
  */
 
+import type { AccessSet } from "../../engine/access-set.ts";
 import { assert } from "../../runtime/assert.ts";
 import type { Entries } from "./entries.ts";
 import { compareKeys, moveWords } from "./keys.ts";
@@ -160,29 +161,49 @@ export class FixedNodes implements NodeFormat {
     return 1;
   }
 
-  insert(i32: Int32Array, at: number, index: number, key: Int32Array, words: number): number {
+  insert(
+    set: AccessSet,
+    node: number,
+    index: number,
+    key: Int32Array,
+    words: number,
+    payload: Int32Array,
+  ): void {
+    set.beginEdits(node);
     const { keyWords, payloadWords } = this;
+    const { i32 } = set.arena;
+    const at = set.bufferOf(node);
     const count = i32[at + COUNT];
     const moved = count - index;
-    const keyAt = at + this.keysAt + index * keyWords;
-    moveWords(i32, keyAt, keyAt + keyWords, moved * keyWords);
-    for (let i = 0; i < words; i++) i32[keyAt + i] = key[i];
-    const payloadAt = at + this.payloadAt(index);
-    moveWords(i32, payloadAt, payloadAt + payloadWords, moved * payloadWords);
+    const keyAt = this.keysAt + index * keyWords;
+    moveWords(i32, at + keyAt, at + keyAt + keyWords, moved * keyWords);
+    for (let i = 0; i < words; i++) i32[at + keyAt + i] = key[i];
+    const payloadAt = this.payloadAt(index);
+    moveWords(i32, at + payloadAt, at + payloadAt + payloadWords, moved * payloadWords);
+    for (let i = 0; i < payloadWords; i++) i32[at + payloadAt + i] = payload[i];
     i32[at + COUNT] = count + 1;
-    return this.payloadAt(count + 1);
+    set.recordMove(node, keyAt, keyAt + keyWords, moved * keyWords);
+    set.recordWrite(node, keyAt, keyWords);
+    set.recordMove(node, payloadAt, payloadAt + payloadWords, moved * payloadWords);
+    set.recordWrite(node, payloadAt, payloadWords);
+    set.recordWrite(node, COUNT, 1);
   }
 
-  remove(i32: Int32Array, at: number, index: number): number {
+  remove(set: AccessSet, node: number, index: number): void {
+    set.beginEdits(node);
     const { keyWords, payloadWords } = this;
+    const { i32 } = set.arena;
+    const at = set.bufferOf(node);
     const count = i32[at + COUNT];
     const moved = count - index - 1;
-    const keyAt = at + this.keysAt + index * keyWords;
-    moveWords(i32, keyAt + keyWords, keyAt, moved * keyWords);
-    const payloadAt = at + this.payloadAt(index);
-    moveWords(i32, payloadAt + payloadWords, payloadAt, moved * payloadWords);
+    const keyAt = this.keysAt + index * keyWords;
+    moveWords(i32, at + keyAt + keyWords, at + keyAt, moved * keyWords);
+    const payloadAt = this.payloadAt(index);
+    moveWords(i32, at + payloadAt + payloadWords, at + payloadAt, moved * payloadWords);
     i32[at + COUNT] = count - 1;
-    return this.payloadAt(count);
+    set.recordMove(node, keyAt + keyWords, keyAt, moved * keyWords);
+    set.recordMove(node, payloadAt + payloadWords, payloadAt, moved * payloadWords);
+    set.recordWrite(node, COUNT, 1);
   }
 
   gather(i32: Int32Array, at: number, from: number, to: number, entries: Entries): void {

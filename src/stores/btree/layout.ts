@@ -25,6 +25,7 @@
  * others. Both are a `NodeFormat`.
  */
 
+import type { AccessSet } from "../../engine/access-set.ts";
 import { MAX_ORDERED_KEY_BYTES } from "../../runtime/limits.ts";
 import type { Entries } from "./entries.ts";
 
@@ -72,10 +73,17 @@ export interface NodeFormat {
   /** How full a node is, and how much an entry with a key of so many words adds. */
   used(i32: Int32Array, at: number): number;
   costOf(keyWords: number): number;
-  /** Opens a gap for an entry and writes its key; returns where the changed words end. */
-  insert(i32: Int32Array, at: number, index: number, key: Int32Array, words: number): number;
-  /** Closes the gap of an entry; returns where the changed words end. */
-  remove(i32: Int32Array, at: number, index: number): number;
+  /** Adds an entry to a node that is writable and has room for it. */
+  insert(
+    set: AccessSet,
+    node: number,
+    index: number,
+    key: Int32Array,
+    words: number,
+    payload: Int32Array,
+  ): void;
+  /** Removes an entry of a node that is writable. */
+  remove(set: AccessSet, node: number, index: number): void;
   /** Appends the entries [from, to) of a node to a list. */
   gather(i32: Int32Array, at: number, from: number, to: number, entries: Entries): void;
   /** A short key that is above the entry before `index`, and not above the one at it. */

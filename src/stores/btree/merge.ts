@@ -176,10 +176,8 @@ export class Merger {
     const at = set.bufferOf(parent);
     const payload = at + nodes.payloadAt(pair.place + 1);
     const pointer = i32.slice(payload, payload + POINTER_WORDS);
-    nodes.remove(i32, at, pair.place + 1);
-    nodes.insert(i32, at, pair.place + 1, key, key.length);
-    i32.set(pointer, payload);
-    set.markDirty(parent, 0, nodes.words);
+    nodes.remove(set, parent, pair.place + 1);
+    nodes.insert(set, parent, pair.place + 1, key, key.length, pointer);
     return true;
   }
 
@@ -267,7 +265,6 @@ function countOf(tx: Transaction, node: number, nodes: NodeFormat): number {
 }
 
 function removeChild(tx: Transaction, nodes: NodeFormat, parent: number, place: number): void {
-  const at = tx.writable(parent, nodes.words);
-  const end = nodes.remove(tx.set.arena.i32, at, place);
-  tx.set.markDirty(parent, COUNT, end);
+  tx.writable(parent, nodes.words);
+  nodes.remove(tx.set, parent, place);
 }

@@ -79,7 +79,7 @@ export class Splitter {
       set.regionIdOf(leaf) === this.#lastRegionId;
     this.#inOrder = isNext ? this.#inOrder + 1 : 0;
     if (nodes.used(set.arena.i32, at) + nodes.costOf(words) <= nodes.capacity) {
-      addTo(tx, nodes, leaf, index, key, words, payload);
+      nodes.insert(set, leaf, index, key, words, payload);
       this.#remember(tx, leaf, index);
     } else {
       this.#splitLeaf(tx, key, words, payload);
@@ -136,7 +136,7 @@ export class Splitter {
     const index = this.#search.taken[level] + 1;
     const at = tx.writable(parent, nodes.words);
     if (nodes.used(set.arena.i32, at) + nodes.costOf(key.length) <= nodes.capacity) {
-      addTo(tx, nodes, parent, index, key, key.length, pointer);
+      nodes.insert(set, parent, index, key, key.length, pointer);
       return;
     }
     const isRoot = level === this.#search.rootLevel;
@@ -182,24 +182,6 @@ export class Splitter {
     nodes.gather(i32, at, index, i32[at + COUNT], entries);
     return entries;
   }
-}
-
-/** Adds an entry to a node that is writable and has room for it. */
-function addTo(
-  tx: Transaction,
-  nodes: NodeFormat,
-  node: number,
-  index: number,
-  key: Int32Array,
-  words: number,
-  payload: Int32Array,
-): void {
-  const { i32 } = tx.set.arena;
-  const at = tx.set.bufferOf(node);
-  const end = nodes.insert(i32, at, index, key, words);
-  const to = at + nodes.payloadAt(index);
-  for (let i = 0; i < nodes.payloadWords; i++) i32[to + i] = payload[i];
-  tx.set.markDirty(node, COUNT, end);
 }
 
 /** Where two halves are about equally full. */

@@ -4,12 +4,18 @@
  *
  *   0–3  see layout.ts
  *   4    where the heap begins
+ *   5    words of the heap that belong to no key any more
  *   6…   slots: the payload, padding, and as the last word where in the node the key is, with its
  *        words in the upper half
  *   …    room
- *   …    heap: the keys, in any order but without gaps, then the high fence, then the low fence
+ *   …    heap: the keys, in any order, then the high fence, then the low fence
+ *
+ * A key that is removed leaves a gap in the heap: to close it at once would change the slots of other keys, and
+ * all of that would have to be logged. The gaps are closed together, when a new key needs the room.
  */
 
+import type { AccessSet } from "../../engine/access-set.ts";
+import { repack } from "../../engine/edits.ts";
 import { assert } from "../../runtime/assert.ts";
 import type { Entries } from "./entries.ts";
 import { compareKeys, moveWords } from "./keys.ts";
@@ -26,6 +32,7 @@ import {
 } from "./layout.ts";
 
 const HEAP = 4;
+const GAPS = 5;
 const SLOTS = 6;
 
 export class VariableNodes implements NodeFormat {
@@ -60,7 +67,7 @@ export class VariableNodes implements NodeFormat {
     return fences ?? this.#heapFault(i32, at, count, lowWords + Math.max(highWords, 0));
   }
 
-  /** The keys must fill the heap without gaps: sorted by place, each ends where the next begins. */
+  /** Sorted by place, no key overlaps the next, and what lies between them is as much as the node says. */
   #heapFault(i32: Int32Array, at: number, count: number, fences: number): string | undefined {
     const heap = i32[at + HEAP];
     if (heap < this.payloadAt(count) || heap > this.words) {
@@ -71,14 +78,19 @@ export class VariableNodes implements NodeFormat {
       (_, index) => i32[at + this.payloadAt(index) + this.#slotWords - 1],
     ).sort((a, b) => offsetIn(a) - offsetIn(b) || wordsIn(a) - wordsIn(b));
     let end = heap;
+    let gaps = 0;
     for (const place of places) {
-      if (offsetIn(place) !== end || wordsIn(place) > MAX_KEY_WORDS) {
-        return `a key lies at word ${offsetIn(place)}, where ${end} is expected`;
+      if (offsetIn(place) < end || wordsIn(place) > MAX_KEY_WORDS) {
+        return `a key lies at word ${offsetIn(place)}, where ${end} or more is expected`;
       }
-      end += wordsIn(place);
+      gaps += offsetIn(place) - end;
+      end = offsetIn(place) + wordsIn(place);
     }
-    if (end + fences === this.words) return undefined;
-    return `its keys end at word ${end}, its fences begin at ${this.words - fences}`;
+    const heapEnd = this.words - fences;
+    if (end > heapEnd) return `its keys end at word ${end}, its fences begin at ${heapEnd}`;
+    gaps += heapEnd - end;
+    if (gaps === i32[at + GAPS]) return undefined;
+    return `the gaps between its keys have ${gaps} words, it says ${i32[at + GAPS]}`;
   }
 
   lowerBound(i32: Int32Array, at: number, key: Int32Array, words: number): number {
@@ -144,43 +156,71 @@ export class VariableNodes implements NodeFormat {
   }
 
   used(i32: Int32Array, at: number): number {
-    return this.count(i32, at) * this.#slotWords + this.words - i32[at + HEAP];
+    return this.count(i32, at) * this.#slotWords + this.words - i32[at + HEAP] - i32[at + GAPS];
   }
 
   costOf(keyWords: number): number {
     return this.#slotWords + keyWords;
   }
 
-  insert(i32: Int32Array, at: number, index: number, key: Int32Array, words: number): number {
+  insert(
+    set: AccessSet,
+    node: number,
+    index: number,
+    key: Int32Array,
+    words: number,
+    payload: Int32Array,
+  ): void {
+    set.beginEdits(node);
+    const slotWords = this.#slotWords;
+    const { i32 } = set.arena;
+    const at = set.bufferOf(node);
     const count = i32[at + COUNT];
-    const heap = i32[at + HEAP];
-    const slotAt = at + this.payloadAt(index);
-    moveWords(i32, slotAt, slotAt + this.#slotWords, (count - index) * this.#slotWords);
-    const keyAt = heap - words;
+    if (i32[at + HEAP] - words < this.payloadAt(count + 1)) this.#closeGaps(set, node);
+    const keyAt = i32[at + HEAP] - words;
+    const slotAt = this.payloadAt(index);
+    const moved = (count - index) * slotWords;
+    moveWords(i32, at + slotAt, at + slotAt + slotWords, moved);
     for (let i = 0; i < words; i++) i32[at + keyAt + i] = key[i];
-    i32[slotAt + this.#slotWords - 1] = (words << 16) | keyAt;
+    for (let i = 0; i < this.payloadWords; i++) i32[at + slotAt + i] = payload[i];
+    i32[at + slotAt + slotWords - 1] = (words << 16) | keyAt;
     i32[at + HEAP] = keyAt;
     i32[at + COUNT] = count + 1;
-    return heap;
+    set.recordMove(node, slotAt, slotAt + slotWords, moved);
+    set.recordWrite(node, slotAt, slotWords);
+    set.recordWrite(node, keyAt, words);
+    set.recordWrite(node, COUNT, 1);
+    set.recordWrite(node, HEAP, 1);
   }
 
-  remove(i32: Int32Array, at: number, index: number): number {
+  remove(set: AccessSet, node: number, index: number): void {
+    set.beginEdits(node);
+    const slotWords = this.#slotWords;
+    const { i32 } = set.arena;
+    const at = set.bufferOf(node);
     const count = i32[at + COUNT];
-    const heap = i32[at + HEAP];
-    const place = this.#place(i32, at, index);
-    const keyAt = offsetIn(place);
-    const words = wordsIn(place);
-    const slotAt = at + this.payloadAt(index);
-    moveWords(i32, slotAt + this.#slotWords, slotAt, (count - index - 1) * this.#slotWords);
-    // The keys below move up: the heap has no gaps.
-    moveWords(i32, at + heap, at + heap + words, keyAt - heap);
-    for (let each = 0; each < count - 1; each++) {
-      const placeAt = at + this.payloadAt(each) + this.#slotWords - 1;
-      if (offsetIn(i32[placeAt]) < keyAt) i32[placeAt] += words;
-    }
-    i32[at + HEAP] = heap + words;
+    const words = wordsIn(this.#place(i32, at, index));
+    const slotAt = this.payloadAt(index);
+    const moved = (count - index - 1) * slotWords;
+    moveWords(i32, at + slotAt + slotWords, at + slotAt, moved);
+    i32[at + GAPS] += words;
     i32[at + COUNT] = count - 1;
-    return keyAt + words;
+    set.recordMove(node, slotAt + slotWords, slotAt, moved);
+    set.recordWrite(node, COUNT, 1);
+    set.recordWrite(node, GAPS, 1);
+  }
+
+  #closeGaps(set: AccessSet, node: number): void {
+    const { i32 } = set.arena;
+    const at = set.bufferOf(node);
+    const count = i32[at + COUNT];
+    const fences = boundedWords(i32[at + LOW_WORDS]) + Math.max(i32[at + HIGH_WORDS], 0);
+    const end = this.words - fences;
+    const begin = i32[at + HEAP];
+    i32[at + HEAP] = repack(i32, at, SLOTS, count, this.#slotWords, end);
+    i32[at + GAPS] = 0;
+    set.recordRepack(node, SLOTS, count, this.#slotWords, begin, end);
+    set.recordWrite(node, HEAP, 2);
   }
 
   gather(i32: Int32Array, at: number, from: number, to: number, entries: Entries): void {
@@ -232,6 +272,7 @@ export class VariableNodes implements NodeFormat {
     }
     assert(heap >= this.payloadAt(to - from), "the entries fit their node");
     i32[at + HEAP] = heap;
+    i32[at + GAPS] = 0;
     i32[at + COUNT] = to - from;
   }
 

@@ -12,6 +12,7 @@ import {
 } from "../../engine/changes.ts";
 import {
   CLASS_SHIFT,
+  EDITED,
   RECORD_ENTRY_WORDS,
   RECORD_WORDS,
   REGION_MASK,
@@ -30,9 +31,11 @@ export interface RecordedObject {
   readonly cellBytes: number | null;
   readonly isFreed: boolean;
   readonly incarnation: number;
-  /** The data words that were changed. */
+  /** The data words that were changed; if the record has edits instead, 0, and the words of these. */
   readonly firstWord: number;
   readonly words: number;
+  /** Whether the record says how the words have changed, instead of the words (engine/edits.ts). */
+  readonly isEdited: boolean;
 }
 
 /** What a transaction did to a row of a watched table. */
@@ -90,8 +93,9 @@ function decodeObject(words: Int32Array, at: number): RecordedObject {
     cellBytes: shape === 0 ? null : CELL_BYTES[shape - 1],
     isFreed: (incarnation & ALLOCATED) === 0,
     incarnation,
-    firstWord: words[at + 3],
+    firstWord: words[at + 3] === EDITED ? 0 : words[at + 3],
     words: words[at + 4],
+    isEdited: words[at + 3] === EDITED,
   };
 }
 
@@ -145,7 +149,11 @@ function objectFault(words: Int32Array, at: number, geometry: Geometry): string 
   if (words[at] === CHANGE_REGION) return changeFault(words, at);
   const regionId = words[at] & REGION_MASK;
   const shape = words[at] >>> CLASS_SHIFT;
-  const [word, first, count] = [words[at + 1], words[at + 3], words[at + 4]];
+  const isEdited = words[at + 3] === EDITED;
+  const word = words[at + 1];
+  const first = isEdited ? 0 : words[at + 3];
+  const count = isEdited ? 0 : words[at + 4];
+  if (isEdited && words[at + 4] < 0) return `its edits have ${words[at + 4]} words`;
   if (regionId >= geometry.regions) return `it lies in region ${regionId} of ${geometry.regions}`;
   if (shape > CELL_BYTES.length) return `its size class is ${shape - 1}`;
   const isInside =
