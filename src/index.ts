@@ -15,6 +15,7 @@ export type {
 } from "./database/database.ts";
 export type { DurabilityStats } from "./database/local/database-durability.ts";
 export type { Stats } from "./database/local/stats.ts";
+export type { MigrateOptions } from "./database/migrate-options.ts";
 export { destroy, open } from "./database/open.ts";
 export type { OpenOptions } from "./database/open-options.ts";
 export {
@@ -90,7 +91,20 @@ export {
 } from "./tables/fields.ts";
 export type { IndexDefinition, IndexKind, IndexOptions } from "./tables/indexes/definition.ts";
 export type { CountOptions, GetOptions, ScanOptions } from "./tables/indexes/options.ts";
-export type { TableStats } from "./tables/schema.ts";
+export type { MigrationProgress } from "./tables/migrations/context.ts";
+export type { MigrationPlan } from "./tables/migrations/run.ts";
+export {
+  addField,
+  changeKey,
+  dropField,
+  dropIndex,
+  dropTable,
+  type MigrationStep,
+  narrowField,
+  renameField,
+  renameTable,
+} from "./tables/migrations/steps.ts";
+export type { MigrationStats, TableStats } from "./tables/schema.ts";
 export { type InferInsert, type InferRow, type Table, table } from "./tables/table.ts";
 export type { DumpOptions } from "./transfer/dump.ts";
 export type { DumpFormat, DumpTableOptions, TransferProgress } from "./transfer/dump-table.ts";

@@ -10,6 +10,8 @@ import type {
   ScanOptions,
   UniqueIndex,
 } from "../tables/indexes/options.ts";
+import type { MigrationPlan } from "../tables/migrations/run.ts";
+import type { MigrationStep } from "../tables/migrations/steps.ts";
 import type { InferRow, InsertedKey, InsertOf, Opened, PutOf, Table } from "../tables/table.ts";
 import type { Copied } from "../tools/files/copy.ts";
 import type { FileToolOptions } from "../tools/files/pauses.ts";
@@ -21,6 +23,7 @@ import type {
   LocalTransaction,
 } from "./async-transaction.ts";
 import type { Stats } from "./local/stats.ts";
+import type { MigrateOptions } from "./migrate-options.ts";
 import type { AsyncScan, Scan } from "./scan.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { SyncResult, TransactOptions, TransactSyncOptions } from "./transact-options.ts";
@@ -234,6 +237,12 @@ export interface Database<Names extends string = string> extends AnyDatabase<Nam
 
   /** Stops recording the changes of a table. Watches of it end with SITU_GAP. Whether they were recorded. */
   unwatch(table: Table): boolean;
+
+  /**
+   * Changes the tables of the store while others use them, and returns what was to be done. What fails
+   * has changed nothing; what was interrupted is finished by the next one who migrates.
+   */
+  migrate(steps?: readonly MigrationStep[], options?: MigrateOptions): Promise<MigrationPlan>;
 
   /** Statistics of the store, for all processes that have it open. */
   stats(): Stats;

@@ -28,7 +28,10 @@ import {
   UNIT_BYTES,
 } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
+import type { MigrationProgress } from "../tables/migrations/context.ts";
+import type { MigrationStep } from "../tables/migrations/steps.ts";
 import type { Table } from "../tables/table.ts";
+import { checkSteps } from "./migrate-options.ts";
 
 /** What `open` takes for a store on this machine; docs/OPTIONS.md lists the defaults. */
 export interface OpenOptions<Tables extends readonly Table[] = readonly Table[]> {
@@ -95,6 +98,14 @@ export interface OpenOptions<Tables extends readonly Table[] = readonly Table[]>
    * `count`, `snapshot`) wait for other processes for only 500 ms.
    */
   readonly timeoutMs?: number;
+  /**
+   * Changes the store's tables to the declared ones before they are opened, where that loses nothing;
+   * a list says what else to do, such as `renameField`. Of several processes one does the work, and
+   * the others wait. Default: false; tables that differ are refused.
+   */
+  readonly migrate?: boolean | readonly MigrationStep[];
+  /** Called with the progress of a migration, by this process or another one. */
+  readonly onMigration?: (progress: MigrationProgress) => void;
 }
 
 /** Checked options: of the store, and of this process. */
@@ -104,6 +115,9 @@ export interface Settings extends StoreSettings {
   /** The same for calls that block the event loop. */
   readonly syncTimeoutMs: number;
   readonly maxSnapshotMs: number;
+  /** The steps of a migration, if there is to be one. */
+  readonly migrate?: readonly MigrationStep[] | undefined;
+  readonly onMigration?: ((progress: MigrationProgress) => void) | undefined;
 }
 
 const KNOWN = [
@@ -122,6 +136,8 @@ const KNOWN = [
   "keepLogMs",
   "keepLogBytes",
   "onRecovery",
+  "migrate",
+  "onMigration",
 ];
 const MODES: readonly unknown[] = ["sync", "lazy", "none", undefined];
 
@@ -168,7 +184,17 @@ export function settingsOf(options: OpenOptions): Settings {
     sharing,
     timeoutMs,
     syncTimeoutMs: options.timeoutMs ?? DEFAULT_SYNC_TIMEOUT_MS,
+    ...migrationOf(options),
   };
+}
+
+function migrationOf({ migrate = false, onMigration }: OpenOptions) {
+  if (onMigration !== undefined && typeof onMigration !== "function") {
+    refuse("onMigration must be a function; it is called with the progress of a migration");
+  }
+  if (migrate === false) return {};
+  if (migrate !== true) checkSteps("open, migrate", migrate);
+  return { migrate: migrate === true ? [] : migrate, onMigration };
 }
 
 /** The path of a folder that a caller gives, as an absolute path. */

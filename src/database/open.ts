@@ -53,12 +53,22 @@ export async function openStore(settings: Settings): Promise<LocalDatabase> {
   });
   try {
     // Not under the lock of the folder: it may take long, and others may join meanwhile.
+    await migrateTables(db, settings);
     await db.buildIndexes();
+    db.clearRemains();
   } catch (error) {
     await db.close();
     throw error;
   }
   return db;
+}
+
+/** Brings the tables that the store has to the declared ones, and opens them. */
+async function migrateTables(db: LocalDatabase, settings: Settings): Promise<void> {
+  const { migrate: steps, onMigration, tables } = settings;
+  if (steps === undefined) return;
+  await db.migrate(steps, { tables, ...(onMigration && { onProgress: onMigration }) });
+  db.openTables(tables);
 }
 
 /** Deletes a store that no process has open: its memory, its log and its checkpoints. */

@@ -157,7 +157,7 @@ export function holderOf(control: Control, slot: SlotId): Holder {
   };
 }
 
-/** When the slot was claimed: wall clock in ms. */
+/** When the slot was claimed, in ms on the wall clock: tells one who has it from the next. */
 export function claimedSince(control: Control, slot: SlotId): number {
   return control.f64[control.slotAt(slot) / 2 + SINCE_F64];
 }

@@ -50,6 +50,13 @@ export function sleep(
   });
 }
 
+/** The same for a wait that does not keep the process alive. */
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms).unref();
+  });
+}
+
 /** Lets the event loop turn once: timers, messages and others' work get their turn. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {

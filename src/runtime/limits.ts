@@ -272,6 +272,12 @@ export const LOAD_BATCH_LENGTH = 256 * KIB;
 export const MAX_LOADED_ROW_LENGTH = 32 * MIB;
 /** Rows that are indexed in one transaction while an index is built. */
 export const BUILD_BATCH_ROWS = 64;
+/** How long a migration works before it looks whether others do, and how much longer it rests then. */
+export const MIGRATION_SLICE_MS = 2;
+export const MIGRATION_REST = 2;
+/** How often a migration notes in the catalogue how far it is, and others look. */
+export const MIGRATION_NOTE_MS = 500;
+export const MIGRATION_POLL_MS = 50;
 
 export const DEFAULT_TIMEOUT_MS = 5_000;
 /** The same for calls that hold the event loop while they wait: `transactSync`, `get`, `snapshot`. */

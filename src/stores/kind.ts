@@ -16,6 +16,12 @@ export interface StoreKind {
   /** Makes an empty structure and returns where it is rooted. */
   create<Row, Key>(tx: Transaction, codec: AnyCodec<Row, Key>): Address;
   open<Row, Key>(executor: Executor, codec: AnyCodec<Row, Key>, root: Address): RowStore<Row, Key>;
+  /**
+   * Frees a part of a structure that nobody uses any more, small enough for one transaction; true when
+   * that was the last part, the root included. What is left can be freed by another call, in another
+   * process too, but not be read as a table.
+   */
+  dismantle<Row, Key>(tx: Transaction, codec: AnyCodec<Row, Key>, root: Address): boolean;
   /** Lookups by others who can only read its memory; without it, they ask by messages. */
   readonly remote?: RemoteKind;
 }

@@ -3,29 +3,33 @@
  * control segment and has a pointer for each table; a table's entry holds its schema and where its
  * rows and indexes are rooted. Tables are added by ordinary transactions, so two processes that
  * open the store with a new table at once agree on one. A table keeps its number for ever; an
- * entry that changes is replaced by a new object.
+ * entry that changes is replaced by a new object. The entry of a table that was dropped stays, with
+ * what is left to be freed of it, and is used again when there is no room for another.
  *
  *   root   word 0 tables; then for each table: region id + 1, word
  *   entry  words 0–1 root of the rows (region id + 1, word), word 2 bytes of the schema, then JSON
  */
 
 import type { Executor } from "../engine/executor.ts";
-import { runReadOnly, runSync } from "../engine/run.ts";
+import { readAtSnapshot, runReadOnly, runSync } from "../engine/run.ts";
+import type { Snapshot } from "../engine/snapshots/snapshot.ts";
 import { Transaction } from "../engine/transaction.ts";
 import { type Address, addressOf, regionIdOf, wordOf } from "../memory/address.ts";
 import { CATALOGUE_REGION, CATALOGUE_WORD } from "../memory/control.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS, MAX_SCHEMA_BYTES, MAX_TABLES } from "../runtime/limits.ts";
+import { uniqueId } from "../runtime/random.ts";
 import { withFormat } from "./changes/format.ts";
 import { structuresOf } from "./indexes/forms.ts";
 import { Structure, type Values } from "./indexes/structure.ts";
-import { TableStore } from "./indexes/table-store.ts";
+import { type CatalogueTable, TableStore } from "./indexes/table-store.ts";
+import { harmfulDifferences, indexDifferences } from "./migrations/declaration.ts";
 import {
-  differences,
   isStoredSchema,
   type Schema,
   type StoredSchema,
   schemaOf,
+  statsOfTables,
   type TableStats,
 } from "./schema.ts";
 import type { Table } from "./table.ts";
@@ -53,8 +57,9 @@ export function createCatalogue(executor: Executor): void {
 }
 
 /**
- * Finds or makes the table in the store, and refuses one with another schema. A new table has its
- * indexes from the start; those that a table in the store has not are left to build.ts.
+ * Finds or makes the table in the store, and refuses one with a schema that this declaration cannot be
+ * used with. A new table has its indexes from the start; those that a table in the store has not are
+ * left to build.ts.
  */
 export function openTable(executor: Executor, table: Table): TableStore {
   const tx = new Transaction(executor);
@@ -65,14 +70,13 @@ export function openTable(executor: Executor, table: Table): TableStore {
     executor,
     tx,
     DEFAULT_TIMEOUT_MS,
-    () => {
+    (): CatalogueTable => {
       tx.subject = `table ${table.name}`;
-      const { places, catalogue } = readRoot(tx);
-      for (let position = 0; position < places.length; position++) {
-        const found = readEntry(tx, places[position]);
-        if (found.schema.name !== table.name) continue;
-        refuseOther(found.schema, wanted);
-        return { ...found, position };
+      const { tables, catalogue } = readAll(tx);
+      const known = findTable(tables, table.name);
+      if (known !== undefined) {
+        refuseOther(known.schema, wanted);
+        return known;
       }
       const root = structure.create(tx);
       const schema: StoredSchema = {
@@ -85,68 +89,112 @@ export function openTable(executor: Executor, table: Table): TableStore {
         })),
         leftovers: [],
       };
-      addEntry(tx, catalogue, places.length, schema, root);
-      return { schema, root, position: places.length };
+      return addEntry(tx, catalogue, tables, schema, root);
     },
     undefined,
   );
-  const store = new TableStore(executor, structure, found.position, found.root);
-  store.adopt(found.schema.indexes, found.schema.changes);
-  return store;
+  return new TableStore(executor, table, found);
 }
 
-function refuseOther(stored: Schema, wanted: Schema): void {
-  const lines = differences(stored, wanted);
+/** The table with a name, or that once had it; a table that was dropped is not there. */
+export function findTable(
+  tables: readonly CatalogueTable[],
+  name: string,
+): CatalogueTable | undefined {
+  const there = tables.filter(({ schema }) => schema.state !== "dropped");
+  return (
+    there.find(({ schema }) => schema.name === name) ??
+    there.find(({ schema }) => schema.formerNames?.includes(name))
+  );
+}
+
+function refuseOther(stored: StoredSchema, wanted: Schema): void {
+  if (stored.state !== undefined) {
+    throw new SituError("SITU_SCHEMA", `table ${wanted.name} is being dropped: try again later`);
+  }
+  const seen = stored.successor?.state === "switching" ? stored.successor.schema : stored;
+  const lines = [...harmfulDifferences(seen, wanted), ...indexDifferences(seen, wanted)];
   if (lines.length === 0) return;
+  const { successor } = stored;
+  const isComing =
+    successor !== undefined && harmfulDifferences(successor.schema, wanted).length === 0;
+  const hint = isComing
+    ? `, and is being migrated by process ${successor.owner.pid}; open it with migrate: true to wait`
+    : "; docs/MIGRATIONS.md tells how to change it";
   throw new SituError(
     "SITU_SCHEMA",
-    `table ${wanted.name} is in the store with another schema:\n  ${lines.join("\n  ")}`,
+    `table ${wanted.name} is in the store with another schema${hint}:\n  ${lines.join("\n  ")}`,
   );
 }
 
-/** Takes over what has changed about the indexes of open tables. */
-export function refreshTables(executor: Executor, tables: readonly TableStore[]): void {
-  const schemas = runReadOnly(
-    executor,
-    new Transaction(executor),
-    (tx) => {
-      const { places } = readRoot(tx);
-      return tables.map(({ position }) => readEntry(tx, places[position]).schema);
-    },
-    undefined,
-  );
-  for (let i = 0; i < tables.length; i++) tables[i].adopt(schemas[i].indexes, schemas[i].changes);
+/** The open tables as they are in the store by now. */
+export function refreshTables(executor: Executor, tables: readonly TableStore[]): TableStore[] {
+  const found = runReadOnly(executor, new Transaction(executor), readPositions, tables);
+  return tables.map((table, i) => refreshed(executor, table, found[i]));
+}
+
+/** The same as a snapshot sees them. */
+export function tablesAt(
+  executor: Executor,
+  snapshot: Snapshot,
+  tables: readonly TableStore[],
+): TableStore[] {
+  const tx = new Transaction(executor);
+  const found = readAtSnapshot(executor, tx, snapshot, readPositions, tables);
+  return tables.map((table, i) => refreshed(executor, table, found[i]));
+}
+
+function readPositions(tx: Transaction, tables: readonly TableStore[]): CatalogueTable[] {
+  const { places } = readRoot(tx);
+  return tables.map(({ position }) => ({ ...readEntry(tx, places[position]), position }));
+}
+
+function refreshed(executor: Executor, table: TableStore, found: CatalogueTable): TableStore {
+  return table.isCurrent(found) ? table : new TableStore(executor, table.table, found, table);
 }
 
 /** The schemas of all tables in the store. */
 export function readCatalogue(executor: Executor): TableStats[] {
-  const schemas = runReadOnly(
-    executor,
-    new Transaction(executor),
-    (tx) => readRoot(tx).places.map((place) => readEntry(tx, place).schema),
-    undefined,
-  );
-  return schemas.map(({ leftovers: _, changes: _changes, ...schema }) => ({
-    ...schema,
-    indexes: schema.indexes.map(({ roots: _roots, build: _build, ...index }) => index),
-  }));
+  return statsOfTables(readSchemas(executor).map(({ schema }) => schema));
+}
+
+/** All that the catalogue has, in its order: tables, and places of tables that were dropped. */
+export function readSchemas(executor: Executor): CatalogueTable[] {
+  const all = (tx: Transaction): CatalogueTable[] => readAll(tx).tables;
+  return runReadOnly(executor, new Transaction(executor), all, undefined);
 }
 
 /** The schema of a table, as part of a transaction. */
 export function readSchema(tx: Transaction, position: number): StoredSchema {
-  return readEntry(tx, readRoot(tx).places[position]).schema;
+  return readTable(tx, position).schema;
 }
 
-/** Replaces the schema of a table. */
-export function writeSchema(tx: Transaction, position: number, schema: StoredSchema): void {
+/** The same with the place of its rows. */
+export function readTable(tx: Transaction, position: number): CatalogueTable {
+  return { ...readEntry(tx, readRoot(tx).places[position]), position };
+}
+
+/** Replaces the schema of a table, and the place of its rows if another one is given. */
+export function writeSchema(
+  tx: Transaction,
+  position: number,
+  schema: StoredSchema,
+  newRoot?: Address,
+): void {
   const { places, catalogue } = readRoot(tx);
   const { entry, root } = readEntry(tx, places[position]);
   try {
     tx.free(entry);
-    setEntry(tx, catalogue, position, places.length, withFormat(schema), root);
+    setEntry(tx, catalogue, position, places.length, withFormat(schema), newRoot ?? root);
   } catch (error) {
     tx.failHalfWay(error);
   }
+}
+
+function readAll(tx: Transaction): { tables: CatalogueTable[]; catalogue: number } {
+  const { places, catalogue } = readRoot(tx);
+  const tables = places.map((place, position) => ({ ...readEntry(tx, place), position }));
+  return { tables, catalogue };
 }
 
 interface Place {
@@ -200,17 +248,30 @@ function parsed(text: string, regionId: number, word: number): StoredSchema {
   );
 }
 
+/** Adds a table behind the others; when the catalogue is full, in the place of one that was dropped. */
 function addEntry(
   tx: Transaction,
   catalogue: number,
-  position: number,
+  tables: readonly CatalogueTable[],
   schema: StoredSchema,
   root: Address,
-): void {
-  if (position >= MAX_TABLES) {
+): CatalogueTable {
+  const position = tables.length;
+  if (position < MAX_TABLES) {
+    setEntry(tx, catalogue, position, position + 1, schema, root);
+    return { schema, root, position };
+  }
+  const free = tables.find(({ schema: each }) => each.state === "dropped" && isCleared(each));
+  if (free === undefined) {
     throw new SituError("SITU_FULL", `the store has ${MAX_TABLES} tables, which is the most`);
   }
-  setEntry(tx, catalogue, position, position + 1, schema, root);
+  const renewed = { ...schema, id: uniqueId() };
+  writeSchema(tx, free.position, renewed, root);
+  return { schema: renewed, root, position: free.position };
+}
+
+function isCleared({ remains = [], leftovers }: StoredSchema): boolean {
+  return remains.length === 0 && leftovers.length === 0;
 }
 
 function setEntry(

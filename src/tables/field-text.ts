@@ -49,6 +49,18 @@ export function fieldFromText(text: unknown, refuse: (why: string) => never): Fi
   return plainField(text, refuse);
 }
 
+/** The field of a text; `undefined` if it is the type of none. */
+export function knownField(text: unknown): Field | undefined {
+  const none = {};
+  try {
+    return fieldFromText(text, () => {
+      throw none;
+    });
+  } catch {
+    return undefined;
+  }
+}
+
 function plainField(text: unknown, refuse: (why: string) => never): Field {
   const found = /^([a-z0-9]+)(?:\(([1-9]\d{0,8})\))?$/.exec(String(text));
   const kind = found?.[1] ?? "";

@@ -3,13 +3,14 @@
 import { defaultKind, type TableKind } from "../stores/kinds.ts";
 import { isStoredChanges, type StoredChanges } from "./changes/format.ts";
 import { fieldText } from "./field-text.ts";
-import {
-  describeIndex,
-  type IndexDefinition,
-  type IndexState,
-  type StoredIndex,
-  sameDefinition,
-} from "./indexes/definition.ts";
+import type { IndexDefinition, IndexState, StoredIndex } from "./indexes/definition.ts";
+import type {
+  Remains,
+  SchemaHistory,
+  StoredSuccessor,
+  SuccessorState,
+  TableState,
+} from "./migrations/stored.ts";
 import type { Table } from "./table.ts";
 
 /** Field order does not matter, neither to the layout of rows nor here; the key's order does. */
@@ -27,15 +28,51 @@ export interface Schema {
 /** The same for people: with the state of the indexes. */
 export interface TableStats extends Schema {
   readonly indexes: readonly (IndexDefinition & { readonly state: IndexState })[];
+  /** The migration of the table, if one is under way. */
+  readonly migration?: MigrationStats;
+}
+
+/** How far the migration of a table is. */
+export interface MigrationStats {
+  readonly state: SuccessorState;
+  /** The process that does it. */
+  readonly pid: number;
+  /** Rows that were copied, of about so many. */
+  readonly rows: number;
+  readonly total: number;
 }
 
 /** The same in the catalogue: with the places of the indexes. */
-export interface StoredSchema extends Schema {
+export interface StoredSchema extends Schema, SchemaHistory {
   readonly indexes: readonly StoredIndex[];
   /** Indexes that could not be built; their structures serve the next attempt. */
   readonly leftovers: readonly StoredIndex[];
   /** If changes of rows are recorded, for those who watch the table. */
   readonly changes?: StoredChanges;
+  readonly successor?: StoredSuccessor;
+  readonly remains?: readonly Remains[];
+  readonly state?: TableState;
+  /** Tells a table from an earlier one that had the same number, and was dropped. */
+  readonly id?: string;
+}
+
+/** The tables of a catalogue that can be used, as people see them. */
+export function statsOfTables(schemas: readonly StoredSchema[]): TableStats[] {
+  return schemas
+    .filter(({ state }) => state === undefined)
+    .map(({ name, fields, key, ordered, layout, indexes, successor }) => ({
+      name,
+      fields,
+      key,
+      ordered,
+      ...(layout === undefined ? {} : { layout }),
+      indexes: indexes.map(({ roots: _roots, build: _build, ...index }) => index),
+      ...(successor === undefined ? {} : { migration: statsOfMigration(successor) }),
+    }));
+}
+
+export function statsOfMigration({ state, owner, progress }: StoredSuccessor): MigrationStats {
+  return { state, pid: owner.pid, rows: progress.rows, total: progress.total };
 }
 
 /** Whether a text from the catalogue was the schema of a table: a damaged one may still be JSON. */
@@ -69,37 +106,4 @@ export function schemaOf(table: Table): Schema {
   return layout === defaultKind(ordered)
     ? { name, fields, key, ordered, indexes }
     : { name, fields, key, ordered, layout, indexes };
-}
-
-/** One line for each thing that differs; empty if nothing does, but for indexes not in both. */
-export function differences(stored: Schema, wanted: Schema): string[] {
-  const lines: string[] = [];
-  for (const [name, kind] of Object.entries(stored.fields)) {
-    const other = Object.hasOwn(wanted.fields, name) ? wanted.fields[name] : undefined;
-    if (other === undefined) lines.push(`- ${name}: ${kind} (only in the store)`);
-    else if (other !== kind) lines.push(`~ ${name}: ${kind} in the store, ${other} here`);
-  }
-  for (const [name, kind] of Object.entries(wanted.fields)) {
-    if (!Object.hasOwn(stored.fields, name)) lines.push(`+ ${name}: ${kind} (only here)`);
-  }
-  if (JSON.stringify(stored.key) !== JSON.stringify(wanted.key)) {
-    lines.push(`~ key: ${stored.key.join(", ")} in the store, ${wanted.key.join(", ")} here`);
-  }
-  if (stored.ordered !== wanted.ordered) {
-    lines.push(`~ ordered: ${stored.ordered} in the store, ${wanted.ordered} here`);
-  }
-  if (stored.ordered === wanted.ordered && stored.layout !== wanted.layout) {
-    const layout = defaultKind(stored.ordered);
-    lines.push(
-      `~ layout: ${stored.layout ?? layout} in the store, ${wanted.layout ?? layout} here`,
-    );
-  }
-  for (const index of wanted.indexes) {
-    const other = stored.indexes.find(({ name }) => name === index.name);
-    if (other === undefined || sameDefinition(other, index)) continue;
-    lines.push(
-      `~ index ${index.name}: ${describeIndex(other)} in the store, ${describeIndex(index)} here`,
-    );
-  }
-  return lines;
 }

@@ -13,7 +13,7 @@ import type { Executor } from "../../src/engine/executor.ts";
 import { HEAD, LARGE, STATUS, TAIL } from "../../src/engine/slot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { Tails } from "../../src/log/tail.ts";
-import { wordOf } from "../../src/memory/address.ts";
+import { type Address, wordOf } from "../../src/memory/address.ts";
 import { HEADER_WORDS, LOCK } from "../../src/memory/object.ts";
 import { largeRecordName } from "../../src/memory/store-memory.ts";
 import { transact } from "../helpers/engine-accounts.ts";
@@ -30,7 +30,7 @@ const OBJECT_WORDS = OBJECT_BYTES / 4;
 class Stage {
   readonly store: EngineStore;
   readonly victim: Executor;
-  readonly objects: number[] = [];
+  readonly objects: Address[] = [];
 
   constructor(isLogged: boolean) {
     this.store = new EngineStore(SMALL, "mapped files", isLogged);

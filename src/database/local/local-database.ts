@@ -14,24 +14,36 @@ import { type Control, SCHEMA_GENERATION } from "../../memory/control.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
 import type { Pointer } from "../../memory/pointer.ts";
 import { passOver } from "../../runtime/background-errors.ts";
+import { pause, sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
 import { coded } from "../../runtime/system-errors.ts";
 import type { Store } from "../../stores/store.ts";
-import { openTable, refreshTables } from "../../tables/catalogue.ts";
+import { openTable, refreshTables, tablesAt } from "../../tables/catalogue.ts";
 import { turnOffChanges } from "../../tables/changes/turn-on.ts";
 import { ownKey } from "../../tables/copied-key.ts";
 import { buildIndexes } from "../../tables/indexes/build.ts";
-import type {
-  CountOptions,
-  GetOptions,
-  IndexKey,
-  IndexName,
-  ScanOptions,
-  UniqueIndex,
+import {
+  type CheckedScan,
+  type CountOptions,
+  checkedScan,
+  type GetOptions,
+  type IndexKey,
+  type IndexName,
+  type ScanOptions,
+  type UniqueIndex,
 } from "../../tables/indexes/options.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
+import type { MigrationContext } from "../../tables/migrations/context.ts";
+import { clearRemains, hasRemains } from "../../tables/migrations/remains.ts";
+import {
+  finishMigrations,
+  type MigrationPlan,
+  planMigration,
+  runMigration,
+} from "../../tables/migrations/run.ts";
+import type { MigrationStep } from "../../tables/migrations/steps.ts";
 import type { ScanPlan, ScanSource } from "../../tables/scan-plan.ts";
 import { Sequence } from "../../tables/sequence.ts";
 import type { InferRow, InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
@@ -45,6 +57,7 @@ import {
   type LocalTransaction,
 } from "../async-transaction.ts";
 import type { Database } from "../database.ts";
+import { checkedMigration, type MigrateOptions } from "../migrate-options.ts";
 import {
   folderOf,
   isDuration,
@@ -55,7 +68,14 @@ import {
 import { listOf } from "../row-errors.ts";
 import { ENDED } from "../run/ended.ts";
 import { handleOf } from "../run/interactive.ts";
-import { CursorBatches, countRows, RowScan, readWhole, WholeBatch } from "../run/row-scan.ts";
+import {
+  CursorBatches,
+  countRows,
+  type OpenedScan,
+  RowScan,
+  readWhole,
+  WholeBatch,
+} from "../run/row-scan.ts";
 import { TransactionRunner } from "../run/runner.ts";
 import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { Scan } from "../scan.ts";
@@ -81,8 +101,11 @@ import { LocalWatch } from "./local-watch.ts";
 import { DatabaseMetrics } from "./metrics.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
 import { type Stats, statsOf } from "./stats.ts";
-import { type Stores, SyncTransaction } from "./sync-transaction.ts";
+import { SyncTransaction } from "./sync-transaction.ts";
+import { SnapshotStores, type Stores, TableSet } from "./table-set.ts";
 
+/** After a failure of work in the background. */
+const MIGRATION_RETRY_MS = 1_000;
 /** How often a short scan is tried without a snapshot. */
 const SHORT_SCAN_ATTEMPTS = 3;
 
@@ -109,17 +132,17 @@ export class LocalDatabase implements Database, Stores {
   /** For calls that hold the event loop while they wait. */
   readonly #syncTimeoutMs: number;
   readonly #maxSnapshotMs: number;
-  /** By a table's ordinal. */
-  readonly #stores: (Store<unknown, unknown> | undefined)[] = [];
-  readonly #byOrdinal: (TableStore | undefined)[] = [];
-  readonly #tables: TableStore[] = [];
   readonly #sequences = new Map<Table, Sequence>();
-  /** The index lists of the tables are those of this schema generation, or later ones. */
+  /** The tables, as they are in this schema generation, or a later one. */
+  #set = new TableSet([]);
   #generation: number;
+  /** By a table's ordinal. */
+  #stores: readonly (Store<unknown, unknown> | undefined)[] = [];
   readonly #engineTx: EngineTransaction;
   /** For reads outside of transactions that take more than one look. */
   readonly #reader: EngineTransaction;
   readonly #tx: SyncTransaction;
+  readonly #snapshotStores: SnapshotStores;
   readonly #snapshotTx: SyncTransaction;
   readonly #runner: TransactionRunner<LocalAsyncTransaction, LocalLimits>;
   readonly #upkeep: Upkeep;
@@ -131,6 +154,7 @@ export class LocalDatabase implements Database, Stores {
   readonly #snapshotHost: SnapshotHost;
   /** What may be done now: OPEN in one comparison, which is all that a `get` makes. */
   #state: typeof OPEN | typeof INSIDE_SYNC | typeof CLOSED = OPEN;
+  #clearing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
   /** Whether looking for the context of a body is worth while: it costs more than a get. */
   #asyncSeen = false;
@@ -148,16 +172,13 @@ export class LocalDatabase implements Database, Stores {
     this.#maxSnapshotMs = maxSnapshotMs;
     executor.timeoutMs = syncTimeoutMs;
     this.#generation = this.#currentGeneration();
-    for (const table of tables) {
-      const opened = openTable(executor, table);
-      this.#tables.push(opened);
-      if (table.autoKey !== undefined) this.#sequences.set(table, new Sequence(executor, opened));
-    }
-    this.#placeStores();
+    // Tables that are to be migrated are opened when they have been.
+    if (settings.migrate === undefined) this.openTables(tables);
     this.#reader = new EngineTransaction(executor);
     this.#engineTx = new EngineTransaction(executor);
     this.#tx = new SyncTransaction(this, this.#engineTx);
-    this.#snapshotTx = new SnapshotTransaction(this, this.#engineTx);
+    this.#snapshotStores = new SnapshotStores(this);
+    this.#snapshotTx = new SnapshotTransaction(this.#snapshotStores, this.#engineTx);
     this.metrics = new DatabaseMetrics(executor, path);
     const { transactions } = this.metrics;
     const host = new LocalTransactions(executor, this, transactions, this.#maintain);
@@ -168,7 +189,6 @@ export class LocalDatabase implements Database, Stores {
     this.#snapshotHost = {
       executor,
       reader: this.#reader,
-      tableOf: (table) => this.tableOf(table),
       check: () => this.#check(),
       isClosed: () => this.#state === CLOSED,
       closed: (snapshot) => this.#snapshots.delete(snapshot),
@@ -187,7 +207,20 @@ export class LocalDatabase implements Database, Stores {
   get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Row | undefined {
     this.#checkRead();
     if (options !== undefined) return this.#lookup(table, key, options);
-    return this.storeOf(table).get(key);
+    let row: Row | undefined;
+    try {
+      row = this.storeOf(table).get(key);
+    } catch (error) {
+      if (this.#currentGeneration() === this.#generation) throw error;
+      return this.#getAgain(table, key);
+    }
+    // Nobody waits for one who reads without a transaction: what it has read from may be gone.
+    return this.#currentGeneration() === this.#generation ? row : this.#getAgain(table, key);
+  }
+
+  #getAgain<Row, Key>(table: Table<Row, Key>, key: Key): Row | undefined {
+    const read = (tx: EngineTransaction) => this.storeOf(table).read(tx, key);
+    return runReadOnly(this.#executor, this.#reader, read, undefined);
   }
 
   getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
@@ -233,14 +266,14 @@ export class LocalDatabase implements Database, Stores {
     options?: ScanOptions<NoInfer<Ways>>,
   ): Scan<Row> {
     this.#checkRead();
-    const plan = this.tableOf(table).plan<Row>("scan", options);
+    const planned = this.#planOf<Row>("scan", table, options);
     return new RowScan(() =>
-      plan.limit <= SCAN_BATCH_ROWS
+      planned.limit <= SCAN_BATCH_ROWS
         ? new WholeBatch(
-            () => this.#readWhole(plan),
+            () => this.#readWhole(planned),
             () => this.#checkRead(),
           )
-        : new CursorBatches(() => this.#scanSource(), plan),
+        : new CursorBatches(() => this.#openScan(planned)),
     );
   }
 
@@ -249,14 +282,14 @@ export class LocalDatabase implements Database, Stores {
     options?: CountOptions<NoInfer<Ways>>,
   ): number {
     this.#checkRead();
-    const plan = this.tableOf(table).plan<Row>("count", options);
-    return countRows(this.#scanSource(), plan);
+    const { source, plan } = this.#openScan(this.#planOf<Row>("count", table, options));
+    return countRows(source, plan);
   }
 
   snapshot(): Snapshot {
     this.#check();
     const taken = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
-    const snapshot = new LocalSnapshot(this.#snapshotHost, taken);
+    const snapshot = new LocalSnapshot(this.#snapshotHost, taken, this.#tablesAt(taken));
     if (this.#snapshots.size >= MAX_SNAPSHOTS) this.#forgetReleased();
     this.#snapshots.add(snapshot);
     this.#upkeep.lookAfterVersions();
@@ -312,7 +345,8 @@ export class LocalDatabase implements Database, Stores {
     try {
       // The body's own work is no waiting for others.
       tx.begin(diskMs);
-      result = runSync(executor, engineTx, timeoutMs, body, tx, snapshotMs, waits, diskMs);
+      const run = snapshotMs > 0 ? this.#atSnapshot(body) : body;
+      result = runSync(executor, engineTx, timeoutMs, run, tx, snapshotMs, waits, diskMs);
     } finally {
       this.#state = OPEN;
       tx.end(ENDED);
@@ -320,6 +354,14 @@ export class LocalDatabase implements Database, Stores {
     }
     if (waits) executor.durability.awaitSync(engineTx.epoch, diskMs);
     return result;
+  }
+
+  /** The same body, which reads the tables as the snapshot of its attempt sees them. */
+  #atSnapshot<T>(body: (tx: Transaction) => T): (tx: Transaction) => T {
+    return (tx) => {
+      this.#snapshotStores.bind(this.#engineTx.snapshot!);
+      return body(tx);
+    };
   }
 
   async transact<T>(
@@ -437,6 +479,8 @@ export class LocalDatabase implements Database, Stores {
     this.#upkeep.stop();
     for (const snapshot of this.#snapshots) snapshot.release();
     for (const watch of this.#watches) watch.end(this.#closedError());
+    // Not by waiting for the promise: the timers that it waits for keep no process alive.
+    while (this.#clearing !== undefined) await sleep(1);
     await this.#runner.close(this.#closedError());
     const failure = await this.#durability.stop(this.#timeoutMs);
     const isLast = this.#executor.close();
@@ -456,28 +500,54 @@ export class LocalDatabase implements Database, Stores {
     return this.#executor;
   }
 
-  /** For transactions: the store behind a table. */
+  /**
+   * For transactions: the store behind a table, with all that the catalogue says by now. Whoever
+   * changes the catalogue announces that by the generation and then waits for the transactions that
+   * had begun: one that begins later, and looks here, knows of it.
+   */
   storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
+    if (this.#currentGeneration() !== this.#generation) this.#refresh();
     const store = this.#stores[table?.ordinal];
     if (store === undefined) throw unknownTable(table);
     return store as Store<Row, Key>;
   }
 
-  /**
-   * The same with all indexes that the store has by now. A builder of indexes announces a change
-   * by the generation and then waits for the transactions that had begun: one that begins later,
-   * and looks here, knows of it.
-   */
   currentStoreOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
-    if (this.#currentGeneration() !== this.#generation) this.#refresh();
     return this.storeOf(table);
   }
 
-  /** For transactions and snapshots: the table with its indexes. */
+  /** For transactions: the table with its indexes. */
   tableOf(table: Table): TableStore {
-    const found = this.#byOrdinal[table?.ordinal];
-    if (found === undefined) throw unknownTable(table);
-    return found;
+    if (this.#currentGeneration() !== this.#generation) this.#refresh();
+    return this.#set.tableOf(table);
+  }
+
+  currentSet(): TableSet | undefined {
+    return this.#currentGeneration() === this.#generation ? this.#set : undefined;
+  }
+
+  /** The tables for a snapshot that was taken just now. */
+  #tablesAt(snapshot: EngineSnapshot): TableSet {
+    try {
+      return this.currentSet() ?? this.setAt(snapshot);
+    } catch (error) {
+      snapshot.release();
+      throw error;
+    }
+  }
+
+  setAt(snapshot: EngineSnapshot): TableSet {
+    return new TableSet(tablesAt(this.#executor, snapshot, this.#set.tables));
+  }
+
+  /** Opens more tables. */
+  openTables(tables: readonly Table[]): void {
+    const opened = tables.map((table) => openTable(this.#executor, table));
+    for (const each of opened) {
+      if (each.table.autoKey === undefined) continue;
+      this.#sequences.set(each.table, new Sequence(this.#executor, each));
+    }
+    this.#use(new TableSet([...this.#set.tables, ...opened]));
   }
 
   /** For transactions: numbers for the keys of a table that is open here. */
@@ -487,16 +557,86 @@ export class LocalDatabase implements Database, Stores {
 
   /** For `open`: builds the indexes that are declared here and not ready in the store. */
   async buildIndexes(): Promise<void> {
-    const unfinished = this.#tables.filter(({ isComplete }) => !isComplete);
-    for (const table of unfinished) {
-      await buildIndexes({
-        executor: this.#executor,
-        table,
-        timeoutMs: this.#timeoutMs,
-        source: () => this.#buildSource(),
-      });
+    const executor = this.#executor;
+    const timeoutMs = this.#timeoutMs;
+    const source = (): ScanSource => this.#buildSource();
+    for (;;) {
+      const unfinished = this.#unfinished();
+      if (unfinished.length === 0) return;
+      // Nothing is built in a table that is being migrated.
+      const positions = unfinished.map(({ position }) => position);
+      await finishMigrations(this.#migrationContext(), positions);
+      this.#refresh();
+      let isDone = true;
+      for (const table of this.#unfinished()) {
+        isDone = (await buildIndexes({ executor, table, timeoutMs, source })) && isDone;
+      }
+      this.#refresh();
+      if (isDone) return;
     }
-    if (unfinished.length > 0) this.#refresh();
+  }
+
+  #unfinished(): TableStore[] {
+    return this.#set.tables.filter(({ isComplete }) => !isComplete);
+  }
+
+  async migrate(
+    steps: readonly MigrationStep[] = [],
+    options: MigrateOptions = {},
+  ): Promise<MigrationPlan> {
+    this.#check();
+    if (this.#state === INSIDE_SYNC || isInsideTransaction(this)) throw nested();
+    const { tables = [], dryRun = false, onProgress, signal } = checkedMigration(steps, options);
+    const context = this.#migrationContext(onProgress, signal);
+    const plan = planMigration(context, tables, steps);
+    if (dryRun || plan.actions.length === 0) return plan;
+    try {
+      await this.#runner.track(runMigration(context, tables, steps));
+      return plan;
+    } finally {
+      if (this.#state !== CLOSED) this.clearRemains();
+    }
+  }
+
+  get #isClosed(): boolean {
+    return this.#state === CLOSED;
+  }
+
+  /** Frees, in the background, what migrations have left behind and nobody else looks after. */
+  clearRemains(): void {
+    this.#clearing ??= this.#clearRemains().finally(() => {
+      this.#clearing = undefined;
+    });
+  }
+
+  async #clearRemains(): Promise<void> {
+    const context = this.#migrationContext();
+    while (!this.#isClosed) {
+      try {
+        if (!hasRemains(context)) return;
+        await clearRemains(context);
+      } catch (error) {
+        if (this.#isClosed) return;
+        passOver(error, "freeing what a migration has left");
+        await pause(MIGRATION_RETRY_MS);
+      }
+    }
+  }
+
+  #migrationContext(
+    onProgress: MigrationContext["onProgress"] = () => {},
+    signal?: AbortSignal,
+  ): MigrationContext {
+    return {
+      executor: this.#executor,
+      timeoutMs: this.#timeoutMs,
+      source: () => this.#buildSource(),
+      check: () => {
+        this.#check();
+        signal?.throwIfAborted();
+      },
+      onProgress,
+    };
   }
 
   #currentGeneration(): number {
@@ -505,28 +645,21 @@ export class LocalDatabase implements Database, Stores {
 
   #refresh(): void {
     const generation = this.#currentGeneration();
-    refreshTables(this.#executor, this.#tables);
-    this.#placeStores();
+    this.#use(new TableSet(refreshTables(this.#executor, this.#set.tables)));
     this.#generation = generation;
   }
 
-  #placeStores(): void {
-    for (const each of this.#tables) {
-      const { ordinal } = each.table;
-      while (this.#stores.length <= ordinal) {
-        this.#stores.push(undefined);
-        this.#byOrdinal.push(undefined);
-      }
-      this.#stores[ordinal] = each.store;
-      this.#byOrdinal[ordinal] = each;
-    }
+  #use(set: TableSet): void {
+    this.#set = set;
+    this.#stores = set.stores;
   }
 
   #lookup<Row, Key>(table: Table<Row, Key>, given: unknown, options: unknown): Row | undefined {
-    const store = this.tableOf(table);
-    const index = store.indexOf(options);
     const key = ownKey(given);
-    const read = (tx: EngineTransaction) => store.lookup(tx, key, index);
+    const read = (tx: EngineTransaction) => {
+      const store = this.tableOf(table);
+      return store.lookup(tx, key, store.indexOf(options));
+    };
     return runReadOnly(this.#executor, this.#reader, read, undefined) as Row | undefined;
   }
 
@@ -537,23 +670,43 @@ export class LocalDatabase implements Database, Stores {
     }
   }
 
-  /** What a scan outside of transactions reads through: a snapshot of its own. */
-  #scanSource(): ScanSource {
+  #takeForScan(): EngineSnapshot {
     this.#checkRead();
     const snapshot = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
     this.#upkeep.lookAfterVersions();
-    return new SnapshotSource(this.#snapshotHost, snapshot);
+    return snapshot;
+  }
+
+  /** Checks the options of a scan or count. */
+  #planOf<Row>(call: "scan" | "count", table: Table, options: unknown): Planned<Row> {
+    const store = this.tableOf(table);
+    const scan = checkedScan(call, table.name, options);
+    return { table, scan, store, plan: store.planChecked<Row>(scan), limit: scan.limit };
+  }
+
+  /** A scan, with a snapshot of its own, of the table as it is by then. */
+  #openScan<Row>(planned: Planned<Row>): OpenedScan<Row> {
+    const snapshot = this.#takeForScan();
+    const source = new SnapshotSource(this.#snapshotHost, snapshot);
+    const tables = this.#tablesAt(snapshot);
+    try {
+      const store = tables.tableOf(planned.table);
+      return { source, plan: planFor(planned, store) };
+    } catch (error) {
+      source.release();
+      throw error;
+    }
   }
 
   /** A short scan is one read-only transaction; only where others get in between, a snapshot. */
-  #readWhole<Row>(plan: ScanPlan<Row>): Row[] {
+  #readWhole<Row>(planned: Planned<Row>): Row[] {
     this.#checkRead();
     let rows: Row[] = [];
     const done = tryReadOnly(this.#executor, this.#reader, SHORT_SCAN_ATTEMPTS, (tx) => {
-      rows = readWhole(tx, plan);
+      rows = readWhole(tx, planFor(planned, this.tableOf(planned.table)));
     });
     if (done) return rows;
-    const source = this.#scanSource();
+    const { source, plan } = this.#openScan(planned);
     try {
       return source.run(readWhole<Row>, plan);
     } finally {
@@ -565,7 +718,7 @@ export class LocalDatabase implements Database, Stores {
   #buildSource(): ScanSource {
     return {
       run: (step, argument) => {
-        const source = this.#scanSource();
+        const source = new SnapshotSource(this.#snapshotHost, this.#takeForScan());
         try {
           return source.run(step, argument);
         } finally {
@@ -605,11 +758,26 @@ export class LocalDatabase implements Database, Stores {
   /** Its failure is not the failure of the transaction that came before it. */
   readonly #maintain = (): void => {
     try {
-      for (let i = 0; i < this.#tables.length; i++) this.#tables[i].store.maintain();
+      const { tables } = this.#set;
+      for (let i = 0; i < tables.length; i++) tables[i].store.maintain();
     } catch (error) {
       passOver(error, "maintaining a table after a commit");
     }
   };
+}
+
+/** A scan whose options were checked, and how it would be carried out now. */
+interface Planned<Row> {
+  readonly table: Table;
+  readonly scan: CheckedScan;
+  readonly store: TableStore;
+  readonly plan: ScanPlan<Row>;
+  readonly limit: number;
+}
+
+/** The plan for a table as it is when the scan begins, which may be much later. */
+function planFor<Row>(planned: Planned<Row>, store: TableStore): ScanPlan<Row> {
+  return store === planned.store ? planned.plan : store.planChecked<Row>(planned.scan);
 }
 
 /** For gateways and tools, which use what is not for users. */

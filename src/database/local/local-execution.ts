@@ -32,7 +32,8 @@ import { LocalAsyncTransaction } from "./async-transaction.ts";
 import { awaitLock, awaitSnapshot, limitToSnapshot, metLockOf } from "./async-waits.ts";
 import type { TransactionMetrics } from "./metrics.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
-import { type Stores, SyncTransaction } from "./sync-transaction.ts";
+import { SyncTransaction } from "./sync-transaction.ts";
+import { SnapshotStores, type Stores } from "./table-set.ts";
 
 /** From this attempt on, a lock that is still there is asked for its owner. */
 const SUSPECT_ATTEMPT = 2;
@@ -140,7 +141,9 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     const slot = snapshotMs > 0 ? limitToSnapshot(this.#executor, tx, snapshotMs) : -1;
     const { stores } = this.#host;
     this.#surface =
-      snapshotMs > 0 ? new SnapshotTransaction(stores, tx) : new SyncTransaction(stores, tx);
+      snapshotMs > 0
+        ? new SnapshotTransaction(new SnapshotStores(stores).bind(tx.snapshot!), tx)
+        : new SyncTransaction(stores, tx);
     this.#surface.begin(timeoutMs);
     const handle = new LocalAsyncTransaction(this.#surface, this.#executor);
     if (slot < 0) return handle;

@@ -21,13 +21,13 @@ import { listOf } from "../row-errors.ts";
 import { CursorBatches, countRows, RowScan } from "../run/row-scan.ts";
 import type { Scan } from "../scan.ts";
 import type { Snapshot } from "../snapshot.ts";
+import type { TableSet } from "./table-set.ts";
 
 /** What a snapshot needs of its database. */
 export interface SnapshotHost {
   readonly executor: Executor;
   /** A transaction for reads outside of transactions; free between two operations. */
   readonly reader: EngineTransaction;
-  tableOf(table: Table): TableStore;
   /** Throws if the database is closed. */
   check(): void;
   isClosed(): boolean;
@@ -37,11 +37,14 @@ export interface SnapshotHost {
 export class LocalSnapshot implements Snapshot {
   readonly #host: SnapshotHost;
   readonly #snapshot: EngineSnapshot;
+  /** As they were then: a table that is migrated later is still seen as it was. */
+  readonly #tables: TableSet;
   #closed = false;
 
-  constructor(host: SnapshotHost, snapshot: EngineSnapshot) {
+  constructor(host: SnapshotHost, snapshot: EngineSnapshot, tables: TableSet) {
     this.#host = host;
     this.#snapshot = snapshot;
+    this.#tables = tables;
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
@@ -53,24 +56,24 @@ export class LocalSnapshot implements Snapshot {
   get(table: Table, given: unknown, options?: object): unknown {
     const tableStore = this.#tableStore(table);
     const key = ownKey(given);
-    if (options === undefined) return this.#read((tx) => tableStore.rows.read(tx, key));
+    if (options === undefined) return this.#read((tx) => tableStore.reader.read(tx, key));
     const index = tableStore.indexOf(options);
     return this.#read((tx) => tableStore.lookup(tx, key, index));
   }
 
   getMany<Row, Key>(table: Table<Row, Key>, keys: Iterable<NoInfer<Key>>): (Row | undefined)[] {
-    const { rows } = this.#tableStore(table);
+    const { reader } = this.#tableStore(table);
     // One by one: the copies of old versions need not all be held at once.
     return listOf(table, keys).map((given) => {
       const key = ownKey(given);
-      return this.#read((tx) => rows.read(tx, key)) as Row | undefined;
+      return this.#read((tx) => reader.read(tx, key)) as Row | undefined;
     });
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
-    const { rows } = this.#tableStore(table);
+    const { reader } = this.#tableStore(table);
     const own = ownKey(key);
-    return this.#read((tx) => rows.has(tx, own));
+    return this.#read((tx) => reader.has(tx, own));
   }
 
   scan<Row, Key, Changes, Ways>(
@@ -78,7 +81,7 @@ export class LocalSnapshot implements Snapshot {
     options?: ScanOptions<NoInfer<Ways>>,
   ): Scan<Row> {
     const plan = this.#tableStore(table).plan<Row>("scan", options);
-    return new RowScan<Row>(() => new CursorBatches(() => this.#source(), plan));
+    return new RowScan<Row>(() => new CursorBatches(() => ({ source: this.#source(), plan })));
   }
 
   count<Row, Key, Changes, Ways>(
@@ -129,7 +132,7 @@ export class LocalSnapshot implements Snapshot {
 
   #tableStore(table: Table): TableStore {
     this.check();
-    return this.#host.tableOf(table);
+    return this.#tables.tableOf(table);
   }
 
   /** Throws if the snapshot, or its database, is closed. */

@@ -28,7 +28,7 @@ import { WATCH_AHEAD_CHANGES, WATCH_LOOK_MAX_MS, WATCH_LOOK_MIN_MS } from "../..
 import { show } from "../../runtime/show.ts";
 import { ChangeDecoder } from "../../tables/changes/decoder.ts";
 import { changesOf, turnOnChanges } from "../../tables/changes/turn-on.ts";
-import { everyoneKnows } from "../../tables/indexes/build.ts";
+import { everyoneKnows } from "../../tables/everyone-knows.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { Change, Watch, WatchOptions } from "../watch.ts";
 
@@ -133,10 +133,12 @@ export class LocalWatch implements Watch<Change> {
 
   ready(): Promise<void> {
     const { executor, timeoutMs } = this.#host;
-    this.#ready ??= everyoneKnows(executor, timeoutMs, [
+    this.#ready ??= everyoneKnows(
+      executor,
+      timeoutMs,
       "watching a table",
       "the watch goes on, but changes of that transaction may be missing in it",
-    ]);
+    );
     return this.#ready;
   }
 

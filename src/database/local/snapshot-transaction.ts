@@ -7,7 +7,8 @@
 import type { Transaction as EngineTransaction } from "../../engine/transaction.ts";
 import type { Pointer } from "../../memory/pointer.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
-import { type Stores, SyncTransaction } from "./sync-transaction.ts";
+import { SyncTransaction } from "./sync-transaction.ts";
+import type { Stores } from "./table-set.ts";
 
 export class SnapshotTransaction extends SyncTransaction {
   readonly #tx: EngineTransaction;

@@ -24,14 +24,13 @@ import type {
   ScanOptions,
   UniqueIndex,
 } from "../../tables/indexes/options.ts";
-import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { ScanSource } from "../../tables/scan-plan.ts";
-import type { Sequence } from "../../tables/sequence.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import { exists, keyOf, listOf, missing } from "../row-errors.ts";
 import { ENDED } from "../run/ended.ts";
 import { CursorBatches, countRows, RowCount, RowScan } from "../run/row-scan.ts";
 import type { AllocOptions, Transaction } from "../transaction.ts";
+import type { Stores } from "./table-set.ts";
 
 /** How often a body's operations look at the clock. */
 const CLOCK_MASK = 0xff;
@@ -41,16 +40,6 @@ const ALLOC = ["near"] as const;
 function nearOf(call: string, options: AllocOptions): Pointer | undefined {
   refuseUnknownOptions(call, options, ALLOC);
   return options.near;
-}
-
-/** What a transaction needs of its database. */
-export interface Stores {
-  storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key>;
-  /** The same for one who will change rows: with all indexes that the store has by now. */
-  currentStoreOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key>;
-  tableOf(table: Table): TableStore;
-  /** The numbers for the keys of a table that fills them in. */
-  sequenceOf(table: Table): Sequence;
 }
 
 export class SyncTransaction implements Transaction {
@@ -100,7 +89,8 @@ export class SyncTransaction implements Transaction {
     this.#check();
     const plan = this.#stores.tableOf(table).plan<Row>("scan", options);
     const source = new TransactionSource(this, this.#tx.lives, table);
-    return new RowScan(() => new CursorBatches(() => source, plan));
+    const opened = { source, plan };
+    return new RowScan(() => new CursorBatches(() => opened));
   }
 
   count<Row, Key, Changes, Ways>(

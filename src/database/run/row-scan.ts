@@ -21,31 +21,48 @@ export interface Batches<Row> {
   end(): void;
 }
 
+/** A source, and the plan of a scan for what is read through it. */
+export interface OpenedScan<Row> {
+  readonly source: ScanSource;
+  readonly plan: ScanPlan<Row>;
+}
+
 /** Reads step by step through a source. */
 export class CursorBatches<Row> implements Batches<Row> {
   rows: Row[] = [];
-  readonly #open: () => ScanSource;
-  readonly #cursor: Cursor<Row>;
+  readonly #open: () => OpenedScan<Row>;
   /** From the first read on: who never begins holds nothing. */
   #source: ScanSource | undefined;
-  #left: number;
+  #cursor: Cursor<Row> | undefined;
+  #left = 0;
   #most = 0;
   #ended = false;
 
-  constructor(open: () => ScanSource, plan: ScanPlan<Row>) {
+  constructor(open: () => OpenedScan<Row>) {
     this.#open = open;
+  }
+
+  #begin(): void {
+    const { source, plan } = this.#open();
+    this.#source = source;
     this.#cursor = plan.cursor();
     this.#left = plan.limit;
   }
 
   read(): boolean {
     if (this.#ended) return false;
+    try {
+      if (this.#source === undefined) this.#begin();
+    } catch (error) {
+      this.end();
+      throw error;
+    }
+    const source = this.#source!;
     this.#most = Math.min(this.#left, SCAN_BATCH_ROWS);
     // A new list each time: storing new rows into an old list costs V8 a note for each.
     this.rows = new Array<Row>(this.#most);
     try {
-      this.#source ??= this.#open();
-      if (this.#most > 0 && this.#source.run(CursorBatches.#step, this as CursorBatches<unknown>)) {
+      if (this.#most > 0 && source.run(CursorBatches.#step, this as CursorBatches<unknown>)) {
         this.#left -= this.rows.length;
         return true;
       }
@@ -70,7 +87,7 @@ export class CursorBatches<Row> implements Batches<Row> {
 
   // One function for all, and no closure: V8 keeps what it has optimized for it.
   static #step(tx: EngineTransaction, batches: CursorBatches<unknown>): boolean {
-    return batches.#cursor.next(tx, batches.rows, batches.#most);
+    return batches.#cursor!.next(tx, batches.rows, batches.#most);
   }
 }
 
@@ -301,12 +318,12 @@ function skip(tx: EngineTransaction, cursor: Cursor<unknown>): number {
  * that it has optimized for it, and every scan would begin slowly again.
  */
 export const kept = new RowIterator(
-  new CursorBatches(
-    () => ({
+  new CursorBatches(() => ({
+    source: {
       run: (step, argument) => step(undefined as never, argument),
       check() {},
       release() {},
-    }),
-    { limit: 0, cursor: () => ({ next: () => false, skip: () => 0 }) },
-  ),
+    },
+    plan: { limit: 0, cursor: () => ({ next: () => false, skip: () => 0 }) },
+  })),
 );

@@ -38,13 +38,24 @@ export function formatId({ fields, key }: Pick<Schema, "fields" | "key">): numbe
   return hashWords(words, 0, words.length, text.length);
 }
 
-/** The schema with its own format among those of its changes, if it has any. */
-export function withFormat<S extends Schema & { readonly changes?: StoredChanges }>(schema: S): S {
-  const { changes, fields, key } = schema;
+interface WatchedSchema extends Schema {
+  readonly changes?: StoredChanges;
+  readonly successor?: { readonly schema: Schema };
+}
+
+/**
+ * The schema with its own format among those of its changes, if it has any. Rows are recorded in the format of
+ * a successor as soon as it is switched to, so that is added, too.
+ */
+export function withFormat<S extends WatchedSchema>(schema: S): S {
+  const { changes, successor } = schema;
   if (changes === undefined) return schema;
-  const id = formatId(schema);
-  if (changes.formats.some((each) => each.id === id)) return schema;
-  const formats = [...changes.formats, { id, fields, key }].slice(-MAX_CHANGE_FORMATS);
+  const known = new Set(changes.formats.map(({ id }) => id));
+  const added = (successor === undefined ? [schema] : [schema, successor.schema])
+    .map(({ fields, key }) => ({ id: formatId({ fields, key }), fields, key }))
+    .filter(({ id }) => !known.has(id));
+  if (added.length === 0) return schema;
+  const formats = [...changes.formats, ...added].slice(-MAX_CHANGE_FORMATS);
   return { ...schema, changes: { ...changes, formats } };
 }
 

@@ -13,32 +13,28 @@
  */
 
 import type { Executor } from "../../engine/executor.ts";
-import { runSync, tryRun } from "../../engine/run.ts";
+import { runSync } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
-import { SCHEMA_GENERATION } from "../../memory/control.ts";
-import { nowMs, sleep, turn } from "../../runtime/clock.ts";
-import { RowError, SituError, TimeoutError } from "../../runtime/errors.ts";
-import { BUILD_BATCH_ROWS, MAX_INDEXES } from "../../runtime/limits.ts";
+import { RowError, SituError } from "../../runtime/errors.ts";
+import { MAX_INDEXES } from "../../runtime/limits.ts";
 import { uniqueId } from "../../runtime/random.ts";
-import { readSchema, writeSchema } from "../catalogue.ts";
+import { BatchRunner, keyBatches } from "../backfill.ts";
+import { readSchema, readTable, writeSchema } from "../catalogue.ts";
+import { announceChange, everyoneKnows } from "../everyone-knows.ts";
+import { harmfulDifferences, indexDifferences } from "../migrations/declaration.ts";
 import type { ScanSource } from "../scan-plan.ts";
-import { differences, type StoredSchema, schemaOf } from "../schema.ts";
+import { type StoredSchema, schemaOf } from "../schema.ts";
 import {
   type IndexDefinition,
   type IndexState,
   type StoredIndex,
   sameDefinition,
 } from "./definition.ts";
-import { type Index, keyIn } from "./entries.ts";
+import type { Index } from "./entries.ts";
 import { openIndex, structuresOf } from "./forms.ts";
 import { refuseTaken } from "./indexed-store.ts";
 import { clearLeftover } from "./leftovers.ts";
-import type { Values } from "./structure.ts";
 import type { TableStore } from "./table-store.ts";
-
-/** Attempts for a whole batch; smaller ones meet fewer writers. */
-const BATCH_ATTEMPTS = 4;
-const SWEEP_ROUNDS = 20;
 
 export interface BuildOptions {
   readonly executor: Executor;
@@ -48,12 +44,19 @@ export interface BuildOptions {
   readonly source: () => ScanSource;
 }
 
-/** Builds all indexes that the table declares and that are not ready. */
-export async function buildIndexes(options: BuildOptions): Promise<void> {
-  for (const definition of options.table.table.indexes) {
-    await new Builder(options, definition).run();
+/**
+ * Builds all indexes that the table declares and that are not ready. False if the table is being
+ * migrated, or was meanwhile: then what is to be built is to be looked up again.
+ */
+export async function buildIndexes(options: BuildOptions): Promise<boolean> {
+  for (const definition of options.table.declaredIndexes()) {
+    if (!(await new Builder(options, definition).run())) return false;
   }
+  return true;
 }
+
+/** What is found of an index in a table that is being migrated. */
+const MIGRATING = Symbol("the table is being migrated");
 
 class Builder {
   readonly #options: BuildOptions;
@@ -66,11 +69,13 @@ class Builder {
     this.#tx = new Transaction(options.executor);
   }
 
-  async run(): Promise<void> {
+  async run(): Promise<boolean> {
     const { executor, timeoutMs } = this.#options;
     for (;;) {
-      const index = this.#find() ?? (await this.#announce());
-      if (index?.state === "ready") return;
+      const found = this.#find();
+      if (found === MIGRATING) return false;
+      const index = found ?? (await this.#announce());
+      if (index?.state === "ready") return true;
       // Another builder was quicker: look again.
       if (index === undefined) continue;
       await everyoneKnows(executor, timeoutMs);
@@ -78,7 +83,7 @@ class Builder {
         this.#moveOn(index, "building");
       } else if (await this.#fill(index)) {
         this.#moveOn(index, "ready");
-        Atomics.add(executor.memory.control.i32, SCHEMA_GENERATION, 1);
+        announceChange(executor);
       }
     }
   }
@@ -89,16 +94,21 @@ class Builder {
     return runSync(executor, this.#tx, timeoutMs, body, undefined);
   }
 
-  #find(): StoredIndex | undefined {
-    const { table } = this.#options.table;
+  #find(): StoredIndex | undefined | typeof MIGRATING {
+    const { table, position, structure, root } = this.#options.table;
     return this.#transact(() => {
-      const schema = this.#schema();
-      const lines = differences(schema, schemaOf(table));
+      const { schema, root: rootNow } = readTable(this.#tx, position);
+      const index = schema.indexes.find(({ name }) => name === this.#definition.name);
+      if (root !== rootNow || schema.state !== undefined) return MIGRATING;
+      if (index === undefined && schema.successor !== undefined) return MIGRATING;
+      if (index?.state === "retired") return MIGRATING;
+      const wanted = { ...schemaOf(structure.table), indexes: [this.#definition] };
+      const lines = [...harmfulDifferences(schema, wanted), ...indexDifferences(schema, wanted)];
       if (lines.length > 0) {
         const what = `table ${table.name} is in the store with another schema`;
         throw new SituError("SITU_SCHEMA", `${what}:\n  ${lines.join("\n  ")}`);
       }
-      return schema.indexes.find(({ name }) => name === this.#definition.name);
+      return index;
     });
   }
 
@@ -110,11 +120,12 @@ class Builder {
       await everyoneKnows(executor, timeoutMs);
       if (!(await clearLeftover(executor, table, leftover, timeoutMs))) return undefined;
     }
-    const structures = structuresOf(table.table, this.#definition);
+    const structures = structuresOf(table.structure.table, this.#definition);
     const build = uniqueId();
     return this.#transact(() => {
-      const { indexes, leftovers } = this.#schema();
+      const { indexes, leftovers, successor } = this.#schema();
       if (indexes.some(({ name }) => name === this.#definition.name)) return undefined;
+      if (successor !== undefined) return undefined;
       if (this.#leftover()?.build !== leftover?.build) return undefined;
       if (indexes.length >= MAX_INDEXES) {
         throw new SituError(
@@ -168,10 +179,15 @@ class Builder {
   /** Indexes all rows; false if the index was finished or taken out by another one meanwhile. */
   async #fill(stored: StoredIndex): Promise<boolean> {
     const { executor, table } = this.#options;
-    const index = openIndex(executor, table.table, stored);
+    const index = openIndex(executor, table.structure.table, stored);
+    const batches = new BatchRunner(executor, this.#tx, this.#options.timeoutMs, (keys) => {
+      const isCurrent = this.#current(stored)?.state === "building";
+      if (isCurrent) for (const key of keys) this.#add(index, key);
+      return isCurrent;
+    });
     try {
-      for await (const keys of this.#keys()) {
-        if (!this.#addAll(stored, index, keys)) return false;
+      for await (const { keys } of keyBatches(table, this.#options.source)) {
+        if (!batches.run(keys)) return false;
         index.maintain();
       }
       return true;
@@ -195,64 +211,12 @@ class Builder {
       : new SituError(cause.code, message, { cause });
   }
 
-  /** The keys of all rows, in batches, letting the event loop turn in between. */
-  async *#keys(): AsyncGenerator<unknown[]> {
-    const { table, source: open } = this.#options;
-    const { key, singleKey } = table.table;
-    const cursor = table.rows.cursor({ from: undefined, to: undefined }, false);
-    const rows: Values[] = [];
-    const source = open();
-    try {
-      // Whole groups of rows: then the place of a hashed walk does not depend on a row.
-      const step = (tx: Transaction) => cursor.next(tx, rows, Number.POSITIVE_INFINITY);
-      while (source.run(step, undefined)) {
-        for (let from = 0; from < rows.length; from += BUILD_BATCH_ROWS) {
-          const batch = rows.slice(from, from + BUILD_BATCH_ROWS);
-          yield batch.map((row) => keyIn(row, key, singleKey));
-          await turn();
-        }
-      }
-    } finally {
-      source.release();
-    }
-  }
-
-  /** Indexes the rows of some keys; if others keep getting in between, in smaller parts. */
-  #addAll(stored: StoredIndex, index: Index, keys: readonly unknown[]): boolean {
-    let isCurrent = true;
-    const body = (): void => {
-      isCurrent = this.#current(stored)?.state === "building";
-      if (isCurrent) for (const key of keys) this.#add(index, key);
-    };
-    if (keys.length === 1) this.#transact(body);
-    else if (!this.#tryAll(body)) {
-      const middle = keys.length >> 1;
-      return (
-        this.#addAll(stored, index, keys.slice(0, middle)) &&
-        this.#addAll(stored, index, keys.slice(middle))
-      );
-    }
-    return isCurrent;
-  }
-
-  #tryAll(body: () => void): boolean {
-    try {
-      return tryRun(this.#options.executor, this.#tx, BATCH_ATTEMPTS, body);
-    } catch (error) {
-      // It may be the transaction that is too large, and not a key. And others may be in the way
-      // for longer than this attempt waits: a smaller part will wait its time.
-      const code = error instanceof SituError ? error.code : undefined;
-      if (code === "SITU_TOO_LARGE" || code === "SITU_TIMEOUT") return false;
-      throw error;
-    }
-  }
-
   #add(index: Index, key: unknown): void {
     const { table } = this.#options;
     const row = table.rows.read(this.#tx, key);
     if (row === undefined) return;
     index.check(row);
-    refuseTaken(this.#tx, table.table, index, row);
+    refuseTaken(this.#tx, table.structure.table, index, row);
     try {
       index.add(this.#tx, row);
     } catch (error) {
@@ -271,46 +235,7 @@ class Builder {
       );
       return true;
     });
-    Atomics.add(this.#options.executor.memory.control.i32, SCHEMA_GENERATION, 1);
+    announceChange(this.#options.executor);
     return isTakenOut;
   }
-}
-
-/** What is left undone if somebody has a transaction open for too long. */
-const UNFINISHED = [
-  "building an index",
-  "the index will be finished when the store is opened again",
-];
-
-/** Tells all executors that the catalogue has changed, and waits for transactions that do not know. */
-export async function everyoneKnows(
-  executor: Executor,
-  timeoutMs: number,
-  unfinished: readonly string[] = UNFINISHED,
-): Promise<void> {
-  Atomics.add(executor.memory.control.i32, SCHEMA_GENERATION, 1);
-  const epoch = executor.mark();
-  const deadlineMs = nowMs() + timeoutMs;
-  for (let round = 1; !executor.epochs.isPast(epoch); round++) {
-    if (nowMs() > deadlineMs) throw tooLong(executor, epoch, timeoutMs, unfinished);
-    if (round % SWEEP_ROUNDS === 0) executor.sweep();
-    await sleep(1);
-  }
-}
-
-function tooLong(
-  executor: Executor,
-  epoch: number,
-  timeoutMs: number,
-  [what, outlook]: readonly string[],
-): TimeoutError {
-  const holder = executor.epochs.laggard(epoch);
-  const who =
-    holder === undefined
-      ? "another process"
-      : `process ${holder.pid} (thread ${holder.threadId}, slot ${holder.slot})`;
-  return new TimeoutError(
-    `${what}: ${who} has had a transaction open for more than ${timeoutMs} ms; ${outlook}`,
-    holder,
-  );
 }

@@ -35,8 +35,12 @@ export interface IndexDefinition {
  *   announced   writers remove entries, but add none
  *   building    writers maintain it; the rows that were there before are being added
  *   ready       every row has its entries
+ *
+ * One that is dropped goes the other way: nobody reads it before writers stop maintaining it.
+ *
+ *   retired     every row has its entries, but nobody finds rows by it any more
  */
-export type IndexState = "announced" | "building" | "ready";
+export type IndexState = "announced" | "building" | "ready" | "retired";
 
 export interface StoredIndex extends IndexDefinition {
   readonly state: IndexState;

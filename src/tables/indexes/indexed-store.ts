@@ -1,6 +1,6 @@
 /**
  * A store whose rows have indexes: every change goes to the rows and to all of the indexes, in the
- * same transaction. What can be refused is refused before anything is changed, so that a body may
+ * same transaction; and to the table's successor, if it is being migrated. What can be refused is refused before anything is changed, so that a body may
  * catch the error and go on.
  *
  * A row of the caller's is read once, by `encode`. What the indexes get to see is decoded from the
@@ -20,6 +20,7 @@ import type {
   Store,
 } from "../../stores/store.ts";
 import { ownKey } from "../copied-key.ts";
+import type { Successor } from "../migrations/successor.ts";
 import type { Table } from "../table.ts";
 import { type Index, keyIn, notUnique, sameValue, sameValues } from "./entries.ts";
 import type { Structure, Values } from "./structure.ts";
@@ -29,9 +30,10 @@ export class IndexedStore implements RowStore<Values, unknown> {
   readonly #codec: RowCodec<Values, unknown>;
   readonly #rows: RowStore<Values, unknown>;
   readonly #indexes: readonly Index[];
+  readonly #successor: Successor | undefined;
   /** The fields that some index is on. */
   readonly #indexed: ReadonlySet<string>;
-  /** Decodes these fields and the key: all that indexes need to know of a row. */
+  /** Decodes these fields and the key, all that indexes need to know; a successor needs the row. */
   readonly #part: RowCodec<Values, unknown>;
   /** The rows, of which only that is read. */
   readonly #parts: Store<Values, unknown>;
@@ -42,13 +44,17 @@ export class IndexedStore implements RowStore<Values, unknown> {
     root: Address,
     rows: RowStore<Values, unknown>,
     indexes: readonly Index[],
+    successor?: Successor,
   ) {
+    this.#successor = successor;
     this.#table = structure.table;
     this.#codec = structure.codec;
     this.#rows = rows;
     this.#indexes = indexes;
     this.#indexed = new Set(indexes.flatMap(({ definition }) => definition.on));
-    this.#part = structure.partCodec([...new Set([...this.#table.key, ...this.#indexed])]);
+    const { key, fields } = this.#table;
+    const needed = successor === undefined ? [...key, ...this.#indexed] : Object.keys(fields);
+    this.#part = structure.partCodec([...new Set(needed)]);
     this.#parts = structure.openWith(executor, root, this.#part);
   }
 
@@ -105,13 +111,18 @@ export class IndexedStore implements RowStore<Values, unknown> {
   ): boolean {
     const changes = this.#codec.takeChanges(given);
     const key = ownKey(givenKey);
-    if (!this.#concernsIndexes(changes)) return this.#rows.update(tx, key, changes, capture);
+    const isPatch = this.#successor === undefined || !this.#successor.needsRow(changes);
+    if (isPatch && !this.#concernsIndexes(changes)) {
+      const found = this.#rows.update(tx, key, changes, capture);
+      if (found && this.#successor !== undefined) this.#patch(tx, key, changes);
+      return found;
+    }
     const before = this.#parts.read(tx, key);
     if (before === undefined) return false;
     const after = { ...before, ...changes };
     this.#check(tx, before, after);
     if (!this.#rows.update(tx, key, changes, capture)) return false;
-    this.#follow(tx, before, after);
+    this.#follow(tx, before, after, isPatch ? changes : undefined);
     return true;
   }
 
@@ -126,6 +137,7 @@ export class IndexedStore implements RowStore<Values, unknown> {
   maintain(): void {
     this.#rows.maintain();
     for (let i = 0; i < this.#indexes.length; i++) this.#indexes[i].maintain();
+    this.#successor?.maintain();
   }
 
   #keyOf(row: Values): unknown {
@@ -142,18 +154,36 @@ export class IndexedStore implements RowStore<Values, unknown> {
     for (const index of this.#indexes) {
       if (index.state === "announced" || isSame(index, before, after)) continue;
       index.check(after);
-      refuseTaken(tx, this.#table, index, after);
+      // Of an index that is being dropped, some maintain no entries any more.
+      if (index.state !== "retired") refuseTaken(tx, this.#table, index, after);
     }
+    this.#successor?.check(tx, before, after);
   }
 
-  /** Brings the indexes from one row to the other, or ends the transaction. */
-  #follow(tx: Transaction, before: Values | undefined, after: Values | undefined): void {
+  /** Brings the indexes and the successor from one row to the other, or ends the transaction. */
+  #follow(
+    tx: Transaction,
+    before: Values | undefined,
+    after: Values | undefined,
+    patch?: Partial<Values>,
+  ): void {
     try {
       for (const index of this.#indexes) {
         if (isSame(index, before, after)) continue;
         if (before !== undefined) index.remove(tx, before);
         if (after !== undefined && index.state !== "announced") index.add(tx, after);
       }
+      if (patch === undefined) this.#successor?.follow(tx, before, after);
+      else this.#successor?.patch(tx, this.#keyOf(before!), patch);
+    } catch (error) {
+      tx.failHalfWay(error);
+    }
+  }
+
+  /** The same for changes that concern no index. */
+  #patch(tx: Transaction, key: unknown, changes: Partial<Values>): void {
+    try {
+      this.#successor!.patch(tx, key, changes);
     } catch (error) {
       tx.failHalfWay(error);
     }

@@ -27,7 +27,7 @@ export async function clearLeftover(
   leftover: StoredIndex,
   timeoutMs: number,
 ): Promise<boolean> {
-  const structures = structuresOf(table.table, leftover);
+  const structures = structuresOf(table.structure.table, leftover);
   for (let i = 0; i < structures.length; i++) {
     const clearing = new Clearing(executor, table, leftover, timeoutMs, structures[i], i);
     if (!(await clearing.run())) return false;

@@ -1,6 +1,8 @@
 /**
- * A table as one database has it open: the rows, the indexes that the store has, and the ways to
- * find rows through them. Transactions, snapshots and the database itself plan their scans here.
+ * A table as one database has it open: the declaration of the caller, and what the store has by now.
+ * Transactions, snapshots and the database itself read, change and plan their scans here. It does not
+ * change: when the store's schema does, another one takes its place, and whoever reads an earlier state,
+ * such as a snapshot, keeps the one that belongs to it.
  */
 
 import type { Executor } from "../../engine/executor.ts";
@@ -8,87 +10,148 @@ import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { RowStore, Store } from "../../stores/store.ts";
-import type { StoredChanges } from "../changes/format.ts";
 import { RecordingStore } from "../changes/recording-store.ts";
+import { harmfulDifferences, isSameRows, storedField } from "../migrations/declaration.ts";
+import {
+  ProjectedStore,
+  Projection,
+  RefusedStore,
+  SwitchingStore,
+} from "../migrations/projected-store.ts";
+import type { BuiltSchema } from "../migrations/stored.ts";
+import { Successor } from "../migrations/successor.ts";
 import type { ScanPlan } from "../scan-plan.ts";
+import { type StoredSchema, schemaOf } from "../schema.ts";
 import type { Table } from "../table.ts";
-import type { StoredIndex } from "./definition.ts";
+import { tableFromSchema } from "../table-from-schema.ts";
+import { type IndexDefinition, type StoredIndex, sameDefinition } from "./definition.ts";
 import { type Index, IndexCursor, withoutRow } from "./entries.ts";
-import { openIndex } from "./forms.ts";
-import { IndexedStore } from "./indexed-store.ts";
 import { type CheckedScan, checkedGet, checkedScan } from "./options.ts";
 import { checkIndexScan, rowRange, unknownIndex } from "./scan-rules.ts";
+import { StoredTable } from "./stored-table.ts";
 import type { Structure, Values } from "./structure.ts";
+
+/** A table of the catalogue. */
+export interface CatalogueTable {
+  readonly schema: StoredSchema;
+  /** Where the rows are rooted. */
+  readonly root: Address;
+  /** Which one of the catalogue's tables it is. */
+  readonly position: number;
+}
 
 export class TableStore {
   readonly table: Table;
-  /** Which one of the catalogue's tables it is. */
   readonly position: number;
-  readonly rows: RowStore<Values, unknown>;
-  readonly structure: Structure<Values, unknown>;
-  /** Where the rows are rooted. */
-  readonly root: Address;
+  /** Of the catalogue's table: see `StoredSchema`. */
+  readonly id: string | undefined;
   /** Whether what happens to rows is recorded, for those who watch the table. */
-  isRecording = false;
-  readonly #executor: Executor;
-  #store: Store<Values, unknown>;
-  #stored: readonly StoredIndex[] = [];
-  #indexes: readonly Index[] = [];
-  /** Those that are declared here, by name: only they can be asked for. */
-  #named = new Map<string, Index>();
+  readonly isRecording: boolean;
+  /** What rows are changed through. */
+  readonly store: Store<Values, unknown>;
+  /** What rows are read through. */
+  readonly reader: Store<Values, unknown>;
+  /** Why the table cannot be used as it is declared, if it cannot. */
+  readonly refusal: SituError | undefined;
+  readonly #text: string;
+  /** The schema of what is read. */
+  readonly #seen: BuiltSchema;
+  readonly #written: StoredTable | undefined;
+  readonly #read: StoredTable | undefined;
+  /** The indexes that are declared here, by name: only they can be asked for. */
+  readonly #named = new Map<string, Index>();
 
-  constructor(
-    executor: Executor,
-    structure: Structure<Values, unknown>,
-    position: number,
-    root: Address,
-  ) {
-    this.#executor = executor;
-    this.structure = structure;
-    this.root = root;
-    this.table = structure.table;
+  /** What the state `before` had open, and is still the same, is not opened again. */
+  constructor(executor: Executor, table: Table, found: CatalogueTable, before?: TableStore) {
+    const { schema, root, position } = found;
+    this.isRecording = schema.changes !== undefined && executor.durability.isLogged;
+    this.table = table;
     this.position = position;
-    this.rows = structure.open(executor, root);
-    this.#store = this.rows;
+    this.id = before === undefined ? schema.id : before.id;
+    this.#text = textOf(found);
+    const seen = schema.successor?.state === "switching" ? schema.successor.schema : schema;
+    this.#seen = seen;
+    const lines = harmfulDifferences(seen, schemaOf(table));
+    if (schema.state !== undefined || lines.length > 0 || this.id !== schema.id) {
+      this.refusal = refusalOf(table, schema, lines);
+      const refused = new RefusedStore(() => refusalOf(table, schema, lines));
+      this.store = refused;
+      this.reader = refused;
+      return;
+    }
+    const written = before === undefined ? undefined : before.#written;
+    const read = before === undefined ? undefined : before.#read;
+    const old = storedTableOf(table, schema, [written, read]);
+    const { successor: stored } = schema;
+    if (stored?.state === "switching") {
+      // Its indexes follow, but what is refused is up to the successor.
+      const indexes = schema.indexes.map((each) => ({ ...each, state: "retired" as const }));
+      this.#written = new StoredTable(executor, old, root, indexes, undefined, written);
+      const known = read?.root === stored.root ? read : undefined;
+      const next = storedTableOf(table, stored.schema, [known]);
+      const { schema: shown } = stored;
+      this.#read = new StoredTable(executor, next, stored.root, shown.indexes, undefined, known);
+      this.reader = projected(this.#read.rows, table, next, shown);
+      this.store = new SwitchingStore(
+        projected(this.#recorded(executor, this.#read), table, next, shown),
+        projected(this.#written.store, table, old, schema),
+      );
+    } else {
+      const successor = stored && new Successor(executor, old, stored, written?.successor);
+      const known = [written, read].find((each) => each?.root === root);
+      this.#written = new StoredTable(executor, old, root, schema.indexes, successor, known);
+      this.#read = this.#written;
+      this.reader = projected(this.#written.rows, table, old, schema);
+      this.store = projected(this.#recorded(executor, this.#written), table, old, schema);
+    }
+    for (const index of this.#read.indexes) {
+      const { definition, state } = index;
+      if (state !== "retired" && this.#declares(definition)) {
+        this.#named.set(definition.name, index);
+      }
+    }
   }
 
-  /** What rows are read and changed through; another one after `adopt`. */
-  get store(): Store<Values, unknown> {
-    return this.#store;
+  /** What changes the rows of a table, and records that if it is watched. */
+  #recorded(executor: Executor, stored: StoredTable): Store<Values, unknown> {
+    if (!this.isRecording) return stored.store;
+    return new RecordingStore(executor, stored.structure, stored.root, this.position, stored.store);
+  }
+
+  /** Whether the catalogue still says the same. */
+  isCurrent(found: CatalogueTable): boolean {
+    return this.#text === textOf(found);
+  }
+
+  /** The rows as they are in the store. */
+  get rows(): RowStore<Values, unknown> {
+    return this.#stored.rows;
+  }
+
+  get structure(): Structure<Values, unknown> {
+    return this.#stored.structure;
+  }
+
+  /** Where the rows are rooted. */
+  get root(): Address {
+    return this.#stored.root;
   }
 
   /** Whether all indexes that are declared here are ready. */
   get isComplete(): boolean {
+    if (this.refusal !== undefined) return true;
     return this.table.indexes.every(({ name }) => this.#named.get(name)?.state === "ready");
   }
 
-  /** Takes over the indexes that the store has now, and whether changes are recorded. */
-  adopt(stored: readonly StoredIndex[], changes?: StoredChanges): void {
-    const before = new Map(this.#stored.map((each, i) => [JSON.stringify(each), this.#indexes[i]]));
-    this.#indexes = stored.map(
-      (each) => before.get(JSON.stringify(each)) ?? openIndex(this.#executor, this.table, each),
-    );
-    this.#stored = stored;
-    const declared = new Set(this.table.indexes.map(({ name }) => name));
-    this.#named = new Map(
-      this.#indexes
-        .filter(({ definition }) => declared.has(definition.name))
-        .map((index) => [index.definition.name, index]),
-    );
-    const store =
-      stored.length === 0
-        ? this.rows
-        : new IndexedStore(this.#executor, this.structure, this.root, this.rows, this.#indexes);
-    this.isRecording = changes !== undefined && this.#executor.durability.isLogged;
-    this.#store = this.isRecording
-      ? new RecordingStore(this.#executor, this.structure, this.root, this.position, store)
-      : store;
+  /** The indexes that are declared here, with the names that their fields have in the store. */
+  declaredIndexes(): IndexDefinition[] {
+    return this.table.indexes.map((index) => ({ ...index, on: this.#storedNames(index.on) }));
   }
 
   /** An index as it stands in the store. */
   storedIndex(name: string): StoredIndex {
     const { definition } = this.#index(name);
-    return this.#stored.find((each) => each.name === definition.name)!;
+    return this.#stored.stored.find((each) => each.name === definition.name)!;
   }
 
   /** The unique index that the options of a `get` name; undefined for the key. */
@@ -105,39 +168,114 @@ export class TableStore {
 
   /** A row by the values of a unique index, or by its key. */
   lookup(tx: Transaction, key: unknown, index: Index | undefined): Values | undefined {
-    if (index === undefined) return this.rows.read(tx, key);
+    if (index === undefined) return this.reader.read(tx, key);
     const found = index.find(tx, key);
     if (found === undefined) return undefined;
-    return this.rows.read(tx, found) ?? withoutRow(tx);
+    return this.reader.read(tx, found) ?? withoutRow(tx);
   }
 
   /** Checks the options of a scan or count, and says how to carry it out. */
   plan<Row>(call: "scan" | "count", options: unknown): ScanPlan<Row> {
-    const scan = checkedScan(call, this.table.name, options);
-    const { limit } = scan;
+    return this.planChecked(checkedScan(call, this.table.name, options));
+  }
+
+  /** The same for options that were checked before. */
+  planChecked<Row>(scan: CheckedScan): ScanPlan<Row> {
     const plan =
       scan.index === undefined ? this.#planRows(scan) : this.#planIndex(scan.index, scan);
-    return { ...(plan as ScanPlan<Row>), limit };
+    return plan as ScanPlan<Row>;
+  }
+
+  get #stored(): StoredTable {
+    if (this.#written === undefined) throw this.refusal;
+    return this.#written;
+  }
+
+  get #shown(): StoredTable {
+    if (this.#read === undefined) throw this.refusal;
+    return this.#read;
   }
 
   #planRows(scan: CheckedScan): ScanPlan<Values> {
     const { reverse, limit } = scan;
-    const range = rowRange(this.table, scan);
-    return { limit, cursor: () => this.rows.cursor(range, reverse) };
+    const range = rowRange(this.#shown.table, scan);
+    return { limit, cursor: () => this.reader.cursor(range, reverse) };
   }
 
   #planIndex(name: string, scan: CheckedScan): ScanPlan<Values> {
     const index = this.#index(name);
     const { limit } = scan;
-    checkIndexScan(this.table, index.definition, scan);
+    checkIndexScan(this.#shown.table, index.definition, scan);
     const walk = index.walk(scan);
-    const read = (tx: Transaction, key: unknown): Values | undefined => this.rows.read(tx, key);
+    const read = (tx: Transaction, key: unknown): Values | undefined => this.reader.read(tx, key);
     return { limit, cursor: () => new IndexCursor(walk(), read) };
   }
 
   #index(name: unknown): Index {
     const index = typeof name === "string" ? this.#named.get(name) : undefined;
     if (index !== undefined) return index;
+    if (this.refusal !== undefined) throw this.refusal;
+    if (this.table.indexes.some((each) => each.name === name)) {
+      throw new SituError(
+        "SITU_SCHEMA",
+        `index ${String(name)} of table ${this.table.name} was dropped or changed in the store ` +
+          `after this process had opened it: open the store again with the new declaration`,
+      );
+    }
     throw unknownIndex(this.table, name, [...this.#named.keys()]);
   }
+
+  /** Whether an index of the store is one that is declared here. */
+  #declares(index: IndexDefinition): boolean {
+    const own = this.table.indexes.find(({ name }) => name === index.name);
+    return own !== undefined && sameDefinition(index, { ...own, on: this.#storedNames(own.on) });
+  }
+
+  #storedNames(names: readonly string[]): string[] {
+    return names.map((name) => storedField(this.#seen, name) ?? name);
+  }
+}
+
+function textOf({ schema, root }: CatalogueTable): string {
+  return `${root} ${JSON.stringify(schema)}`;
+}
+
+/** The table as it is in the store; keys are written as the declaration has it. */
+function storedTableOf(
+  declared: Table,
+  schema: BuiltSchema,
+  before: readonly (StoredTable | undefined)[],
+): Table {
+  if (isSameTable(schema, schemaOf(declared))) return declared;
+  const known = before.find((each) => each && isSameTable(schema, schemaOf(each.table)));
+  if (known !== undefined) return known.table;
+  return Object.freeze({ ...tableFromSchema(schema), singleKey: declared.singleKey });
+}
+
+function isSameTable(schema: BuiltSchema, wanted: ReturnType<typeof schemaOf>): boolean {
+  const isSameLayout = schema.ordered === wanted.ordered && schema.layout === wanted.layout;
+  return isSameLayout && schema.name === wanted.name && isSameRows(schema, wanted);
+}
+
+/** The store as the declaration shows it. */
+function projected(
+  store: Store<Values, unknown>,
+  declared: Table,
+  stored: Table,
+  schema: BuiltSchema,
+): Store<Values, unknown> {
+  if (isSameRows(schema, schemaOf(declared))) return store;
+  return new ProjectedStore(store, new Projection(declared, stored, schema));
+}
+
+function refusalOf(table: Table, schema: StoredSchema, lines: readonly string[]): SituError {
+  const { name } = table;
+  if (schema.state !== undefined || lines.length === 0) {
+    return new SituError("SITU_SCHEMA", `table ${name} was dropped from the store`);
+  }
+  return new SituError(
+    "SITU_SCHEMA",
+    `table ${name} was migrated, and cannot be used with the declaration that this process has; ` +
+      `open the store with the new one:\n  ${lines.join("\n  ")}`,
+  );
 }

@@ -25,7 +25,7 @@ import { checkOf, type IndexParts, type Part, type TableParts } from "./parts.ts
 import type { ToolRun } from "./tool-run.ts";
 
 /** A structure that can be asked for the row of a key, and whose key names are known. */
-class RowLookup {
+export class RowLookup {
   readonly part: Part;
   readonly #tool: ToolRun;
   readonly #store: Store<Values, unknown>;
@@ -83,8 +83,9 @@ export async function compareRows(
 ): Promise<void> {
   const asked = new RowLookup(tool, rows);
   const all = indexes
-    .filter((each) => each.index.state !== "announced" && isSound(each))
-    .map((index): Compared => {
+    .filter(({ index }) => index.state === "building" || index.state === "ready")
+    .filter(isSound)
+    .map((index: IndexParts): Compared => {
       const own = problems.of(`index ${index.index.name} of ${rows.subject}`);
       return { index, problems: own, comparison: comparisonOf(tool, asked, index, own) };
     });
@@ -122,7 +123,7 @@ async function compareEntriesOf(
 }
 
 /** Walks over the rows of a structure, with some of their fields only: rows may be large. */
-async function walk(
+export async function walk(
   tool: ToolRun,
   part: Part,
   names: readonly string[],
@@ -146,7 +147,7 @@ async function walk(
 }
 
 /** A structure that was found sound can be read; should that fail all the same, it is told. */
-function carefully(problems: Problems, place: () => string, work: () => void): void {
+export function carefully(problems: Problems, place: () => string, work: () => void): void {
   try {
     work();
   } catch (error) {

@@ -5,6 +5,7 @@ import type { StoredIndex } from "../../tables/indexes/definition.ts";
 import { keyIn, shownValue } from "../../tables/indexes/entries.ts";
 import { formOf, INDEX_FORMS } from "../../tables/indexes/forms.ts";
 import { Structure, type Values } from "../../tables/indexes/structure.ts";
+import type { StoredSuccessor } from "../../tables/migrations/stored.ts";
 import type { StoredSchema } from "../../tables/schema.ts";
 import type { Table } from "../../tables/table.ts";
 import { tableFromSchema } from "../../tables/table-from-schema.ts";
@@ -35,11 +36,19 @@ export interface TableParts {
   readonly indexes: readonly IndexParts[];
   /** Indexes that could not be built: nothing is promised of their entries. */
   readonly leftovers: readonly IndexParts[];
+  /** What will take its place, if it is being migrated. */
+  readonly successor: SuccessorParts | undefined;
 }
 
-export function partsOf(schema: StoredSchema, root: Address): TableParts {
+/** The table that another one becomes. */
+export interface SuccessorParts {
+  readonly stored: StoredSuccessor;
+  readonly parts: TableParts;
+}
+
+export function partsOf(schema: StoredSchema, root: Address, what = "table"): TableParts {
   const table = tableFromSchema(schema);
-  const subject = `table ${table.name}`;
+  const subject = `${what} ${table.name}`;
   const structure = new Structure(table as Table<Values>);
   const partsIn = (index: StoredIndex, more: string): IndexParts => {
     const form = INDEX_FORMS[formOf(index)];
@@ -56,7 +65,13 @@ export function partsOf(schema: StoredSchema, root: Address): TableParts {
     rows: { subject, structure, root },
     indexes: schema.indexes.map((index) => partsIn(index, "")),
     leftovers: schema.leftovers.map((index) => partsIn(index, ", which could not be built")),
+    successor: schema.successor && successorOf(schema.successor),
   };
+}
+
+function successorOf(stored: StoredSuccessor): SuccessorParts {
+  const schema = { ...stored.schema, leftovers: [] };
+  return { stored, parts: partsOf(schema, stored.root, "the successor of table") };
 }
 
 /** The check of one structure; `each` is called with every row that makes sense. */

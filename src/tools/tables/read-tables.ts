@@ -42,7 +42,8 @@ export function readTables(tool: ToolRun, seen: SeenCells, problems: Problems): 
       continue;
     }
     const found = readEntry(reader, where, regionId, word);
-    if (found === undefined) continue;
+    // Of a table that was dropped only its place is left, and what is being freed.
+    if (found === undefined || found.schema.state === "dropped") continue;
     const { name } = found.table;
     if (names.has(name)) problems.add(where, `another table is called ${name}, too`);
     names.add(name);

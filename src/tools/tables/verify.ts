@@ -15,6 +15,7 @@ import { Problems } from "../structures/check.ts";
 import type { Figures } from "../structures/kinds.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
 import { compareRows } from "./compare-indexes.ts";
+import { compareSuccessor } from "./compare-successor.ts";
 import { checkMemory, type MemoryFigures } from "./memory.ts";
 import { checkOf, type IndexParts, type Part, type TableParts } from "./parts.ts";
 import { readTables } from "./read-tables.ts";
@@ -92,12 +93,31 @@ async function verifyTable(
     const parts = readTables(tool, newSeen(tool.executor), nothing).find(
       ({ table }) => table.name === name,
     );
-    return parts && new TableVerification(tool, seen, parts, mostProblems).run();
+    return parts && verifyParts(tool, seen, parts, mostProblems);
   });
   if (attempt === undefined) return undefined;
   const { problems, ...verified } = attempt;
   all.takeOver(problems);
   return { ...verified, problems: problems.list, problemCount: problems.count };
+}
+
+/** A table, and what it is about to become. */
+async function verifyParts(
+  tool: ToolRun,
+  seen: SeenCells,
+  parts: TableParts,
+  mostProblems: number,
+) {
+  const table = await new TableVerification(tool, seen, parts, mostProblems).run();
+  const { successor } = parts;
+  if (successor === undefined) return table;
+  const next = await new TableVerification(tool, seen, successor.parts, mostProblems).run();
+  if (table.problems.count === 0 && next.problems.count === 0) {
+    const problems = next.problems.of(successor.parts.rows.subject);
+    await compareSuccessor(tool, parts.rows, successor, next.rows, problems);
+  }
+  table.problems.takeOver(next.problems);
+  return table;
 }
 
 /** What was found out about one structure. */
@@ -139,7 +159,7 @@ class TableVerification {
         name: each.index.name,
         state: each.index.state,
         entries: this.#entriesOf(each),
-        compared: each.index.state !== "announced" && isCompared(each),
+        compared: isComparable(each) && isCompared(each),
       })),
       problems: this.#problems,
     };
@@ -165,6 +185,11 @@ class TableVerification {
     const { entriesPart } = INDEX_FORMS[formOf(index)];
     return this.#checked.get(parts[entriesPart])!.figures.rows;
   }
+}
+
+/** Of an index that was just announced, or is being dropped, nothing is promised. */
+function isComparable({ index }: IndexParts): boolean {
+  return index.state === "building" || index.state === "ready";
 }
 
 function newSeen(executor: Executor): SeenCells {
