@@ -5,6 +5,7 @@
 
 import type { CheckpointWriter } from "../../src/log/checkpoint/writer.ts";
 import { EPOCH_LOW } from "../../src/memory/control.ts";
+import { TimeoutError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Churn } from "./churn.ts";
 import { hookAtomics } from "./engine-atomics.ts";
@@ -54,13 +55,23 @@ function disturbedStep(writer: CheckpointWriter, random: Random, disturb: () => 
   }
 }
 
+/** A step in the middle of a commit, which may have to wait for it: then it is made later. */
+function tryStep(writer: CheckpointWriter): boolean {
+  try {
+    return writer.step();
+  } catch (error) {
+    if (error instanceof TimeoutError) return true;
+    throw error;
+  }
+}
+
 /** Other work in whose middle the writer takes a step or two. */
 function stepInside(writer: CheckpointWriter, random: Random, work: () => void): boolean {
   const every = 1 + random.below(100);
   let isMore = true;
   const off = hookAtomics({
     after: () => {
-      if (isMore && random.below(every) === 0) isMore = writer.step();
+      if (isMore && random.below(every) === 0) isMore = tryStep(writer);
     },
   });
   try {
@@ -93,7 +104,7 @@ function takeCheckpoint(
     } else if (how < 9) isMore = stepInside(writer, random, () => churn.step());
     else {
       churn.die(() => {
-        isMore = writer.step();
+        isMore = tryStep(writer);
       });
     }
     for (let i = random.below(5); i > 0; i--) churn.step();

@@ -6,6 +6,7 @@
  * The first data word of a plain object says how many it has, so that nobody need remember it.
  */
 
+import { repack } from "../../src/engine/edits.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import { runSync } from "../../src/engine/run.ts";
 import { HEAD, TAIL } from "../../src/engine/slot.ts";
@@ -243,8 +244,44 @@ export class Churn {
           tx.set.arena.i32[at + i] = random.next();
       } else {
         tx.writable(entry, thing.dataWords);
-        this.#scribble(tx, entry, from, to);
+        if (random.below(2) === 0) this.#scribble(tx, entry, from, to);
+        for (let edits = random.below(4); edits > 0; edits--) {
+          this.#edit(tx, entry, least, thing.dataWords);
+        }
       }
+    }
+  }
+
+  /** Moves some words of an object's copy, or writes a few; or packs a heap of keys, as trees do. */
+  #edit(tx: Transaction, entry: number, least: number, dataWords: number): void {
+    const random = this.#random;
+    const { set } = tx;
+    const { i32 } = set.arena;
+    const at = set.bufferOf(entry);
+    const from = least + random.below(dataWords - least);
+    const count = 1 + random.below(dataWords - from);
+    set.beginEdits(entry);
+    const how = random.below(8);
+    if (how === 0 && dataWords - least > 8) {
+      // Slots of two words, of which the second says where a key lies, in their front half.
+      const slots = random.below((dataWords - least) >> 2);
+      const heap = least + 2 * slots;
+      for (let slot = 0; slot < slots; slot++) {
+        const words = random.below(3);
+        const place = heap + random.below(dataWords - heap - words + 1);
+        i32[at + least + 2 * slot + 1] = (words << 16) | place;
+      }
+      set.recordWrite(entry, least, 2 * slots);
+      repack(i32, at, least, slots, 2, dataWords);
+      set.recordRepack(entry, least, slots, 2, heap, dataWords);
+    } else if (how < 5) {
+      const to = least + random.below(dataWords - least - count + 1);
+      i32.copyWithin(at + to, at + from, at + from + count);
+      set.recordMove(entry, from, to, count);
+    } else {
+      const few = Math.min(count, 5);
+      for (let i = from; i < from + few; i++) i32[at + i] = random.next();
+      set.recordWrite(entry, from, few);
     }
   }
 

@@ -76,7 +76,8 @@ export class RecoveryStore {
   begin(executor: Executor, isDelta: boolean): CheckpointWriter {
     const newest = isDelta ? listCheckpoints(this.files).sound[0] : undefined;
     const base = newest === undefined ? undefined : this.openCheckpoint(newest.name);
-    const options = { logId: LOG_ID, catalogue: CATALOGUE, base };
+    // Nobody moves while this thread waits.
+    const options = { logId: LOG_ID, catalogue: CATALOGUE, base, patienceMs: 0 };
     const writer = new CheckpointWriter(executor, this.files, options);
     const epoch = executor.mark();
     awaitCommits(executor, epoch, TIMEOUT_MS);

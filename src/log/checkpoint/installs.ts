@@ -23,15 +23,17 @@ import { MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
 
 export class Installs {
   readonly #executor: Executor;
+  readonly #patienceMs: number;
 
-  constructor(executor: Executor) {
+  constructor(executor: Executor, patienceMs = MAX_TIMEOUT_MS) {
     this.#executor = executor;
+    this.#patienceMs = patienceMs;
   }
 
   /** Waits until nobody is installing the object. The dead are recovered. */
   await(i32: Int32Array, at: number): void {
     if (!this.#isInstalling(loadAcquire(i32, at + LOCK))) return;
-    const patience = this.#executor.newPatience(MAX_TIMEOUT_MS);
+    const patience = this.#executor.newPatience(this.#patienceMs);
     for (;;) {
       const lock = Atomics.load(i32, at + LOCK);
       if (!this.#isInstalling(lock)) return;

@@ -76,6 +76,8 @@ export interface CheckpointOptions {
   readonly catalogue: CataloguePlace;
   /** The checkpoint that a delta builds on; without it the checkpoint is full. */
   readonly base?: Checkpoint | undefined;
+  /** How long it waits for one who is installing a commit and does not move; then a step may be tried again. */
+  readonly patienceMs?: number;
 }
 
 /** A unit of the group that is being copied, and where the copy of its block lies in `#out`. */
@@ -119,7 +121,7 @@ export class CheckpointWriter {
     this.#executor = executor;
     this.#files = files;
     this.#options = options;
-    this.#plan = new CopyPlan(new Installs(executor));
+    this.#plan = new CopyPlan(new Installs(executor, options.patienceMs));
     const { blocks } = executor.slabs;
     assert(executor.memory.control.unitsPerRegion % GROUP_UNITS === 0, "regions are whole groups");
     this.#lookedAt = executor.epochs.current();
