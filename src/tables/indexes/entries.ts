@@ -4,6 +4,7 @@ import type { Transaction } from "../../engine/transaction.ts";
 import { isBytes } from "../../runtime/bytes.ts";
 import { RowError, SituError } from "../../runtime/errors.ts";
 import type { Cursor } from "../../stores/store.ts";
+import { compile } from "../codec/codec.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition, IndexState } from "./definition.ts";
 import type { CheckedScan } from "./options.ts";
@@ -12,6 +13,8 @@ import type { Values } from "./structure.ts";
 export interface Index {
   readonly definition: IndexDefinition;
   readonly state: IndexState;
+  /** Whether a row may be refused: by `check`, or because its values are taken. */
+  readonly mayRefuse: boolean;
   /** Fails if the values of a row are too long to be indexed. */
   check(row: Values): void;
   /** The key of the row that has the same values as this one, if the index is unique. */
@@ -82,6 +85,14 @@ export function project(row: Values, names: readonly string[]): Values {
   const values: Values = {};
   for (let i = 0; i < names.length; i++) values[names[i]] = row[names[i]];
   return values;
+}
+
+/** The same for one who does it with each row: objects of one shape, made by generated code. */
+export function projector(names: readonly string[]): (row: Values) => Values {
+  const fields = names.map((name) => JSON.stringify(name));
+  const literal = fields.map((name) => `${name}: row[${name}]`).join(", ");
+  const make = compile(`"use strict"; return (row) => ({ ${literal} });`, []);
+  return make() as (row: Values) => Values;
 }
 
 /** The values of some fields as a key is written: one as it is, or a list of them. */

@@ -10,7 +10,7 @@ import type { Transaction } from "../../engine/transaction.ts";
 import type { KeyRange, OrderedCodec, Store } from "../../stores/store.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition, IndexState, StoredIndex } from "./definition.ts";
-import { type Index, type KeyWalk, keyIn, project, sameValues } from "./entries.ts";
+import { type Index, type KeyWalk, keyIn, projector, sameValues } from "./entries.ts";
 import type { CheckedScan } from "./options.ts";
 import { indexRange } from "./ranges.ts";
 import { hiddenStructure, pick, restOfKey, type Structure, type Values } from "./structure.ts";
@@ -42,9 +42,10 @@ export class EntryIndex implements Index {
   readonly #store: Store<Values, unknown>;
   /** The same entries, of which only the key of the row is read: no text is made in vain. */
   readonly #keys: Store<Values, unknown>;
-  readonly #names: readonly string[];
   /** The fields that may be null, if the index is unique. */
   readonly #nullable: readonly string[];
+  readonly #entryOf: (row: Values) => Values;
+  readonly mayRefuse: boolean;
 
   constructor(executor: Executor, table: Table, stored: StoredIndex) {
     this.definition = stored;
@@ -56,12 +57,14 @@ export class EntryIndex implements Index {
       this.#structure.ordered === undefined
         ? this.#structure.openPart(executor, stored.roots[0], table.key)
         : this.#store;
-    this.#names = Object.keys(this.#structure.table.fields);
     this.#nullable = leftOutIfNull(table, stored);
+    this.#entryOf = projector(Object.keys(this.#structure.table.fields));
+    // Keys of one size are never too long.
+    this.mayRefuse = stored.unique || (this.#structure.ordered?.orderedWords ?? 0) === 0;
   }
 
   check(row: Values): void {
-    this.#structure.checkKeyOf(project(row, this.#names));
+    if (this.mayRefuse) this.#structure.checkKeyOf(this.#entryOf(row));
   }
 
   holderOf(tx: Transaction, row: Values): unknown {
@@ -71,7 +74,7 @@ export class EntryIndex implements Index {
 
   add(tx: Transaction, row: Values): void {
     if (hasNull(row, this.#nullable)) return;
-    const added = this.#store.insert(tx, project(row, this.#names));
+    const added = this.#store.insert(tx, this.#entryOf(row));
     if (!added && this.state === "ready") tx.conflict(-1);
   }
 

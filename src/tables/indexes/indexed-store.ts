@@ -37,6 +37,8 @@ export class IndexedStore implements RowStore<Values, unknown> {
   readonly #part: RowCodec<Values, unknown>;
   /** The rows, of which only that is read. */
   readonly #parts: Store<Values, unknown>;
+  /** Whether a row may have to be refused before anything is changed. */
+  readonly #mayRefuse: boolean;
 
   constructor(
     executor: Executor,
@@ -56,6 +58,7 @@ export class IndexedStore implements RowStore<Values, unknown> {
     const needed = successor === undefined ? [...key, ...this.#indexed] : Object.keys(fields);
     this.#part = structure.partCodec([...new Set(needed)]);
     this.#parts = structure.openWith(executor, root, this.#part);
+    this.#mayRefuse = indexes.some(({ mayRefuse }) => mayRefuse);
   }
 
   get(key: unknown): Values | undefined {
@@ -88,8 +91,10 @@ export class IndexedStore implements RowStore<Values, unknown> {
 
   insertEncoded(tx: Transaction, words: number): boolean {
     const row = this.#part.decode(this.#codec.scratch, 0, words);
-    if (this.#rows.has(tx, this.#keyOf(row))) return false;
-    this.#check(tx, undefined, row);
+    if (this.#mayRefuse) {
+      if (this.#rows.has(tx, this.#keyOf(row))) return false;
+      this.#check(tx, undefined, row);
+    }
     if (!this.#rows.insertEncoded(tx, words)) return false;
     this.#follow(tx, undefined, row);
     return true;
@@ -151,6 +156,7 @@ export class IndexedStore implements RowStore<Values, unknown> {
 
   /** Whether all indexes can take the row. */
   #check(tx: Transaction, before: Values | undefined, after: Values): void {
+    if (!this.#mayRefuse) return;
     for (const index of this.#indexes) {
       if (index.state === "announced" || isSame(index, before, after)) continue;
       index.check(after);

@@ -46,6 +46,7 @@ export function postingsStructures(
 export class PostingsIndex implements Index {
   readonly definition: IndexDefinition;
   readonly state: IndexState;
+  readonly mayRefuse = true;
   readonly #table: Table;
   readonly #structures: readonly Structure<Values, unknown>[];
   readonly #counts: Store<Values, unknown>;
