@@ -211,7 +211,10 @@ export async function restore(
     const [sourceFiles, files] = [new NodeFiles(source), new NodeFiles(settings.path)];
     const copied = await restoreFiles(sourceFiles, files, { ...point, signal, onProgress });
     const identity = newIdentity(settings.memoryDir);
-    writeIdentity(settings.path, { ...identity, logId: copied.logId, logStarted: true });
+    // A backup has no store.json: then the size is what its log says.
+    const memoryBytes = readIdentity(source)?.memoryBytes;
+    const size = memoryBytes === undefined ? {} : { memoryBytes };
+    writeIdentity(settings.path, { ...identity, ...size, logId: copied.logId, logStarted: true });
     return copied;
   }
 }

@@ -4,6 +4,7 @@
  * invalid means retry, valid means the error is the caller's own.
  */
 
+import { LIMIT_RISES } from "../memory/control.ts";
 import { lockOwner } from "../memory/object.ts";
 import { type ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
 import { ASYNC_PATIENCE_MS, UNIT_BYTES } from "../runtime/limits.ts";
@@ -153,16 +154,19 @@ export function storeFull(executor: Executor, tx: Transaction): SituError {
       { cause: shortage },
     );
   }
+  const isAutomatic = Atomics.load(memory.control.i32, LIMIT_RISES) !== 0;
+  const why = isAutomatic ? `, and memoryBytes "auto" allows no more on this machine` : "";
   // Twice as large, as a proposal.
   const more = shownSize(2 * limitBytes).replace(" ", "");
   const how =
     memory.path === undefined
       ? "create the store with a larger memoryBytes (a store that only threads share cannot grow)"
-      : `make the store larger, also while it is in use: situ resize --path ${memory.path} --to ${more}, ` +
+      : `make the store larger, also while it is in use: situ resize --path ${memory.path} --memory ${more}, ` +
         `or db.resize(${2 * limitBytes})`;
   return new SituError(
     "SITU_FULL",
-    `no room for ${tx.subject}: all ${shownSize(limitBytes)} of the store are in use; delete rows, or ${how}`,
+    `no room for ${tx.subject}: all ${shownSize(limitBytes)} of the store are in use${why}; delete rows, ` +
+      `or ${how}`,
   );
 }
 

@@ -80,7 +80,7 @@ function fitting(path: string, memoryDir: string, most: number, rises: boolean):
     `${memoryDir} has ${shownSize(freeBytes)} free, so the store at ${path} is created with ` +
       `${shownSize(bytes)} for rows instead of ${shownSize(most)}. Give it more shared memory ` +
       `(docker run --shm-size=1g, or mount -o remount,size=1g ${memoryDir}), then run ` +
-      `"situ resize --path ${path} --to ${shownSize(most).replace(" ", "")}"; or set memoryBytes`,
+      `"situ resize --path ${path} --memory ${shownSize(most).replace(" ", "")}"; or set memoryBytes`,
     { code: "SITU_SMALL_MEMORY" },
   );
   return bytes;

@@ -32,7 +32,7 @@ export interface GatewayOptions {
   /** The port for /metrics, /healthz and /readyz, on the same host. Default: not served. */
   readonly metricsPort?: number;
   /** As for `open`. */
-  readonly memoryBytes?: number;
+  readonly memoryBytes?: number | "auto";
   readonly durability?: DurabilityMode;
   /** The most clients at the same time, over all threads. Default 10,000, as in Redis. */
   readonly maxClients?: number;
@@ -66,7 +66,7 @@ export interface CheckedOptions {
   readonly threads: number;
   readonly password: string;
   readonly metricsPort: number | undefined;
-  readonly memoryBytes: number | undefined;
+  readonly memoryBytes: number | "auto" | undefined;
   readonly durability: DurabilityMode | undefined;
   readonly maxClients: number;
   readonly maxBulkBytes: number;

@@ -46,7 +46,7 @@ export interface Libc {
   map(fd: number, bytes: number): Mapping;
   /** Gives the file its pages now: a full /dev/shm is then an error here, not a SIGBUS later. */
   reserve(fd: number, bytes: number): "ok" | "no space";
-  /** Takes the pages from the file again; it keeps its length and reads as zeroes. Only on Linux. */
+  /** Takes the pages from the file again, if the system can; it keeps its length and reads as zeroes. */
   vacate(fd: number, bytes: number): void;
   /**
    * Takes the exclusive lock of this open file unless somebody else holds it. The kernel drops it when
@@ -185,11 +185,8 @@ function load(): Libc {
       throw new SituError("SITU_NO_MEMORY", `reserving ${bytes} bytes failed: errno ${error}`);
     },
     vacate(fd, bytes) {
-      if (fallocateWith?.(fd, PUNCH_HOLE_KEEP_SIZE, 0, bytes) === 0) return;
-      throw new SituError(
-        "SITU_UNSUPPORTED",
-        "the file system of the store's memory cannot take back a part of a file's memory",
-      );
+      // Where the system or the file system cannot do this, the memory stays with the file.
+      fallocateWith?.(fd, PUNCH_HOLE_KEEP_SIZE, 0, bytes);
     },
     duplicate: (fd) => dup(fd) as number,
     tryLock: (fd) => tryFlock(fd, LOCK_EXCLUSIVE),

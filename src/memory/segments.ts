@@ -26,8 +26,8 @@ export interface Segments {
   /** Backs the first bytes of an existing segment by memory, or fails with SITU_NO_MEMORY. */
   reserve(name: string, bytes: number): void;
   /**
-   * Gives the memory of a segment back to the system. Its length and all mappings of it stay, so one who
-   * reads it all the same finds zeroes. To use it again, `create` it. Not there where that cannot be done.
+   * Gives the memory of a segment back to the system, if that is possible. Its length and all mappings of it
+   * stay, so one who reads it all the same finds zeroes. To use it again, `create` it.
    */
   vacate?(name: string): void;
   /**

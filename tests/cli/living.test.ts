@@ -29,13 +29,13 @@ describe("resize", () => {
     const path = place.store();
     const db = await open({ path, memoryBytes: 8 * MIB, durability: "none" });
     try {
-      const { code, stdout } = await place.situ(["resize", "--path", path, "--to", "24MiB"]);
+      const { code, stdout } = await place.situ(["resize", "--path", path, "--memory", "24MiB"]);
       expect({ code, stdout }).toEqual({
         code: 0,
         stdout: `${path} has 24 MiB for rows and indexes (it had 8 MiB)\n`,
       });
       expect(db.stats().memory.limitBytes).toBe(24 * MIB);
-      const args = ["resize", "--path", path, "--to"];
+      const args = ["resize", "--path", path, "--memory"];
       expect(await resultOf([...args, "16m"])).toEqual({
         path,
         before: 24 * MIB,

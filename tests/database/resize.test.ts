@@ -63,7 +63,7 @@ describe("growing", () => {
       other.transactSync((tx) => tx.insert(Blob, { id: 9_999, data: new Uint8Array(SIZE) })),
     );
     expect(error.message).toContain(
-      `situ resize --path ${path} --to 16MiB, or db.resize(16777216)`,
+      `situ resize --path ${path} --memory 16MiB, or db.resize(16777216)`,
     );
     expect(await db.resize(32 * MIB)).toBe(32 * MIB);
     expect(limitOf(other)).toBe(32 * MIB);

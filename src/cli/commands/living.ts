@@ -7,7 +7,7 @@ const STORE = required(path("DIR", "the store's folder"));
 
 export const RESIZE = command({
   summary: "makes a store larger or smaller, also while it is in use",
-  synopsis: "--path DIR --to SIZE",
+  synopsis: "--path DIR --memory SIZE",
   about: [
     "Others go on reading and writing. The size holds for all processes and after a restart; it is",
     "rounded up to whole regions. A store can become as small as what it holds allows: otherwise nothing",
@@ -15,12 +15,15 @@ export const RESIZE = command({
   ],
   options: {
     path: STORE,
-    to: required(sizeOrAuto("the most memory for rows and indexes; auto: grows by itself")),
+    memory: required(sizeOrAuto("the most memory for rows and indexes; auto: grows by itself")),
     ...COMMON,
   },
   examples: [
-    ["situ resize --path ./bank --to 1GiB", "room for 1 GiB"],
-    ["situ resize --path ./bank --to auto", "up to half of the machine's memory, as it is needed"],
+    ["situ resize --path ./bank --memory 1GiB", "room for 1 GiB"],
+    [
+      "situ resize --path ./bank --memory auto",
+      "up to half of the machine's memory, as it is needed",
+    ],
   ],
 });
 

@@ -1,7 +1,17 @@
 /** `situ serve`: a store for Redis clients and for Prometheus. */
 
 import { COMMON, command } from "../command.ts";
-import { choice, flag, path, required, secret, size, text, whole } from "../option-kinds.ts";
+import {
+  choice,
+  flag,
+  path,
+  required,
+  secret,
+  size,
+  sizeOrAuto,
+  text,
+  whole,
+} from "../option-kinds.ts";
 
 const MOST_CLIENTS = 1_000_000;
 const MOST_REQUESTS = 1_000_000;
@@ -27,7 +37,9 @@ export const SERVE = command({
     passwordFile: path("FILE", "a file whose first line is the password for AUTH"),
     password: secret("the password for AUTH"),
     metricsPort: whole(0, 65535, "the port for /metrics, /healthz and /readyz (off)"),
-    memory: size("the most memory to use; a smaller store grows to it (256MiB for a new one)"),
+    memory: sizeOrAuto(
+      "the most memory, or auto; a smaller store grows to it (256MiB for a new one)",
+    ),
     durability: choice(
       ["sync", "lazy", "none"],
       "when commits reach the disk (as the store was created, or lazy)",

@@ -11,7 +11,7 @@ import { EXIT_FAILED, EXIT_OK, UsageError } from "../failures.ts";
 import { type Column, renderTable } from "../text-table.ts";
 import type { Context, Run } from "./context.ts";
 
-export const runResize: Run<"resize"> = async ({ path, to }, { screen }) => {
+export const runResize: Run<"resize"> = async ({ path, memory: to }, { screen }) => {
   existingStore(path);
   await using db = await open({ path, timeoutMs: DEFAULT_TIMEOUT_MS });
   const before = db.stats().memory.limitBytes;

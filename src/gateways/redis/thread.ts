@@ -39,7 +39,7 @@ import { Sweeper } from "./sweeper.ts";
 /** What a thread is told; plain data, so that it can be sent to it. */
 export interface RedisThreadOptions {
   readonly path: string;
-  readonly memoryBytes: number | undefined;
+  readonly memoryBytes: number | "auto" | undefined;
   readonly durability: DurabilityMode | undefined;
   readonly settings: SettingValues;
   readonly maxRequestBytes: number;

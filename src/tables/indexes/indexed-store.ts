@@ -58,7 +58,7 @@ export class IndexedStore implements RowStore<Values, unknown> {
     const needed = successor === undefined ? [...key, ...this.#indexed] : Object.keys(fields);
     this.#part = structure.partCodec([...new Set(needed)]);
     this.#parts = structure.openWith(executor, root, this.#part);
-    this.#mayRefuse = indexes.some(({ mayRefuse }) => mayRefuse);
+    this.#mayRefuse = successor !== undefined || indexes.some(({ mayRefuse }) => mayRefuse);
   }
 
   get(key: unknown): Values | undefined {
