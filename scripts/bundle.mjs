@@ -4,7 +4,7 @@
 //
 // No comments, and ASCII only: V8 reads all of a file when it is imported, and keeps a text with one other
 // character in it at twice the size.
-import { readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
@@ -140,7 +140,49 @@ function replaceModule(module, substitute) {
   };
 }
 
+/**
+ * Types for CommonJS. Node.js can `require` the package as it is, but a compiler that thinks of older
+ * ones refuses to import the types of a module there. So this file has the same names, for values and
+ * for types, and says of each that it is the module's.
+ */
+async function writeCommonJsTypes() {
+  const from = `"./src/index.js"`;
+  const mode = `with { "resolution-mode": "import" }`;
+  const declarations = readFileSync(join(dist, "src", "index.d.ts"), "utf8");
+  const types = [...declarations.matchAll(/export (type )?\{([^}]*)\}/g)].flatMap(
+    ([, isType, names]) =>
+      names
+        .split(",")
+        .map((name) => name.trim())
+        .filter((name) => name !== "" && (isType !== undefined || name.startsWith("type ")))
+        .map((name) => name.replace(/^type /, "")),
+  );
+  const module = `import(${from}, { ${mode.replace("with", "with:")} })`;
+  const values = Object.entries(await import(join(dist, "situ.js"))).map(([name, value]) => {
+    const isClass = /^class\b/.test(String(value));
+    const type = isClass ? `type ${name} = ${module}.${name};\n` : "";
+    return `declare const ${name}: typeof ${module}.${name};\n${type}export { ${name} };\n`;
+  });
+  const text = `export type { ${types.sort().join(", ")} } from ${from} ${mode};\n${values.join("")}`;
+  writeFileSync(join(dist, "situ.d.cts"), text);
+}
+
+/** Typed arrays have a parameter since TypeScript 5.7: an older compiler would stumble over it. */
+function simplifyTypes(folder) {
+  const generic =
+    /\b((?:Ui|I)nt\w*Array|Float64Array|BigU?[Ii]nt64Array|Buffer)<(?:Shared)?ArrayBuffer(?:Like)?>/g;
+  for (const entry of readdirSync(folder, { withFileTypes: true, recursive: true })) {
+    if (!entry.name.endsWith(".d.ts")) continue;
+    const file = join(entry.parentPath, entry.name);
+    const text = readFileSync(file, "utf8");
+    const simple = text.replace(generic, "$1");
+    if (simple !== text) writeFileSync(file, simple);
+  }
+}
+
 await bundlePackage();
+simplifyTypes(join(dist, "src"));
+await writeCommonJsTypes();
 // What the threads run that write the log, take checkpoints and recover.
 await bundle("log/main.js", "situ-log.js");
 // The NIC worker of a node.

@@ -2,7 +2,8 @@
 // alone what is fresh (fresh.mjs).
 //
 //   --peers   also what Situ is compared with (peers.mjs), at the same time
-//   --nodes   also the other versions of Node.js that it is tested on (nodes.mjs)
+//   --nodes   also the other versions of Node.js and of TypeScript that it is tested on (nodes.mjs,
+//             typescripts.mjs)
 import { spawn, spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -29,8 +30,10 @@ function runInBackground(script) {
   return new Promise((resolve) => child.once("exit", (code) => resolve(code ?? 1)));
 }
 
-const others = ["peers", "nodes"].filter((name) => process.argv.includes(`--${name}`));
-const installing = others.map((name) => runInBackground(`${name}.mjs`));
+const others = { peers: ["peers.mjs"], nodes: ["nodes.mjs", "typescripts.mjs"] };
+const installing = Object.entries(others)
+  .filter(([name]) => process.argv.includes(`--${name}`))
+  .flatMap(([, scripts]) => scripts.map(runInBackground));
 
 if (!isInstalled(root)) run("npm", ["ci", "--no-fund", "--no-audit"]);
 if (!isBuilt(root)) {

@@ -28,6 +28,7 @@ import {
   UNIT_BYTES,
 } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
+import { refuseBundled } from "../runtime/thread-script.ts";
 import type { MigrationProgress } from "../tables/migrations/context.ts";
 import type { MigrationStep } from "../tables/migrations/steps.ts";
 import type { Table } from "../tables/table.ts";
@@ -148,6 +149,7 @@ function refuse(why: string): never {
 export function settingsOf(options: OpenOptions): Settings {
   if (typeof options !== "object" || options === null) refuse('pass { path: "./folder" }');
   refuseUnknownOptions("open", options, KNOWN);
+  refuseBundled();
   if (typeof SharedArrayBuffer === "undefined") {
     throw new SituError(
       "SITU_UNSUPPORTED",

@@ -4,6 +4,7 @@ import type { Pointer } from "../memory/pointer.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_ENUM_VALUES, MAX_INLINE_FIELD_BYTES, MAX_VALUE_BYTES } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
+import type { Invalid } from "./invalid.ts";
 
 export type FieldKind =
   | "u8"
@@ -130,9 +131,9 @@ export function enumOf<const Values extends readonly [string, ...string[]]>(
 }
 
 type NullableCheck<Kind> = Kind extends "json"
-  ? "json() holds null already, and cannot be nullable"
+  ? Invalid<"json() holds null already, and cannot be nullable">
   : Kind extends "pointer"
-    ? "pointer() may be null already, and cannot be nullable"
+    ? Invalid<"pointer() may be null already, and cannot be nullable">
     : unknown;
 
 /**

@@ -6,6 +6,7 @@ import { show } from "../runtime/show.ts";
 import { defaultKind, kindsThatAre, type TableKind } from "../stores/kinds.ts";
 import type { Field, FieldKind } from "./fields.ts";
 import { definitionsOf, type IndexDefinition, type IndexOptions } from "./indexes/definition.ts";
+import type { Invalid } from "./invalid.ts";
 
 export type Fields = Readonly<Record<string, Field>>;
 
@@ -55,10 +56,10 @@ type CheckedKey<F extends Fields, K> = K extends readonly string[]
   : KeyPart<F, K, true>;
 type KeyPart<F extends Fields, Name, IsKey> = Name extends keyof F & string
   ? F[Name]["kind"] extends "f64" | "json" | "pointer"
-    ? `${Name} is a field of type ${F[Name]["kind"]}, which cannot be part of a key or an index`
+    ? Invalid<`${Name} is a field of type ${F[Name]["kind"]}, which cannot be part of a key or an index`>
     : IsKey extends true
       ? IsNullable<F[Name]> extends true
-        ? `${Name} is nullable, and a key cannot be null`
+        ? Invalid<`${Name} is nullable, and a key cannot be null`>
         : Name
       : Name
   : Name;
@@ -141,8 +142,7 @@ export interface Table<
   Changes = unknown,
   Ways = unknown,
   Writes = unknown,
-  // biome-ignore lint/suspicious/noExplicitAny: a table of any name is taken for any table, and for one
-  Name = any,
+  Name extends string = string,
 > {
   readonly name: string;
   /** The fields of a row, by their names. */
@@ -165,8 +165,9 @@ export interface Table<
     row: Row;
     key: Key;
     ways: Ways;
-    name: Name;
-    // Methods, so that it does not matter which of two tables takes more.
+    // Methods, so that it does not matter which of two tables takes more, and that a table of which
+    // the name is not known can be passed for each.
+    name(name: Name): void;
     changes(changes: Changes): void;
     writes(row: Writes): void;
   };

@@ -14,12 +14,14 @@ import {
   memoryFolder,
 } from "../../folder/store-files.ts";
 import { figureOf } from "../../log/figures.ts";
+import { LOG_SCRIPT } from "../../log/thread.ts";
 import { LogThreadKeeper } from "../../log/thread-keeper.ts";
 import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../../memory/control.ts";
 import { nowMs, sleep } from "../../runtime/clock.ts";
 import { type Holder, SituError } from "../../runtime/errors.ts";
 import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
+import { threadScript } from "../../runtime/thread-script.ts";
 import type { Copied } from "../../tools/files/copy.ts";
 import type { FileToolOptions } from "../../tools/files/pauses.ts";
 import type { Settings } from "../open-options.ts";
@@ -59,6 +61,8 @@ export class DatabaseDurability {
     const { isLogged } = executor.durability;
     this.mode = isLogged ? (settings.durability ?? "lazy") : "none";
     if (!isLogged || identity?.logId === undefined) return;
+    // Before anything is promised to be on disk.
+    threadScript(LOG_SCRIPT);
     const { control } = executor.memory;
     control.i32[control.slotAt(executor.slot) + LAG_MS] = settings.lagMs;
     // In "sync" nothing is acknowledged before it is on disk.

@@ -3,6 +3,7 @@
 import { SituError } from "../../runtime/errors.ts";
 import { show } from "../../runtime/show.ts";
 import { keptKey } from "../copied-key.ts";
+import type { Invalid } from "../invalid.ts";
 import type { Way } from "../table.ts";
 
 /** The first one to all of the values of a composite key, as types. */
@@ -83,7 +84,7 @@ export type IndexName<Ways> = Exclude<keyof Ways & string, "">;
 export type UniqueIndex<Ways, Name extends string> = Name extends keyof Ways
   ? Ways[Name] extends { readonly unique: true }
     ? Name
-    : `index ${Name} is not unique and leads to many rows: use scan`
+    : Invalid<`index ${Name} is not unique and leads to many rows: use scan`>
   : Name;
 
 export type IndexKey<Ways, Name> = Name extends keyof Ways
