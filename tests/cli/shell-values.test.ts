@@ -5,7 +5,21 @@ import { keyFor, rowFor, valueFor } from "../../src/cli/work/shell/fields.ts";
 import { parseLiteral } from "../../src/cli/work/shell/literals.ts";
 import { safeText, shownBytes, shownValue } from "../../src/cli/work/shell/show.ts";
 import { splitStatements, wordsOf } from "../../src/cli/work/shell/words.ts";
-import { bytes, i64, json, str, table, u32, u64 } from "../../src/index.ts";
+import {
+  autoIncrement,
+  bytes,
+  enumOf,
+  i64,
+  json,
+  nullable,
+  str,
+  table,
+  timestamp,
+  u32,
+  u53,
+  u64,
+  uuid,
+} from "../../src/index.ts";
 import { check, fc } from "../helpers/property.ts";
 
 // The same inputs in every run; a failure prints the seed and the path to its counterexample.
@@ -184,5 +198,66 @@ describe("shown", () => {
         expect(valueFor(bytes(), parseLiteral(typed))).toEqual(raw);
       }),
     );
+  });
+});
+
+describe("moments, UUIDs, enums and nulls", () => {
+  const Task = table(
+    "task",
+    {
+      id: autoIncrement(),
+      at: timestamp(),
+      due: nullable(timestamp()),
+      owner: uuid(),
+      state: enumOf("open", "null"),
+      size: nullable(u53()),
+      note: nullable(str()),
+    },
+    { key: "id" },
+  );
+  const owner = "0188d3c4-7a1e-7bb0-8f0c-0123456789ab";
+
+  test("as they are typed in a row", () => {
+    const [, , row] = wordsOf(
+      `put task { at: "2026-01-05T10:00:00.000Z", due: 5, owner: "${owner}", state: "open", size: null }`,
+    );
+    expect(rowFor(Task, row)).toEqual({
+      at: new Date("2026-01-05T10:00:00Z"),
+      due: 5,
+      owner,
+      state: "open",
+      size: null,
+    });
+  });
+
+  test("as they are typed in a key", () => {
+    const names = ["at", "due", "owner", "state", "note", "size"];
+    const typed = (text: string): unknown => keyFor(Task, names, wordsOf(text), "the key");
+    expect(typed(`2026-01-05 null ${owner} null null 7`)).toEqual([
+      new Date("2026-01-05"),
+      null,
+      owner,
+      "null",
+      null,
+      7,
+    ]);
+    expect(typed(`1767607200123 -1 ${owner} open "null" null`)).toEqual([
+      1_767_607_200_123,
+      -1,
+      owner,
+      "open",
+      "null",
+      null,
+    ]);
+  });
+
+  test("what is no moment is left for the table to refuse", () => {
+    expect(valueFor(timestamp(), "tomorrow")).toBe("tomorrow");
+    expect(valueFor(timestamp(), "2026-13-45")).toBe("2026-13-45");
+  });
+
+  test("as they are shown", () => {
+    expect(shownValue(new Date(0))).toBe("1970-01-01T00:00:00.000Z");
+    expect(shownValue(null)).toBe("null");
   });
 });

@@ -1,25 +1,35 @@
 /** The types that callers see are inferred from the table; tsc checks this file. */
 
+import * as ts from "typescript";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { AsyncTransaction } from "../../src/database/async-transaction.ts";
 import type { Database } from "../../src/database/database.ts";
+import { open } from "../../src/database/open.ts";
+import type { SyncResult } from "../../src/database/transact-options.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
 import type { Pointer } from "../../src/memory/pointer.ts";
 import {
+  autoIncrement,
   bool,
   bytes,
+  enumOf,
   f64,
   i32,
+  i53,
   i64,
   json,
+  nullable,
   pointer,
   str,
+  timestamp,
   u8,
   u16,
   u32,
+  u53,
   u64,
+  uuid,
 } from "../../src/tables/fields.ts";
-import { table } from "../../src/tables/table.ts";
+import { type InferInsert, type InferRow, type Table, table } from "../../src/tables/table.ts";
 import { temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
@@ -144,4 +154,203 @@ describe("inferred types", () => {
     >();
     expect([plain, awaited, direct]).toEqual([false, { found: false }, [undefined]]);
   });
+});
+
+const Task = table(
+  "task",
+  {
+    id: autoIncrement(),
+    owner: nullable(uuid()),
+    email: nullable(str(20)),
+    at: timestamp(),
+    due: nullable(timestamp({ as: "number" })),
+    state: enumOf("open", "closed"),
+    size: u53(),
+    delta: i53(),
+    extra: json(),
+  },
+  {
+    key: "id",
+    indexes: {
+      byEmail: { on: ["email"], unique: true },
+      byOwner: { on: ["owner", "state"] },
+      byDue: { on: ["due"] },
+    },
+  },
+);
+
+describe("types that rows give and take", () => {
+  it("are not the same: what is null can be left out, and so can a key that is filled in", () => {
+    expectTypeOf<InferRow<typeof Task>>().toEqualTypeOf<{
+      id: number;
+      owner: string | null;
+      email: string | null;
+      at: Date;
+      due: number | null;
+      state: "open" | "closed";
+      size: number;
+      delta: number;
+      extra: unknown;
+    }>();
+    expectTypeOf<InferInsert<typeof Task>>().toEqualTypeOf<{
+      id?: number | undefined;
+      owner?: string | null | undefined;
+      email?: string | null | undefined;
+      at: Date | number;
+      due?: Date | number | null | undefined;
+      state: "open" | "closed";
+      size: number;
+      delta: number;
+      extra: unknown;
+    }>();
+    expect(Task.autoKey).toBe("id");
+  });
+
+  it("of what is written and returned", () => {
+    const row = { at: 5, state: "open", size: 1, delta: 1, extra: 1 } as const;
+    const uses = (db: Database, tx: Transaction, later: AsyncTransaction): unknown => {
+      expectTypeOf(db.insert(Task, row)).toEqualTypeOf<number>();
+      expectTypeOf(tx.insert(Task, row)).toEqualTypeOf<number>();
+      expectTypeOf(later.insert(Task, row)).toEqualTypeOf<Promise<number>>();
+      expectTypeOf(tx.insert(Edge, { from: 1, to: 2n, label: "" })).toEqualTypeOf<undefined>();
+      tx.update(Task, 1, { due: null, at: new Date(), size: undefined });
+      return [
+        db.put(Task, { ...row, id: 1 }),
+        // @ts-expect-error only an insert fills the key in
+        db.put(Task, row),
+        // @ts-expect-error it is one of two
+        db.insert(Task, { ...row, state: "lost" }),
+        // @ts-expect-error size is not nullable
+        db.update(Task, 1, { size: null }),
+        // @ts-expect-error a moment is no text
+        db.insert(Task, { ...row, at: "2026-01-05" }),
+      ];
+    };
+    expectTypeOf(uses).returns.toBeUnknown();
+  });
+
+  it("of keys and bounds", () => {
+    const uses = (db: Database): unknown => [
+      db.get(Task, "a", { index: "byEmail" }),
+      db.scan(Task, { index: "byOwner", eq: [null, "open"] }),
+      db.scan(Task, { index: "byDue", gt: null, lte: new Date() }),
+      // @ts-expect-error a unique index has no rows with null
+      db.get(Task, null, { index: "byEmail" }),
+      // @ts-expect-error state is one of two
+      db.scan(Task, { index: "byOwner", eq: [null, "lost"] }),
+    ];
+    expectTypeOf(uses).returns.toBeUnknown();
+  });
+});
+
+describe("mistakes that the compiler knows", () => {
+  it("a table that was not opened, a misspelt option, an async callback", () => {
+    const uses = async (): Promise<unknown> => {
+      const db = await open({ path: "x", tables: [All, Task] });
+      expectTypeOf(db).toEqualTypeOf<Database<"all" | "task">>();
+      const unnamed: Table = Edge;
+      return [
+        db.get(All, 1),
+        db.get(unnamed, 1),
+        // @ts-expect-error it was not opened
+        db.get(Edge, [1n, 2]),
+        // @ts-expect-error nor for transactions
+        db.transactSync((tx) => tx.put(Edge, { from: 1, to: 2n, label: "" })),
+        // @ts-expect-error asynchronous ones, too
+        await db.transact((tx) => tx.get(Edge, [1n, 2])),
+        // @ts-expect-error nor for snapshots
+        db.snapshot().get(Edge, [1n, 2]),
+        // @ts-expect-error a callback that is async
+        db.transactSync(async (tx) => tx.get(All, 1)),
+        // @ts-expect-error or that may return a promise
+        db.transactSync((tx) => (tx.has(All, 1) ? Promise.resolve(1) : 1)),
+        // @ts-expect-error it is memoryBytes
+        await open({ path: "x", memoryByte: 5 }),
+        // @ts-expect-error not unique
+        db.get(Task, [null, "open"], { index: "byOwner" }),
+      ];
+    };
+    expectTypeOf(uses).returns.toEqualTypeOf<Promise<unknown>>();
+  });
+
+  it("fields that can be no key, and what cannot be nullable", () => {
+    const wrong = (): void => {
+      // @ts-expect-error f64
+      table("t", { id: f64() }, { key: "id" });
+      // @ts-expect-error as part of a key, too
+      table("t", { id: u32(), at: json() }, { key: ["id", "at"] });
+      // @ts-expect-error of an index, too
+      table("t", { id: u32(), at: f64() }, { key: "id", indexes: { byAt: { on: ["at"] } } });
+      // @ts-expect-error a key is never null
+      table("t", { id: nullable(u32()) }, { key: "id" });
+      // @ts-expect-error json holds null already
+      nullable(json());
+      // @ts-expect-error of u32 or u53
+      autoIncrement(str());
+    };
+    expectTypeOf(wrong).returns.toBeVoid();
+  });
+
+  it("functions of your own pass on what they are given", () => {
+    function run<T>(db: Database, callback: (tx: Transaction) => SyncResult<T>): T {
+      return db.transactSync(callback);
+    }
+    function copy<Row>(db: Database, from: Table<Row>, to: Table<Row>): void {
+      for (const row of db.scan(from)) db.put(to, row);
+    }
+    const uses = (db: Database<"all">): number => {
+      copy(db, All, All);
+      return run(db, () => 1);
+    };
+    expectTypeOf(uses).returns.toEqualTypeOf<number>();
+  });
+});
+
+/** What an editor shows of a name in a program: the compiler's own words. */
+function hover(program: string, name: string): string {
+  const root = new URL("../../", import.meta.url).pathname;
+  const file = `${root}tests/hover.ts`;
+  const host = ts.createCompilerHost({});
+  const { getSourceFile, fileExists } = host;
+  host.getSourceFile = (path, ...rest) =>
+    path === file
+      ? ts.createSourceFile(path, program, ts.ScriptTarget.ESNext, true)
+      : getSourceFile(path, ...rest);
+  host.fileExists = (path) => path === file || fileExists(path);
+  const made = ts.createProgram(
+    [file],
+    {
+      strict: true,
+      module: ts.ModuleKind.NodeNext,
+      target: ts.ScriptTarget.ES2022,
+      types: ["node"],
+      allowImportingTsExtensions: true,
+      noEmit: true,
+    },
+    host,
+  );
+  const checker = made.getTypeChecker();
+  let shown = "";
+  const visit = (node: ts.Node): void => {
+    if (ts.isVariableDeclaration(node) && node.name.getText() === name) {
+      shown = checker.typeToString(checker.getTypeAtLocation(node), node);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(made.getSourceFile(file)!);
+  return shown;
+}
+
+describe("what an editor shows", () => {
+  it("rows are plain objects", () => {
+    const program = `
+      import { enumOf, nullable, open, str, table, u32 } from "../src/index.ts";
+      const Task = table("task", { id: u32(), note: nullable(str()), state: enumOf("a", "b") }, { key: "id" });
+      export const db = await open({ path: "x", tables: [Task] });
+      export const row = db.get(Task, 1);`;
+    expect(hover(program, "row")).toBe(
+      '{ id: number; note: string | null; state: "a" | "b"; } | undefined',
+    );
+    expect(hover(program, "db")).toBe('Database<"task">');
+  }, 120_000);
 });

@@ -6,11 +6,13 @@
 
 import { SituError } from "../../../runtime/errors.ts";
 import { didYouMean } from "../../../runtime/nearest.ts";
-import type { Field } from "../../../tables/fields.ts";
+import type { Field, FieldKind } from "../../../tables/fields.ts";
 import type { Table } from "../../../tables/table.ts";
 import { parseLiteral } from "./literals.ts";
 import type { Word } from "./words.ts";
 
+/** What need have no quotes. */
+const TEXTS: ReadonlySet<FieldKind> = new Set(["str", "bytes", "uuid", "enum"]);
 const HEX = /^0x(?:[0-9a-f]{2})*$/i;
 
 /** A value that was parsed, as its field has it. */
@@ -23,6 +25,7 @@ export function valueFor({ kind }: Field<unknown>, value: unknown): unknown {
   if (kind === "bytes" && typeof value === "string") {
     return HEX.test(value) ? hexBytes(value) : new Uint8Array(Buffer.from(value));
   }
+  if (kind === "timestamp" && typeof value === "string") return dateOf(value);
   if (kind === "str" && value instanceof Uint8Array) return textOf(value);
   if (kind === "json") return withoutBytes(value);
   return value;
@@ -30,6 +33,12 @@ export function valueFor({ kind }: Field<unknown>, value: unknown): unknown {
 
 function hexBytes(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text.slice(2), "hex"));
+}
+
+/** A moment as --json and tables show it. What is none is left for the table to refuse. */
+function dateOf(text: string): unknown {
+  const date = new Date(text);
+  return /^[+-]?\d{4,6}-\d\d/.test(text) && !Number.isNaN(date.getTime()) ? date : text;
 }
 
 function textOf(bytes: Uint8Array): string {
@@ -53,7 +62,9 @@ function withoutBytes(value: unknown): unknown {
 
 /** A single word: a bare one need have no quotes where the field is a text. */
 export function wordFor(field: Field<unknown>, { kind, text }: Word): unknown {
-  const isText = field.kind === "str" || field.kind === "bytes";
+  if (kind === "bare" && text === "null" && field.nullable) return null;
+  const isText =
+    TEXTS.has(field.kind) || (field.kind === "timestamp" && /^[+-]?\d{4,6}-/.test(text));
   if (kind === "bare" && isText) {
     return valueFor(field, field.kind === "bytes" && HEX.test(text) ? hexBytes(text) : text);
   }

@@ -9,7 +9,17 @@ import type { Table } from "../../../tables/table.ts";
 import { toJson } from "../../screen.ts";
 import type { Column } from "../../text-table.ts";
 
-const NUMBERS: ReadonlySet<FieldKind> = new Set(["u8", "u16", "u32", "i32", "f64", "u64", "i64"]);
+const NUMBERS: ReadonlySet<FieldKind> = new Set([
+  "u8",
+  "u16",
+  "u32",
+  "i32",
+  "u53",
+  "i53",
+  "f64",
+  "u64",
+  "i64",
+]);
 /** Control characters, those that change the direction of text, and line separators. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it is them that are looked for
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
@@ -63,6 +73,7 @@ export function shownValue(value: unknown): string {
   if (value instanceof Uint8Array) return shownBytes(value);
   if (typeof value === "number" || typeof value === "boolean" || value === null)
     return String(value);
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? "?" : value.toISOString();
   const text = value instanceof Pointer ? String(value) : toJson(value);
   return safeText(text);
 }
