@@ -16,7 +16,7 @@ export const TIERS = {
     "tests/database/index-build.test.ts",
     "tests/database/isolation.test.ts",
     "tests/database/lifecycle.test.ts",
-    "tests/database/migrate.test.ts",
+    "tests/database/migrate{,-online}.test.ts",
     "tests/database/log-end.test.ts",
     "tests/database/recovery-checkpoints.test.ts",
     "tests/database/reentrant.test.ts",

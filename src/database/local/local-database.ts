@@ -589,7 +589,7 @@ export class LocalDatabase implements Database, Stores {
     const { tables = [], dryRun = false, onProgress, signal } = checkedMigration(steps, options);
     const context = this.#migrationContext(onProgress, signal);
     const plan = planMigration(context, tables, steps);
-    if (dryRun || plan.actions.length === 0) return plan;
+    if (dryRun) return plan;
     try {
       await this.#runner.track(runMigration(context, tables, steps));
       return plan;
@@ -607,6 +607,11 @@ export class LocalDatabase implements Database, Stores {
     this.#clearing ??= this.#clearRemains().finally(() => {
       this.#clearing = undefined;
     });
+  }
+
+  /** Whether that is under way. */
+  get isClearing(): boolean {
+    return this.#clearing !== undefined;
   }
 
   async #clearRemains(): Promise<void> {
