@@ -17,7 +17,7 @@
 
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
-import { KEEPER, LOG_STARTER, LOG_WRITER } from "../memory/control.ts";
+import { EXPIRY_SWEEPER, KEEPER, LOG_STARTER, LOG_WRITER } from "../memory/control.ts";
 import {
   ALLOCATED,
   ARRAY,
@@ -69,6 +69,8 @@ export function releaseSlot(memory: StoreMemory, slot: SlotId): void {
   new Registry(control).releaseSlot(slot);
   // The keeper's steps can be left at any point: the next one goes on from there.
   Atomics.compareExchange(control.i32, KEEPER, slot + 1, 0);
+  // So can those of one who removes expired rows.
+  Atomics.compareExchange(control.i32, EXPIRY_SWEEPER, slot + 1, 0);
   // The log's writer too: what it had not published, the next one writes again.
   Atomics.compareExchange(control.i32, LOG_WRITER, slot + 1, 0);
   Atomics.compareExchange(control.i32, LOG_STARTER, slot + 1, 0);

@@ -113,6 +113,8 @@ export class Transaction {
   isAsync = false;
   /** How long this transaction waits for others. */
   timeoutMs = DEFAULT_TIMEOUT_MS;
+  /** The moment that this attempt sees, on the wall clock; 0 before it has asked. */
+  momentMs = 0;
   /** What is being worked on, for messages. */
   subject = "an object";
   /** The snapshot that this transaction reads from, if it does. */
@@ -149,6 +151,7 @@ export class Transaction {
     this.committed = false;
     this.fatal = undefined;
     this.allocated = false;
+    this.momentMs = 0;
     if (this.trace !== undefined) this.trace.length = 0;
   }
 

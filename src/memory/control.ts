@@ -75,6 +75,8 @@ export const OVERFLOW_INDEX_STATE = 194;
 export const RINGS_IN_USE = 195;
 export const SLOTS_IN_USE = 196;
 export const SNAPSHOT_RELEASES = 197;
+/** Slot + 1 of the executor that removes expired rows at this moment, or 0. */
+export const EXPIRY_SWEEPER = 198;
 /** Read by every commit, written only when a transaction starves. */
 export const TURN = 224;
 export const TURN_TICKETS = 225;

@@ -151,6 +151,8 @@ export const GATEWAY_STUCK_MS = 1_000;
 /** How often keys whose time is over are swept away, and how long that may take at a time. */
 export const EXPIRY_SWEEP_MS = 100;
 export const EXPIRY_SWEEP_BUDGET_MS = 5;
+/** Expired rows of a table that one transaction removes: few enough that others seldom meet it. */
+export const EXPIRED_ROWS_AT_ONCE = 64;
 /** What members of deleted collections may take of a turn of the event loop. */
 export const GARBAGE_TURN_MS = 2;
 /** If there is more to do. */

@@ -23,6 +23,8 @@ export interface Schema {
   /** Where there is none, it is the default: stores from before there were several have none. */
   readonly layout?: TableKind;
   readonly indexes: readonly IndexDefinition[];
+  /** The field with the time at which a row ends, if rows do. */
+  readonly expires?: string;
 }
 
 /** The same for people: with the state of the indexes. */
@@ -102,8 +104,10 @@ export function schemaOf(table: Table): Schema {
   for (const name of Object.keys(table.fields).sort()) {
     fields[name] = fieldText(table.fields[name]);
   }
-  const { name, key, ordered, layout, indexes } = table;
-  return layout === defaultKind(ordered)
-    ? { name, fields, key, ordered, indexes }
-    : { name, fields, key, ordered, layout, indexes };
+  const { name, key, ordered, layout, indexes, expires } = table;
+  const schema =
+    layout === defaultKind(ordered)
+      ? { name, fields, key, ordered, indexes }
+      : { name, fields, key, ordered, layout, indexes };
+  return expires === undefined ? schema : { ...schema, expires };
 }

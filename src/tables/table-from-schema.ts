@@ -7,6 +7,7 @@
 
 import { SituError } from "../runtime/errors.ts";
 import { show } from "../runtime/show.ts";
+import { EXPIRY_INDEX } from "./expiry/expiry.ts";
 import { fieldFromText } from "./field-text.ts";
 import type { IndexDefinition } from "./indexes/definition.ts";
 import type { Schema } from "./schema.ts";
@@ -19,7 +20,7 @@ export function tableFromSchema(stored: Schema): Table {
     throw new SituError("SITU_CORRUPT", what, { cause });
   };
   if (typeof stored !== "object" || stored === null) return refuse("it is no object");
-  const { name, fields, key, ordered, layout, indexes } = stored;
+  const { name, fields, key, ordered, layout, indexes, expires } = stored;
   if (typeof fields !== "object" || fields === null) return refuse("it has no fields");
   if (!isNames(key)) return refuse("it has no key");
   if (!Array.isArray(indexes)) return refuse("it has no list of indexes");
@@ -38,7 +39,13 @@ export function tableFromSchema(stored: Schema): Table {
       key: key.length === 1 ? key[0] : key,
       ordered,
       ...(layout === undefined ? {} : { layout }),
-      indexes: Object.fromEntries(definitions.map(({ name: each, ...options }) => [each, options])),
+      ...(expires === undefined ? {} : { expires }),
+      // The one for the time comes with that.
+      indexes: Object.fromEntries(
+        definitions
+          .filter((each) => each.name !== EXPIRY_INDEX)
+          .map(({ name: each, ...options }) => [each, options]),
+      ),
     });
     // In the order of the store, which is that in which they were added.
     return Object.freeze({ ...made, indexes: Object.freeze(definitions) }) as Table;

@@ -1,9 +1,10 @@
 /** Tables as the caller declares them: a name, fields, a key. The types of rows are inferred from that. */
 
 import { SituError } from "../runtime/errors.ts";
-import { MAX_FIELDS, MAX_NAME_BYTES } from "../runtime/limits.ts";
+import { MAX_FIELDS, MAX_INDEXES, MAX_NAME_BYTES } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import { defaultKind, kindsThatAre, type TableKind } from "../stores/kinds.ts";
+import { EXPIRY_INDEX, expiryIndexOf } from "./expiry/expiry.ts";
 import type { Field, FieldKind } from "./fields.ts";
 import { definitionsOf, type IndexDefinition, type IndexOptions } from "./indexes/definition.ts";
 import type { Invalid } from "./invalid.ts";
@@ -158,6 +159,8 @@ export interface Table<
   readonly indexes: readonly IndexDefinition[];
   /** The name of the key, if `insert` fills it in when it is left out. */
   readonly autoKey?: string | undefined;
+  /** The field with the time at which a row ends; undefined if rows stay. */
+  readonly expires: string | undefined;
   /** Numbers the tables of this thread: databases find their part of a table by it. */
   readonly ordinal: number;
   /** Only for the type checker. */
@@ -209,6 +212,11 @@ export interface TableOptions<F extends Fields, K, Ordered, I> {
   readonly layout?: TableKind;
   /** Other fields to find rows by. */
   readonly indexes?: I & IndexesOf<F> & CheckedIndexes<F, I>;
+  /**
+   * A field with the time at which a row expires, in milliseconds since 1970: from then on the row is not there.
+   * Expired rows are removed in the background. The field must hold whole numbers, such as `u64()`.
+   */
+  readonly expires?: keyof F & string;
 }
 
 const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
@@ -228,7 +236,7 @@ const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
   "enum",
 ]);
 
-const KNOWN = ["key", "ordered", "layout", "indexes"];
+const KNOWN = ["key", "ordered", "layout", "indexes", "expires"];
 
 let tables = 0;
 
@@ -287,6 +295,14 @@ export function table<
     const whose = ordered ? "an ordered table's layout" : "layout";
     refuse(`${whose} is ${layouts.map(show).join(" or ")}, not ${show(layout)}`);
   }
+  const indexes = definitionsOf(fields, options.indexes, KEY_KINDS, refuse);
+  const forExpiry = expiryIndexOf(fields, options.expires, refuse);
+  for (const { name: each } of indexes) {
+    if (each === EXPIRY_INDEX) refuse(`${each} is the name of the index of tables that expire`);
+  }
+  if (indexes.length + forExpiry.length > MAX_INDEXES) {
+    refuse(`at most ${MAX_INDEXES} indexes, with the one for expires`);
+  }
   return Object.freeze({
     name,
     fields: Object.freeze({ ...fields }),
@@ -294,8 +310,9 @@ export function table<
     singleKey: typeof given === "string",
     ordered,
     layout,
-    indexes: Object.freeze(definitionsOf(fields, options.indexes, KEY_KINDS, refuse)),
+    indexes: Object.freeze([...indexes, ...forExpiry]),
     autoKey: counted,
+    expires: options.expires,
     ordinal: tables++,
   });
 }

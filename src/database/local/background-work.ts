@@ -1,23 +1,33 @@
 /**
  * What an open database does in the background, on timers that keep no process alive: it looks for
- * dead executors, after old versions, after memory that others could use, whether the store's memory is
- * still there, and whether its log has a writer. One timer serves all of this: each wake-up of a process that
+ * dead executors, after old versions, after memory that others could use, after rows that have expired, whether
+ * the store's memory is still there, and whether its log has a writer. One timer serves all of this: each wake-up of a process that
  * has nothing to do costs tenths of a millisecond. Nothing depends on it, and any process may do it.
  */
 
-import { clearInterval, setInterval } from "node:timers";
+import { clearInterval, clearTimeout, setInterval, setTimeout } from "node:timers";
 import type { Executor } from "../../engine/executor.ts";
 import { passOver } from "../../runtime/background-errors.ts";
-import { KEEPER_MS, SWEEP_MS, SWEPT_SLOTS } from "../../runtime/limits.ts";
+import {
+  EXPIRY_SWEEP_AGAIN_MS,
+  EXPIRY_SWEEP_BUDGET_MS,
+  KEEPER_MS,
+  SWEEP_MS,
+  SWEPT_SLOTS,
+} from "../../runtime/limits.ts";
+import type { ExpirySweeper } from "./expiry-sweeper.ts";
 
 export class Upkeep {
   readonly #executor: Executor;
   readonly #sweeper: NodeJS.Timeout;
   #keeper: NodeJS.Timeout | undefined;
   #hasWarned = false;
+  readonly #expiry: ExpirySweeper;
+  #expiring: NodeJS.Timeout | undefined;
 
-  constructor(executor: Executor) {
+  constructor(executor: Executor, expiry: ExpirySweeper) {
     this.#executor = executor;
+    this.#expiry = expiry;
     this.#sweeper = setInterval(() => quietly(() => this.#sweep()), SWEEP_MS).unref();
   }
 
@@ -37,6 +47,16 @@ export class Upkeep {
   stop(): void {
     clearInterval(this.#sweeper);
     clearInterval(this.#keeper);
+    clearTimeout(this.#expiring);
+  }
+
+  /** Some rows at a time; if there are more, again soon. */
+  #sweepExpired(): void {
+    if (!this.#expiry.isNeeded || this.#executor.durability.isMemoryLost) return;
+    if (!this.#expiry.sweep(EXPIRY_SWEEP_BUDGET_MS)) return;
+    clearTimeout(this.#expiring);
+    const again = (): void => quietly(() => this.#sweepExpired());
+    this.#expiring = setTimeout(again, EXPIRY_SWEEP_AGAIN_MS).unref();
   }
 
   #warnOfLoss(): void {
@@ -53,6 +73,7 @@ export class Upkeep {
     this.#executor.sweepSome(SWEPT_SLOTS);
     versions.keeper.tick();
     slabs.tidy();
+    this.#sweepExpired();
   }
 }
 

@@ -95,6 +95,7 @@ import type { ChangeOf, Watch, WatchOptions } from "../watch.ts";
 import type { LocalAsyncTransaction } from "./async-transaction.ts";
 import { Upkeep } from "./background-work.ts";
 import { DatabaseDurability } from "./database-durability.ts";
+import { ExpirySweeper } from "./expiry-sweeper.ts";
 import { LocalExecution, type LocalLimits, LocalTransactions } from "./local-execution.ts";
 import { LocalSnapshot, type SnapshotHost, SnapshotSource } from "./local-snapshot.ts";
 import { LocalWatch } from "./local-watch.ts";
@@ -125,6 +126,8 @@ export class LocalDatabase implements Database, Stores {
   readonly recovered: Recovered | undefined;
   /** What is counted; for gateways. `stats()` has most of it in a handier form. */
   readonly metrics: DatabaseMetrics;
+  /** Removes expired rows; for tests, which do not wait for it. */
+  readonly expiry: ExpirySweeper;
   readonly #executor: Executor;
   readonly #identity: Identity | undefined;
   readonly #control: Control;
@@ -193,7 +196,11 @@ export class LocalDatabase implements Database, Stores {
       isClosed: () => this.#state === CLOSED,
       closed: (snapshot) => this.#snapshots.delete(snapshot),
     };
-    this.#upkeep = new Upkeep(executor);
+    this.expiry = new ExpirySweeper(executor, () => {
+      this.#refreshIfNeeded();
+      return this.#set.tables;
+    });
+    this.#upkeep = new Upkeep(executor, this.expiry);
     this.#durability = new DatabaseDurability(executor, settings, found.identity);
     this.#waits = this.#durability.mode === "sync";
   }
@@ -506,7 +513,7 @@ export class LocalDatabase implements Database, Stores {
    * had begun: one that begins later, and looks here, knows of it.
    */
   storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
-    if (this.#currentGeneration() !== this.#generation) this.#refresh();
+    this.#refreshIfNeeded();
     const store = this.#stores[table?.ordinal];
     if (store === undefined) throw unknownTable(table);
     return store as Store<Row, Key>;
@@ -518,7 +525,7 @@ export class LocalDatabase implements Database, Stores {
 
   /** For transactions: the table with its indexes. */
   tableOf(table: Table): TableStore {
-    if (this.#currentGeneration() !== this.#generation) this.#refresh();
+    this.#refreshIfNeeded();
     return this.#set.tableOf(table);
   }
 
@@ -642,6 +649,10 @@ export class LocalDatabase implements Database, Stores {
       },
       onProgress,
     };
+  }
+
+  #refreshIfNeeded(): void {
+    if (this.#currentGeneration() !== this.#generation) this.#refresh();
   }
 
   #currentGeneration(): number {

@@ -81,6 +81,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   async openTables(tables: readonly Table[]): Promise<void> {
     const { driver, client, timeoutMs } = this.#connection;
     for (const table of tables) {
+      if (table.expires !== undefined) throw unsupported(`expiry of rows (table ${table.name})`);
       const remote = new RemoteTable(table, currentPlacement(client.view));
       const schema = JSON.stringify(schemaOf(table));
       const places = await driver.start(client.openTable(schema), timeoutMs);

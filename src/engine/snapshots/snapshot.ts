@@ -8,7 +8,7 @@
  */
 
 import { lockWord, PREPARED } from "../../memory/object.ts";
-import { machineMs } from "../../runtime/clock.ts";
+import { machineMs, wallClockMs } from "../../runtime/clock.ts";
 import { SituError, TimeoutError } from "../../runtime/errors.ts";
 import type { Executor } from "../executor.ts";
 import {
@@ -36,6 +36,8 @@ export class Snapshot {
   readonly #state: number;
   readonly #lifeMs: number;
   readonly #takenMs = machineMs();
+  /** On the wall clock: rows that had expired by then are not there. */
+  readonly takenAtMs = wallClockMs();
   #checks = 0;
 
   constructor(executor: Executor, index: number, state: number, epoch: number, lifeMs: number) {

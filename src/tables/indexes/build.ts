@@ -213,6 +213,8 @@ class Builder {
 
   #add(index: Index, key: unknown): void {
     const { table } = this.#options;
+    // One that has ended may be in the way of those that are there.
+    if (table.evict(this.#tx, key)) return;
     const row = table.rows.read(this.#tx, key);
     if (row === undefined) return;
     index.check(row);

@@ -90,6 +90,7 @@ export function hiddenStructure(
     ordered: kind === "ordered",
     layout: defaultKind(kind === "ordered"),
     indexes: [],
+    expires: undefined,
     ordinal: -1,
   });
 }

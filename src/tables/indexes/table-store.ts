@@ -11,6 +11,8 @@ import type { Address } from "../../memory/address.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { RowStore, Store } from "../../stores/store.ts";
 import { RecordingStore } from "../changes/recording-store.ts";
+import { ExpiringStore } from "../expiry/expiring-store.ts";
+import { EXPIRY_INDEX, expiredBounds, isLive, LiveCursor, momentOf } from "../expiry/expiry.ts";
 import { harmfulDifferences, isSameRows, storedField } from "../migrations/declaration.ts";
 import {
   ProjectedStore,
@@ -51,6 +53,10 @@ export class TableStore {
   readonly store: Store<Values, unknown>;
   /** What rows are read through. */
   readonly reader: Store<Values, unknown>;
+  /** The same, with rows that have expired. */
+  readonly #all: Store<Values, unknown> | undefined;
+  /** If rows expire: what removes them. */
+  readonly #expiring: ExpiringStore | undefined;
   /** Why the table cannot be used as it is declared, if it cannot. */
   readonly refusal: SituError | undefined;
   readonly #text: string;
@@ -91,9 +97,12 @@ export class TableStore {
       const next = storedTableOf(table, stored.schema, [known]);
       const { schema: shown } = stored;
       this.#read = new StoredTable(executor, next, stored.root, shown.indexes, undefined, known);
-      this.reader = projected(this.#read.rows, table, next, shown);
+      const changing = this.#recorded(executor, this.#read);
+      this.#expiring = expiringOver(executor, this.#read, changing);
+      this.#all = projected(this.#read.rows, table, next, shown);
+      this.reader = this.#expiring ? projected(this.#expiring, table, next, shown) : this.#all;
       this.store = new SwitchingStore(
-        projected(this.#recorded(executor, this.#read), table, next, shown),
+        projected(this.#expiring ?? changing, table, next, shown),
         projected(this.#written.store, table, old, schema),
       );
     } else {
@@ -101,8 +110,11 @@ export class TableStore {
       const known = [written, read].find((each) => each?.root === root);
       this.#written = new StoredTable(executor, old, root, schema.indexes, successor, known);
       this.#read = this.#written;
-      this.reader = projected(this.#written.rows, table, old, schema);
-      this.store = projected(this.#recorded(executor, this.#written), table, old, schema);
+      const changing = this.#recorded(executor, this.#written);
+      this.#expiring = expiringOver(executor, this.#written, changing);
+      this.#all = projected(this.#written.rows, table, old, schema);
+      this.reader = this.#expiring ? projected(this.#expiring, table, old, schema) : this.#all;
+      this.store = projected(this.#expiring ?? changing, table, old, schema);
     }
     for (const index of this.#read.indexes) {
       const { definition, state } = index;
@@ -148,6 +160,28 @@ export class TableStore {
     return this.table.indexes.map((index) => ({ ...index, on: this.#storedNames(index.on) }));
   }
 
+  /** Keys of rows that have ended by a moment, the first ones; none while their index is being built. */
+  expiredKeys(tx: Transaction, momentMs: number, most: number): readonly unknown[] {
+    const index = this.#named.get(EXPIRY_INDEX);
+    if (index?.state !== "ready") return [];
+    const bounds = expiredBounds(this.table, momentMs);
+    const walk = index.walk(
+      checkedScan("scan", this.table.name, { index: EXPIRY_INDEX, ...bounds }),
+    )();
+    const keys: unknown[] = [];
+    const some: unknown[] = [];
+    while (keys.length < most && walk.look(tx, some, most - keys.length)) {
+      keys.push(...some);
+      walk.moveOn();
+    }
+    return keys;
+  }
+
+  /** Removes a row if it has ended; whether it did. */
+  evict(tx: Transaction, key: unknown): boolean {
+    return this.#expiring?.evict(tx, key) ?? false;
+  }
+
   /** An index as it stands in the store. */
   storedIndex(name: string): StoredIndex {
     const { definition } = this.#index(name);
@@ -171,7 +205,10 @@ export class TableStore {
     if (index === undefined) return this.reader.read(tx, key);
     const found = index.find(tx, key);
     if (found === undefined) return undefined;
-    return this.reader.read(tx, found) ?? withoutRow(tx);
+    const { rows, table } = this.#shown;
+    if (table.expires === undefined) return this.reader.read(tx, found) ?? withoutRow(tx);
+    const row = rows.read(tx, found) ?? withoutRow(tx);
+    return isLive(row, table.expires, momentOf(tx)) ? this.reader.read(tx, found) : undefined;
   }
 
   /** Checks the options of a scan or count, and says how to carry it out. */
@@ -207,8 +244,19 @@ export class TableStore {
     const { limit } = scan;
     checkIndexScan(this.#shown.table, index.definition, scan);
     const walk = index.walk(scan);
-    const read = (tx: Transaction, key: unknown): Values | undefined => this.reader.read(tx, key);
-    return { limit, cursor: () => new IndexCursor(walk(), read) };
+    const all = this.#all!;
+    const read = (tx: Transaction, key: unknown): Values | undefined => all.read(tx, key);
+    const ends = this.#shown.table.expires;
+    // A declaration without that field, from before rows expired, sees them until they are swept.
+    const field =
+      ends && Object.keys(this.table.fields).find((each) => storedField(this.#seen, each) === ends);
+    return {
+      limit,
+      cursor: () => {
+        const cursor = new IndexCursor(walk(), read);
+        return field === undefined ? cursor : new LiveCursor(cursor, field);
+      },
+    };
   }
 
   #index(name: unknown): Index {
@@ -236,6 +284,15 @@ export class TableStore {
   }
 }
 
+function expiringOver(
+  executor: Executor,
+  { table, structure, root, indexes }: StoredTable,
+  changing: Store<Values, unknown>,
+): ExpiringStore | undefined {
+  if (table.expires === undefined) return undefined;
+  return new ExpiringStore(executor, structure, root, changing, indexes);
+}
+
 function textOf({ schema, root }: CatalogueTable): string {
   return `${root} ${JSON.stringify(schema)}`;
 }
@@ -254,7 +311,8 @@ function storedTableOf(
 
 function isSameTable(schema: BuiltSchema, wanted: ReturnType<typeof schemaOf>): boolean {
   const isSameLayout = schema.ordered === wanted.ordered && schema.layout === wanted.layout;
-  return isSameLayout && schema.name === wanted.name && isSameRows(schema, wanted);
+  const isSameTable = isSameLayout && schema.name === wanted.name;
+  return isSameTable && schema.expires === wanted.expires && isSameRows(schema, wanted);
 }
 
 /** The store as the declaration shows it. */

@@ -73,6 +73,11 @@ export function harmfulDifferences(stored: KnownSchema, wanted: Schema): string[
       `~ layout: ${stored.layout ?? layout} in the store, ${wanted.layout ?? layout} here`,
     );
   }
+  const ends = wanted.expires === undefined ? undefined : storedField(stored, wanted.expires);
+  if (stored.expires !== ends && !(isLenient && wanted.expires === undefined)) {
+    const shown = ({ expires = "nothing" }: Schema): string => expires;
+    lines.push(`~ expires: ${shown(stored)} in the store, ${shown(wanted)} here`);
+  }
   return lines;
 }
 

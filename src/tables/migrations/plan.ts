@@ -292,6 +292,10 @@ class TablePlan {
     if (layout !== (this.#stored.layout ?? defaultKind(this.#stored.ordered))) {
       this.#line(`keep its rows in the layout ${layout}`);
     }
+    const { expires } = wanted;
+    if (expires !== undefined && expires !== this.#expiresNow()) {
+      this.#line(`let its rows expire by field ${expires}`);
+    }
     for (const index of wanted.indexes) {
       const other = this.#stored.indexes.find(({ name }) => name === index.name);
       if (other === undefined || this.#droppedIndexes.has(index.name)) continue;
@@ -308,6 +312,14 @@ class TablePlan {
       if ("from" in source && source.from === name) return now;
     }
     return name;
+  }
+
+  /** A declaration that does not say that rows expire leaves it as it is. */
+  #expiresNow(): string | undefined {
+    const { expires } = this.#stored;
+    if (expires === undefined) return undefined;
+    if (this.#dropped.has(expires)) this.#refuse(`its rows expire by field ${expires}`);
+    return this.#nameNow(expires);
   }
 
   #indexes(): IndexDefinition[] {
@@ -329,6 +341,7 @@ class TablePlan {
   #target(): CopyTarget {
     const from = this.#wanted ?? this.#stored;
     const { ordered, layout } = from;
+    const expires = this.#wanted?.expires ?? this.#expiresNow();
     const names = [...this.#fields.keys()].sort();
     const target = {
       // A table is renamed by an action of its own.
@@ -338,6 +351,7 @@ class TablePlan {
       ordered,
       ...(layout === undefined ? {} : { layout }),
       indexes: this.#indexes(),
+      ...(expires === undefined ? {} : { expires }),
       migrations: (this.#stored.migrations ?? 0) + 1,
       defaults: Object.fromEntries(this.#defaults),
       formerFields: Object.fromEntries(this.#former),

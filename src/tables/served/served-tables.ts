@@ -50,6 +50,12 @@ export class StoreTables implements ServedTables {
         `the names of the tables ${found.name} and ${made.name} have the same hash: choose another`,
       );
     }
+    if (made.expires !== undefined) {
+      throw new SituError(
+        "SITU_UNSUPPORTED",
+        `table ${made.name} has rows that expire, which tables of a cluster cannot have yet`,
+      );
+    }
     const store = openTable(this.#executor, made);
     if (!store.isComplete) {
       throw new SituError(
