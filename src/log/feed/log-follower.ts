@@ -3,9 +3,11 @@
  * files and needs nothing from their writer, which may be in another process, change, or die.
  *
  * What it relies on: a batch that ends at or before the durable epoch was synced before that epoch was
- * published, and counts for ever (../group-commit.ts). So it never reads a batch that is being written,
- * nor one that a dead writer left and that is void. A segment's successor begins after the last batch that
- * counts (../segments/segments.ts), which is where the follower is when it has read all of it.
+ * published, and counts for ever (../group-commit.ts). So it never reads a batch that is being written.
+ * A dead writer may have left one that is void: its records come again in the next segment, whose head
+ * says after which epoch it counts (../segments/segments.ts). The durable epoch reaches the void batch only when
+ * that head is on disk. So the follower looks for the head first, each time that the durable epoch
+ * has moved, and reads its segment up to there and no further.
  *
  * Segments are removed after checkpoints. The one that is being read is held open; one that is gone
  * before it was begun is a gap, told with SITU_GAP.
@@ -47,6 +49,9 @@ export class LogFollower {
   epoch = 0;
   /** Up to this durable epoch there is nothing more. */
   #searched = -1;
+  /** After which epoch the next segment counts, as of a durable epoch; infinite if it is not begun. */
+  #limit = Number.POSITIVE_INFINITY;
+  #limitAsOf = -1;
 
   constructor(files: StoreFiles) {
     this.#files = files;
@@ -98,9 +103,19 @@ export class LogFollower {
     if (durable === this.#searched) return undefined;
     if (this.#head === undefined) this.seekStart();
     while (this.#head !== undefined && this.epoch < durable) {
-      const batch = this.#batch(durable);
-      if (batch !== undefined) return batch;
-      if (!this.#moveOn()) break;
+      if (this.#limitAsOf !== durable) this.#look(this.#head, durable);
+      if (this.epoch < this.#limit) {
+        const batch = this.#batch(durable);
+        if (batch !== undefined) return batch;
+        // A segment may be begun before all that came before it is told to be durable.
+        if (this.#limit > durable) break;
+        throw damaged(this.#file!, this.#offset, `no batch follows epoch ${this.epoch}`);
+      }
+      if (this.#limit < this.epoch) {
+        const next = segmentName(this.#head.number + 1);
+        throw damaged(this.#file!, this.#offset, `${next} begins before its end`);
+      }
+      this.#begin(this.#head.number + 1);
     }
     this.#searched = durable;
     return undefined;
@@ -139,32 +154,20 @@ export class LogFollower {
     };
   }
 
-  /** Goes on to the next segment, if it has been begun. */
-  #moveOn(): boolean {
-    const head = this.#head!;
-    const number = head.number + 1;
-    const next = this.#headOf(number);
+  /** Looks whether the next segment has been begun, and after which epoch it counts. */
+  #look({ number, logId }: SegmentHead, durable: number): void {
+    const next = this.#headOf(number + 1);
+    this.#limitAsOf = durable;
+    this.#limit = Number.POSITIVE_INFINITY;
+    if (next === "not begun") return;
     if (next === "gone") {
       // The writer leaves no numbers out, so a later one means that this one was removed.
-      const later = listSegments(this.#files).some((each) => each.number > number && hasHead(each));
-      if (later) throw gap("the log was removed before it was read: the reader was too slow");
-      return false;
+      const all = listSegments(this.#files);
+      if (!all.some((each) => each.number > number + 1 && hasHead(each))) return;
+      throw gap("the log was removed before it was read: the reader was too slow");
     }
-    if (next === "not begun") return false;
-    if (next.logId !== head.logId) throw gap("the log was begun anew");
-    if (next.afterEpoch > this.epoch) {
-      // What is missing may have been written since this segment was looked at.
-      if (readAt(this.#file!, this.#header, this.#offset) === BATCH_HEADER_BYTES) {
-        const found = decodeBatchHeader(this.#header, 0, head.number, this.#salt);
-        if (typeof found !== "string" && found.after === this.epoch) return true;
-      }
-      throw damaged(this.#file!, this.#offset, `no batch follows epoch ${this.epoch}`);
-    }
-    if (next.afterEpoch < this.epoch) {
-      throw damaged(this.#file!, this.#offset, `${segmentName(number)} begins before its end`);
-    }
-    this.#begin(number);
-    return true;
+    if (next.logId !== logId) throw gap("the log was begun anew");
+    this.#limit = next.afterEpoch;
   }
 
   #headOf(number: number): SegmentHead | "gone" | "not begun" {
@@ -203,6 +206,7 @@ export class LogFollower {
     this.#head = head;
     this.#salt = saltOf(head.logId);
     this.#offset = HEAD_BYTES;
+    this.#limitAsOf = -1;
     this.epoch = head.afterEpoch;
   }
 }
