@@ -43,7 +43,7 @@ export const DIRTY_FROM = 8;
 export const DIRTY_TO = 9;
 const PLACE = 10;
 /** The first edit of the object; 0 if there is none, -1 if its changed words are logged instead (edits.ts). */
-const EDITS = 11;
+export const EDITS = 11;
 const LAST_EDIT = 12;
 const EDIT_WORDS = 13;
 /** Words that were changed after the last edit. */
@@ -292,7 +292,7 @@ export class AccessSet {
     this.#edits.words[at + 1] = (slotWords << 16) | end;
   }
 
-  /** For the journal: words of all edits of an object; 0 if its changed words are to be logged. */
+  /** For the journal, if EDITS > 0: words of all edits of an object; 0 if its changed words are to be logged. */
   editWordsOf(entry: number): number {
     const { words } = this;
     if (words[entry + EDITS] <= 0) return 0;

@@ -47,6 +47,7 @@ import {
   CELL,
   DIRTY_FROM,
   DIRTY_TO,
+  EDITS,
   ENTRY_WORDS,
   INCARNATION,
   KIND,
@@ -182,15 +183,19 @@ export class Journal {
     for (let i = 0; i < count; i++) {
       const entry = order[i];
       const from = words[entry + DIRTY_FROM];
-      const changed = changedWords(words, entry);
-      const edits = set.editWordsOf(entry);
+      const changed = Math.max(words[entry + DIRTY_TO] - from, 0);
+      const edits = words[entry + EDITS] > 0 ? set.editWordsOf(entry) : 0;
       const logged = edits === 0 ? changed : edits;
       if (edits !== 0) redo += REDO_ENTRY_WORDS + changed;
       // With one word for the number of redo words.
       if (at + RECORD_ENTRY_WORDS + logged + redo >= room) {
         return this.#writeElsewhere(set, order, count);
       }
-      i32[at] = this.#regionAndClass(words, entry);
+      let region = words[entry + REGION_ID];
+      if ((words[entry + KIND] & (NEW | CELL)) === (NEW | CELL)) {
+        region |= this.#classBits(region, words[entry + WORD]);
+      }
+      i32[at] = region;
       i32[at + 1] = words[entry + WORD];
       i32[at + 2] = words[entry + INCARNATION];
       i32[at + 3] = edits === 0 ? from : EDITED;
@@ -338,13 +343,9 @@ export class Journal {
     return at + REDO_ENTRY_WORDS + this.views.i32[at + 1];
   }
 
-  /** The first word of an entry. */
-  #regionAndClass(words: Int32Array, entry: number): number {
-    const regionId = words[entry + REGION_ID];
-    if ((words[entry + KIND] & (NEW | CELL)) !== (NEW | CELL)) return regionId;
+  #classBits(regionId: number, word: number): number {
     const blocks = this.#blocks;
-    const block = blocks.blockOf(addressOf(regionId, words[entry + WORD]));
-    return regionId | ((blocks.classOf(block) + 1) << CLASS_SHIFT);
+    return (blocks.classOf(blocks.blockOf(addressOf(regionId, word))) + 1) << CLASS_SHIFT;
   }
 
   /** The record does not fit where the head is: from the ring's start, or later. */
@@ -378,7 +379,9 @@ export class Journal {
       const entry = order[i];
       const from = words[entry + DIRTY_FROM];
       const changed = changedWords(words, entry);
-      record[at] = this.#regionAndClass(words, entry);
+      const isNew = (words[entry + KIND] & (NEW | CELL)) === (NEW | CELL);
+      const region = words[entry + REGION_ID];
+      record[at] = region | (isNew ? this.#classBits(region, words[entry + WORD]) : 0);
       record[at + 1] = words[entry + WORD];
       record[at + 2] = words[entry + INCARNATION];
       record[at + 3] = from;

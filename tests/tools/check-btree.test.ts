@@ -100,7 +100,7 @@ const NODES: readonly Case[] = [
   [
     "no children",
     ({ root }) => [root.place(COUNT).set(0)],
-    /it has no children|its keys end at word/,
+    /it has no children|the gaps between its keys have/,
   ],
   [
     "a fence of an inner node",
@@ -116,7 +116,7 @@ const NODES: readonly Case[] = [
   [
     "an end of the tree in its middle",
     ({ leaf }) => [leaf.place(HIGH_WORDS).set(-1)],
-    /its high fence is not the bound|its keys end at/,
+    /its high fence is not the bound|the gaps between its keys have/,
   ],
   [
     "a child that is its parent",
@@ -253,7 +253,7 @@ describe("nodes with keys of many sizes", () => {
     [
       "a heap that begins elsewhere",
       ({ leaf }) => [leaf.place(HEAP).set(leaf.get(HEAP) - 1)],
-      /leaf 2: a key lies at word \d+, where \d+ is expected/,
+      /leaf 2: the gaps between its keys have 1 words, it says 0/,
     ],
     [
       "a heap behind the end",
@@ -271,7 +271,7 @@ describe("nodes with keys of many sizes", () => {
         const at = placeAt(tree, 1);
         return [tree.leaf.place(at).set(tree.leaf.get(at) - (1 << 16))];
       },
-      /leaf 2: (a key lies at word|its keys end at)/,
+      /leaf 2: the gaps between its keys have 1 words, it says 0/,
     ],
     [
       "two keys at one place",

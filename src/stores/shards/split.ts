@@ -12,6 +12,7 @@ import { tryRun } from "../../engine/run.ts";
 import { SPLITS } from "../../engine/slot.ts";
 import { Transaction } from "../../engine/transaction.ts";
 import { type Address, addressOf, regionIdOf, wordOf } from "../../memory/address.ts";
+import { HEADER_WORDS } from "../../memory/object.ts";
 import type { Region } from "../../memory/store-memory.ts";
 import type { Views } from "../../memory/views.ts";
 import { nowMs } from "../../runtime/clock.ts";
@@ -136,6 +137,15 @@ export class Splitter {
     const { buckets, bucket, stride } = this.#geometry;
     const { region, base } = this.#directory;
     let used = 0;
+    if (tx.set.writes === 0) {
+      // Nothing of it is this transaction's own: an estimate needs no versions.
+      const { i32 } = region!;
+      for (let index = 0; index < buckets; index++) {
+        const tagsAt = base + index * stride + HEADER_WORDS + TAGS;
+        for (let slot = 0; slot < bucket.slots; slot++) if (i32[tagsAt + slot] !== 0) used++;
+      }
+      return used / (buckets * bucket.slots);
+    }
     for (let index = 0; index < buckets; index++) {
       const entry = tx.open(region!, base + index * stride);
       for (let slot = 0; slot < bucket.slots; slot++) {
