@@ -95,6 +95,7 @@ export function unpack(packed: Uint8Array, into: Int32Array): Int32Array | undef
   const words = into.length >= count ? into.subarray(0, count) : new Int32Array(count);
   let at = COUNT_BYTES;
   for (let i = 0; i < count; i += 4) {
+    if (at >= packed.length) return undefined;
     let control = packed[at++];
     if (at + GROUP_BYTES[control] > packed.length) return undefined;
     for (let word = i; word < i + 4 && word < count; word++, control >>>= 2) {
