@@ -2,7 +2,7 @@
 
 import { readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { open } from "../../src/database/open.ts";
 import { backup, restore, verify } from "../../src/database/store-tools.ts";
@@ -243,6 +243,23 @@ describe("memoryBytes: auto", () => {
     expect(recordedSize(path)).toBe(size);
     fill(again, 4 * rows);
     expect(limitOf(again)).toBe(size);
+  });
+
+  it("stays within half of what the container may use, and says so", async () => {
+    const limit = vi.spyOn(process, "constrainedMemory").mockReturnValue(48 * MIB);
+    stores.later(() => limit.mockRestore());
+    const db = await stores.open({ tables, memoryBytes: 8 * MIB });
+    await db.resize("auto");
+    fill(db);
+    expect(limitOf(db)).toBe(24 * MIB);
+    const error = failureSync("SITU_FULL", () =>
+      db.transactSync((tx) => tx.insert(Blob, { id: 9_999, data: new Uint8Array(SIZE) })),
+    );
+    expect(error.message).toMatch(
+      /all 24 MiB .*"auto" allows no more on this machine.*situ resize/,
+    );
+    // Whoever wants more says so.
+    expect(await db.resize(32 * MIB)).toBe(32 * MIB);
   });
 
   it("from the start, by open", async () => {
