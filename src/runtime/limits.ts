@@ -277,6 +277,9 @@ export const BUILD_BATCH_ROWS = 64;
 /** How long a migration works before it looks whether others do, and how much longer it rests then. */
 export const MIGRATION_SLICE_MS = 2;
 export const MIGRATION_REST = 2;
+/** A hashed table is copied in so many ranges at most, each of so many rows at least, about. */
+export const MIGRATION_RANGES = 32;
+export const MIGRATION_RANGE_ROWS = 64;
 /** How often a migration notes in the catalogue how far it is, and others look. */
 export const MIGRATION_NOTE_MS = 500;
 export const MIGRATION_POLL_MS = 50;

@@ -143,6 +143,13 @@ export interface Store<Row, Key> {
   maintain(): void;
 }
 
+/** A store whose rows have places in a walk over all of them, whatever else the store holds. */
+export interface PlacedStore<Key> {
+  /** Places are below this. */
+  readonly places: number;
+  placeOf(key: Key): number;
+}
+
 /** A store of rows that can be encoded first and added later, if nothing was encoded in between. */
 export interface RowStore<Row, Key> extends Store<Row, Key> {
   /** `insert` and `put` of the row of so many words that the codec has in its scratch area. */

@@ -78,7 +78,9 @@ export class ShardCursor<Row, Key> implements PlacedCursor<Row> {
     for (let bucket = 0; bucket < buckets; bucket++) {
       this.#walker.walk(bucket, base + bucket * stride);
     }
-    this.place += END >>> depth;
+    // It may have begun in the middle of a shard.
+    const places = END >>> depth;
+    this.place += places - (this.place % places);
   }
 }
 
@@ -179,6 +181,11 @@ class RowVisitor<Row, Key> implements ShardVisitor {
     tx.doneWith(entry);
     return row;
   }
+}
+
+/** The place of a row in a walk over all rows, by the hash of its key. */
+export function placeOfHash(hash: number): number {
+  return backwards(hash);
 }
 
 /** The bits that choose a shard, the lowest one first. */

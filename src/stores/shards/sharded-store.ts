@@ -19,7 +19,7 @@ import {
   replaceRow,
 } from "../row-object.ts";
 import type { KeyRange, PlacedCursor, RowCapture, RowCodec, RowPlace, RowStore } from "../store.ts";
-import { END, ShardCursor } from "./cursor.ts";
+import { END, placeOfHash, ShardCursor } from "./cursor.ts";
 import type { Directory } from "./directory.ts";
 import { POINTER_ROW_WORDS, type ShardGeometry } from "./layout.ts";
 import { type SlotFinder, Splitter } from "./split.ts";
@@ -237,6 +237,10 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
   /** The entry of the row object that a lookup inside a transaction found last. */
   get foundEntry(): number {
     return this.#search.rowEntry;
+  }
+
+  placeOf(key: Key): number {
+    return placeOfHash(this.#codec.stageKey(key, this.#seed));
   }
 
   /** Places of `step`: from 0 up to, not including, this one. */

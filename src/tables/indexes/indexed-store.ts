@@ -20,6 +20,7 @@ import type {
   Store,
 } from "../../stores/store.ts";
 import { ownKey } from "../copied-key.ts";
+import { IGNORED, type RowMode } from "../migrations/row-mode.ts";
 import type { Successor } from "../migrations/successor.ts";
 import type { Table } from "../table.ts";
 import { type Index, keyIn, notUnique, sameValue, sameValues } from "./entries.ts";
@@ -118,8 +119,9 @@ export class IndexedStore implements RowStore<Values, unknown> {
     const key = ownKey(givenKey);
     const isPatch = this.#successor === undefined || !this.#successor.needsRow(changes);
     if (isPatch && !this.#concernsIndexes(changes)) {
+      const mode = this.#successor === undefined ? IGNORED : this.#successor.modeOf(key);
       const found = this.#rows.update(tx, key, changes, capture);
-      if (found && this.#successor !== undefined) this.#patch(tx, key, changes);
+      if (found && mode !== IGNORED) this.#patch(tx, key, changes, mode);
       return found;
     }
     const before = this.#parts.read(tx, key);
@@ -179,17 +181,23 @@ export class IndexedStore implements RowStore<Values, unknown> {
         if (before !== undefined) index.remove(tx, before);
         if (after !== undefined && index.state !== "announced") index.add(tx, after);
       }
-      if (patch === undefined) this.#successor?.follow(tx, before, after);
-      else this.#successor?.patch(tx, this.#keyOf(before!), patch);
+      if (this.#successor === undefined) return;
+      if (patch === undefined) {
+        this.#successor.follow(tx, before, after);
+        return;
+      }
+      const key = this.#keyOf(before!);
+      const mode = this.#successor.modeOf(key);
+      if (mode !== IGNORED) this.#successor.patch(tx, key, patch, mode);
     } catch (error) {
       tx.failHalfWay(error);
     }
   }
 
   /** The same for changes that concern no index. */
-  #patch(tx: Transaction, key: unknown, changes: Partial<Values>): void {
+  #patch(tx: Transaction, key: unknown, changes: Partial<Values>, mode: RowMode): void {
     try {
-      this.#successor!.patch(tx, key, changes);
+      this.#successor!.patch(tx, key, changes, mode);
     } catch (error) {
       tx.failHalfWay(error);
     }

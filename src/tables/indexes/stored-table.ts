@@ -29,7 +29,7 @@ export class StoredTable {
     table: Table,
     root: Address,
     stored: readonly StoredIndex[],
-    successor?: Successor,
+    successorOf?: (rows: RowStore<Values, unknown>) => Successor,
     before?: StoredTable,
   ) {
     const known = before?.root === root && before.table === table ? before : undefined;
@@ -42,6 +42,7 @@ export class StoredTable {
     this.indexes = stored.map(
       (each) => opened.get(textOf(each)) ?? openIndex(executor, table, each),
     );
+    const successor = successorOf?.(this.rows);
     this.successor = successor;
     this.store =
       stored.length === 0 && successor === undefined

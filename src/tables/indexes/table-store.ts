@@ -106,9 +106,12 @@ export class TableStore {
         projected(this.#written.store, table, old, schema),
       );
     } else {
-      const successor = stored && new Successor(executor, old, stored, written?.successor);
+      const successorOf =
+        stored &&
+        ((rows: RowStore<Values, unknown>) =>
+          new Successor(executor, old, rows, stored, written?.successor));
       const known = [written, read].find((each) => each?.root === root);
-      this.#written = new StoredTable(executor, old, root, schema.indexes, successor, known);
+      this.#written = new StoredTable(executor, old, root, schema.indexes, successorOf, known);
       this.#read = this.#written;
       const changing = this.#recorded(executor, this.#written);
       this.#expiring = expiringOver(executor, this.#written, changing);

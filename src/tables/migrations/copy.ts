@@ -8,9 +8,14 @@ import { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
 import { nowMs, sleep, turn } from "../../runtime/clock.ts";
 import { SituError, type SituErrorCode } from "../../runtime/errors.ts";
-import { MIGRATION_NOTE_MS, MIGRATION_POLL_MS } from "../../runtime/limits.ts";
+import {
+  MIGRATION_NOTE_MS,
+  MIGRATION_POLL_MS,
+  MIGRATION_RANGE_ROWS,
+  MIGRATION_RANGES,
+} from "../../runtime/limits.ts";
 import { uniqueId } from "../../runtime/random.ts";
-import { BatchRunner, keyBatches } from "../backfill.ts";
+import { BatchRunner, type FillPlace, keyBatches } from "../backfill.ts";
 import { readSchemas, readTable, writeSchema } from "../catalogue.ts";
 import { announceChange, everyoneKnows } from "../everyone-knows.ts";
 import { structuresOf } from "../indexes/forms.ts";
@@ -24,14 +29,9 @@ import { type MigrationContext, transact } from "./context.ts";
 import { isAlive, isOwn, ownerIn } from "./owner.ts";
 import { Pace } from "./pace.ts";
 import type { CopyTarget } from "./plan.ts";
-import type {
-  BuiltSchema,
-  Remains,
-  StoredProgress,
-  StoredSuccessor,
-  SuccessorState,
-} from "./stored.ts";
-import { Successor } from "./successor.ts";
+import { FOLLOWED } from "./row-mode.ts";
+import type { BuiltSchema, CopyRange, Remains, StoredProgress, StoredSuccessor } from "./stored.ts";
+import { placedStore, Successor } from "./successor.ts";
 
 /** Errors that mean that the rows do not allow the new schema, or that there is no room for it. */
 const REFUSALS: readonly SituErrorCode[] = [
@@ -46,12 +46,14 @@ export function announceSuccessor(
   context: MigrationContext,
   planned: CatalogueTable,
   { schema: wanted, sources }: CopyTarget,
+  total: number,
 ): boolean {
   const { executor } = context;
   const table = tableFromSchema(wanted);
   const structure = new Structure(table as Table<Values>);
   const owner = ownerIn(executor);
   const build = uniqueId();
+  const range = rangeOf(context, planned, total);
   return transact(context, subjectOf(planned), (tx) => {
     const { schema } = readTable(tx, planned.position);
     if (JSON.stringify(schema) !== JSON.stringify(planned.schema)) return false;
@@ -65,7 +67,7 @@ export function announceSuccessor(
       })),
     };
     const root = structure.create(tx);
-    const progress = { rows: 0, total: 0 };
+    const progress = { rows: 0, total };
     const successor: StoredSuccessor = {
       state: "announced",
       build,
@@ -74,10 +76,46 @@ export function announceSuccessor(
       root,
       sources,
       progress,
+      range,
     };
     writeSchema(tx, planned.position, { ...schema, successor });
     return true;
   });
+}
+
+/** How a table is copied: in up to so many ranges, each of at least so many rows. */
+function rangeOf(context: MigrationContext, planned: CatalogueTable, total: number): CopyRange {
+  const { rows } = rowsOf(context, planned);
+  const end = placedStore(rows)?.places ?? 1;
+  let ranges = 1;
+  while (ranges < MIGRATION_RANGES && total >= 2 * ranges * MIGRATION_RANGE_ROWS) ranges *= 2;
+  if (end === 1 || ranges === 1) return { upTo: 0, announcedTo: 1, end: 1, step: 1 };
+  return { upTo: 0, announcedTo: end / ranges, end, step: end / ranges };
+}
+
+function rowsOf({ executor }: MigrationContext, { schema, root }: CatalogueTable): StoredTable {
+  return new StoredTable(executor, tableFromSchema(schema), root, []);
+}
+
+/** About how many rows a table has, letting the event loop turn while they are counted. */
+export async function countRows(
+  context: MigrationContext,
+  planned: CatalogueTable,
+): Promise<number> {
+  const { rows } = rowsOf(context, planned);
+  const cursor = rows.cursor({ from: undefined, to: undefined }, false);
+  const source = context.source();
+  let count = 0;
+  try {
+    for (;;) {
+      const more = source.run((tx) => cursor.skip(tx), undefined);
+      if (more === 0) return count;
+      count += more;
+      await turn();
+    }
+  } finally {
+    source.release();
+  }
 }
 
 function subjectOf({ schema }: CatalogueTable): string {
@@ -92,10 +130,12 @@ export async function finishSuccessor(context: MigrationContext, position: numbe
 class TableCopy {
   readonly #context: MigrationContext;
   readonly #position: number;
+  readonly #pace: Pace;
 
   constructor(context: MigrationContext, position: number) {
     this.#context = context;
     this.#position = position;
+    this.#pace = new Pace(context.executor);
   }
 
   async run(): Promise<void> {
@@ -110,9 +150,9 @@ class TableCopy {
         continue;
       }
       await everyoneKnows(executor, timeoutMs, subjectOf(found));
-      if (successor.state === "announced") this.#moveOn(successor, "building");
+      if (successor.state === "announced") this.#moveRange(successor);
       else if (successor.state === "switching") this.#replace(successor);
-      else if (await this.#fill(found, successor)) this.#moveOn(successor, "switching");
+      else if (await this.#fill(found, successor)) this.#moveOn(successor);
     }
   }
 
@@ -141,15 +181,27 @@ class TableCopy {
     });
   }
 
-  #moveOn(successor: StoredSuccessor, state: SuccessorState): void {
-    this.#write(successor, (now) => ({ ...now, state }));
+  /** All rows of the range are copied: the next one, or the end. */
+  #moveOn(successor: StoredSuccessor): void {
+    if (successor.range.upTo < successor.range.end) this.#moveRange(successor);
+    else this.#write(successor, (now) => ({ ...now, state: "switching" }));
   }
 
-  /** Copies all rows; false if that is no longer this executor's business. */
+  #moveRange(successor: StoredSuccessor): void {
+    const { upTo: place, announcedTo: upTo, end, step } = successor.range;
+    this.#write(successor, ({ progress: { rows, total }, ...now }) => ({
+      ...now,
+      state: "building",
+      progress: { rows, total, ...(end === 1 ? {} : { place }) },
+      range: { upTo, announcedTo: Math.min(end, upTo + step), end, step },
+    }));
+  }
+
+  /** Copies the rows of the range; false if that is no longer this executor's business. */
   async #fill(found: CatalogueTable, stored: StoredSuccessor): Promise<boolean> {
     const { executor, timeoutMs, source, check } = this.#context;
-    const old = new StoredTable(executor, tableFromSchema(found.schema), found.root, []);
-    const successor = new Successor(executor, old.table, stored);
+    const old = rowsOf(this.#context, found);
+    const successor = new Successor(executor, old.table, old.rows, stored);
     const tx = new Transaction(executor);
     tx.subject = subjectOf(found);
     const batches = new BatchRunner(executor, tx, timeoutMs, (keys) => {
@@ -160,25 +212,31 @@ class TableCopy {
       }
       return true;
     });
+    const { upTo, end } = stored.range;
+    const isBehind = (place: FillPlace): boolean =>
+      end > 1 && typeof place === "number" && place >= upTo;
+    const { total } = stored.progress;
+    let { rows } = stored.progress;
+    let notedMs = nowMs();
     try {
-      const total = stored.progress.total || (await this.#count(old));
-      let { rows } = stored.progress;
-      let notedMs = nowMs();
-      const pace = new Pace(executor);
       for await (const { keys, place } of keyBatches(old, source, stored.progress.place)) {
         check();
-        if (!batches.run(keys)) return false;
+        // A shard may be part of two ranges.
+        const own = keys.filter((key) => successor.modeOf(key) === FOLLOWED);
+        if (own.length > 0 && !batches.run(own)) return false;
         successor.maintain();
-        rows += keys.length;
+        rows += own.length;
+        if (place !== undefined && isBehind(place)) break;
         if (place !== undefined && nowMs() - notedMs > MIGRATION_NOTE_MS) {
           const progress = { rows, total, place };
           if (!this.#write(stored, (now) => ({ ...now, progress }))) return false;
           this.#tell(found.schema.name, stored, progress);
           notedMs = nowMs();
         }
-        await pace.rest();
+        await this.#pace.rest();
       }
-      const progress = { rows, total: rows };
+      const isAll = upTo === end;
+      const progress = { rows, total: isAll ? rows : total, ...(end > 1 && { place: upTo }) };
       this.#tell(found.schema.name, stored, progress);
       return this.#write(stored, (now) => ({ ...now, progress }));
     } catch (error) {
@@ -195,23 +253,6 @@ class TableCopy {
       successor.state === "building" &&
       isOwn(this.#context.executor, successor.owner)
     );
-  }
-
-  /** About how many rows there are, letting the event loop turn while they are counted. */
-  async #count({ rows }: StoredTable): Promise<number> {
-    const cursor = rows.cursor({ from: undefined, to: undefined }, false);
-    const source = this.#context.source();
-    let count = 0;
-    try {
-      for (;;) {
-        const more = source.run((tx) => cursor.skip(tx), undefined);
-        if (more === 0) return count;
-        count += more;
-        await turn();
-      }
-    } finally {
-      source.release();
-    }
   }
 
   /** Makes the successor the table. */

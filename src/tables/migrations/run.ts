@@ -10,7 +10,7 @@ import type { StoredSchema } from "../schema.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
 import { type MigrationContext, transact } from "./context.ts";
-import { announceSuccessor, finishSuccessor } from "./copy.ts";
+import { announceSuccessor, countRows, finishSuccessor } from "./copy.ts";
 import { ownerIn } from "./owner.ts";
 import { type Action, isUnfinished, planOf } from "./plan.ts";
 import type { MigrationStep } from "./steps.ts";
@@ -87,7 +87,7 @@ async function perform(context: MigrationContext, action: Action): Promise<void>
       if (table.schema.indexes.some(({ state }) => state !== "ready")) {
         return await buildAll(context, table);
       }
-      if (announceSuccessor(context, table, action.target)) {
+      if (announceSuccessor(context, table, action.target, await countRows(context, table))) {
         await finishSuccessor(context, table.position);
       }
       return;

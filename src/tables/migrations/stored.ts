@@ -5,7 +5,7 @@
  *
  *   announced   writers remove rows from the successor, but add none
  *   building    writers keep it in step: what they change in the table they change there too; the
- *               rows that were there before are copied, some at a time
+ *               rows that were there before are copied, some at a time (and see `CopyRange`)
  *   switching   it has every row. Rows are read from the successor, and written to both: the
  *               successor decides what is refused, the table follows for those who still read it
  *   (then)      it becomes the table, in one transaction; the old structures become *remains*
@@ -64,6 +64,22 @@ export interface StoredSuccessor {
   /** By the fields of the new schema. */
   readonly sources: Readonly<Record<string, FieldSource>>;
   readonly progress: StoredProgress;
+  readonly range: CopyRange;
+}
+
+/**
+ * A table is copied range by range, in the order of a walk over its rows, so that on the average half of
+ * all changes need not be made twice. Rows before `upTo` are treated as in `building`; those from there up
+ * to `announcedTo` as in `announced`; and of those behind the successor knows nothing yet. Each move of
+ * the two waits for everyone, as every change of state does. Tables without places have one range.
+ */
+export interface CopyRange {
+  readonly upTo: number;
+  readonly announcedTo: number;
+  /** Where the last range ends. */
+  readonly end: number;
+  /** From one move to the next. */
+  readonly step: number;
 }
 
 export interface StoredProgress {

@@ -7,22 +7,40 @@
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { SituError } from "../../runtime/errors.ts";
+import type { PlacedStore, RowStore } from "../../stores/store.ts";
 import { keyIn, shownValue } from "../indexes/entries.ts";
 import { StoredTable } from "../indexes/stored-table.ts";
 import type { Values } from "../indexes/structure.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
-import type { StoredSuccessor, SuccessorState } from "./stored.ts";
+import { ANNOUNCED, FOLLOWED, IGNORED, type RowMode } from "./row-mode.ts";
+import type { CopyRange, StoredSuccessor, SuccessorState } from "./stored.ts";
 import { Transform } from "./transform.ts";
+
+/** The same store as one whose rows have places, if they do. */
+export function placedStore(store: RowStore<Values, unknown>): PlacedStore<unknown> | undefined {
+  return "placeOf" in store ? (store as unknown as PlacedStore<unknown>) : undefined;
+}
 
 export class Successor {
   readonly state: SuccessorState;
   readonly next: StoredTable;
   readonly #old: Table;
   readonly #transform: Transform;
+  readonly #range: CopyRange;
+  /** Where rows have places in the walk that copies them. */
+  readonly #places: PlacedStore<unknown> | undefined;
 
-  constructor(executor: Executor, old: Table, stored: StoredSuccessor, before?: Successor) {
+  constructor(
+    executor: Executor,
+    old: Table,
+    oldRows: RowStore<Values, unknown>,
+    stored: StoredSuccessor,
+    before?: Successor,
+  ) {
     this.state = stored.state;
+    this.#range = stored.range;
+    this.#places = stored.range.end === 1 ? undefined : placedStore(oldRows);
     this.#old = old;
     const isSame = before?.next.root === stored.root;
     const table = isSame ? before.next.table : tableFromSchema(stored.schema);
@@ -30,6 +48,14 @@ export class Successor {
       ? before.next
       : new StoredTable(executor, table, stored.root, stored.schema.indexes);
     this.#transform = new Transform(old, table, stored.sources);
+  }
+
+  /** What a change of the row with this key means here. */
+  modeOf(key: unknown): RowMode {
+    const { upTo, announcedTo } = this.#range;
+    const place = this.#places === undefined ? 0 : this.#places.placeOf(key);
+    if (place < upTo) return FOLLOWED;
+    return place < announcedTo ? ANNOUNCED : IGNORED;
   }
 
   /** Whether changes of a row can only be followed by one who knows the row. */
@@ -42,7 +68,7 @@ export class Successor {
 
   /** Fails if the successor cannot take a row because of its key. */
   check(tx: Transaction, before: Values | undefined, after: Values): void {
-    if (this.state === "announced" || this.#transform.isOneToOne) return;
+    if (this.#transform.isOneToOne || this.#modeOf(after) !== FOLLOWED) return;
     const key = this.#transform.keyOf(after);
     if (before !== undefined && sameKey(this.#transform.keyOf(before), key)) return;
     if (this.next.rows.has(tx, key)) throw this.#taken(after, key);
@@ -50,20 +76,22 @@ export class Successor {
 
   /** Brings the successor from one row to the other. */
   follow(tx: Transaction, before: Values | undefined, after: Values | undefined): void {
+    const mode = this.#modeOf((after ?? before)!);
+    if (mode === IGNORED) return;
     const { store } = this.next;
     const transform = this.#transform;
     const from = before && transform.keyOf(before);
     const to = after && transform.keyOf(after);
-    const isAdded = after !== undefined && this.state !== "announced";
+    const isAdded = after !== undefined && mode === FOLLOWED;
     if (from !== undefined && !(isAdded && sameKey(from, to))) store.remove(tx, from);
     if (isAdded) store.put(tx, transform.rowOf(after));
   }
 
-  /** The same for changes that do not need the row. */
-  patch(tx: Transaction, key: unknown, changes: Partial<Values>): void {
+  /** The same for changes that do not need the row, of one that is not ignored. */
+  patch(tx: Transaction, key: unknown, changes: Partial<Values>, mode: RowMode): void {
     const { store } = this.next;
     const to = this.#transform.keyFrom(key);
-    if (this.state === "announced") {
+    if (mode === ANNOUNCED) {
       store.remove(tx, to);
       return;
     }
@@ -88,6 +116,10 @@ export class Successor {
 
   maintain(): void {
     this.next.store.maintain();
+  }
+
+  #modeOf(row: Values): RowMode {
+    return this.modeOf(keyIn(row, this.#old.key, this.#old.singleKey));
   }
 
   #taken(row: Values, key: unknown): SituError {

@@ -1,8 +1,11 @@
 /**
  * How rows of a table become rows of its successor. Works on decoded rows, field by field, so it knows
  * nothing of layouts: a field is copied, converted to a wider or narrower type, or the same for all rows.
+ * Every row goes through this, so the code is generated, as that of codecs is: each new row is one
+ * literal. Names go into the code as JSON strings only.
  */
 
+import { compile } from "../codec/codec.ts";
 import { keyIn } from "../indexes/entries.ts";
 import type { Values } from "../indexes/structure.ts";
 import type { Table } from "../table.ts";
@@ -17,10 +20,18 @@ interface Copied {
   readonly kind: string | undefined;
 }
 
+interface Generated {
+  rowOf(row: Values): Values;
+  keyOf(row: Values): unknown;
+}
+
 export class Transform {
   readonly #next: Table;
   readonly #old: Table;
-  readonly #copied: readonly Copied[];
+  /** The new row that an old one becomes. */
+  readonly rowOf: (row: Values) => Values;
+  /** The new key of an old row. */
+  readonly keyOf: (row: Values) => unknown;
   /** Copied fields by the name of the old one. */
   readonly #byOld = new Map<string, Copied>();
   readonly #values: Values = {};
@@ -28,13 +39,16 @@ export class Transform {
   readonly keySources: ReadonlySet<string>;
   /** Whether the new key follows from the old one, without the rest of the row. */
   readonly isKeyed: boolean;
+  /** Whether the new key is written the same as the old one. */
+  readonly #isSameKey: boolean;
+  /** Whether changes are the same afterwards: no field has another name or type, and none is dropped. */
+  readonly #isSameChange: boolean;
   /** Whether two rows with different keys have different keys afterwards, too. */
   readonly isOneToOne: boolean;
 
   constructor(old: Table, next: Table, sources: Readonly<Record<string, FieldSource>>) {
     this.#old = old;
     this.#next = next;
-    const copied: Copied[] = [];
     for (const name of Object.keys(next.fields)) {
       const source = sources[name];
       if ("value" in source) {
@@ -44,10 +58,8 @@ export class Transform {
       const isSame = old.fields[source.from].kind === next.fields[name].kind;
       const kind = isSame ? undefined : next.fields[name].kind;
       const each = { name, from: source.from, kind };
-      copied.push(each);
       this.#byOld.set(source.from, each);
     }
-    this.#copied = copied;
     const keySources = next.key.flatMap((name) => {
       const source = sources[name];
       return "from" in source ? [source.from] : [];
@@ -55,16 +67,24 @@ export class Transform {
     this.keySources = new Set(keySources);
     this.isKeyed = keySources.every((name) => old.key.includes(name));
     this.isOneToOne = old.key.every((name) => this.keySources.has(name));
-  }
-
-  rowOf(row: Values): Values {
-    const made: Values = { ...this.#values };
-    for (const each of this.#copied) made[each.name] = this.#valueOf(each, row[each.from]);
-    return made;
+    const code = this.#code(next, sources);
+    this.rowOf = code.rowOf;
+    this.keyOf = code.keyOf;
+    const isKept = (name: string): boolean => {
+      const each = this.#byOld.get(name);
+      return each?.name === name && each.kind === undefined;
+    };
+    this.#isSameChange = Object.keys(old.fields).every(isKept);
+    this.#isSameKey =
+      old.singleKey === next.singleKey &&
+      old.key.length === next.key.length &&
+      old.key.every((name, i) => this.#byOld.get(name)?.name === next.key[i]) &&
+      old.key.every((name) => this.#byOld.get(name)?.kind === undefined);
   }
 
   /** The same for changes of a row; `undefined` if they are of fields that are dropped. */
-  changesOf(changes: Partial<Values>): Values | undefined {
+  changesOf(changes: Partial<Values>): Partial<Values> | undefined {
+    if (this.#isSameChange) return changes;
     let made: Values | undefined;
     for (const name of Object.keys(changes)) {
       const each = this.#byOld.get(name);
@@ -75,13 +95,9 @@ export class Transform {
     return made;
   }
 
-  /** The new key of an old row. */
-  keyOf(row: Values): unknown {
-    return keyIn(this.rowOf(row), this.#next.key, this.#next.singleKey);
-  }
-
   /** The new key that follows from the old one, where `isKeyed`. */
   keyFrom(key: unknown): unknown {
+    if (this.#isSameKey) return key;
     const { key: names, singleKey } = this.#old;
     const row: Values = {};
     if (singleKey) row[names[0]] = key;
@@ -101,6 +117,33 @@ export class Transform {
       const each = this.#byOld.get(name);
       return each === undefined || sameKeyValue(made[each.name], expected[each.name]);
     });
+  }
+
+  #code(next: Table, sources: Readonly<Record<string, FieldSource>>): Generated {
+    const names = Object.keys(next.fields);
+    const expressionOf = (name: string): string => {
+      const source = sources[name];
+      if ("value" in source) return `constants[${JSON.stringify(name)}]`;
+      const value = `row[${JSON.stringify(source.from)}]`;
+      const each = this.#byOld.get(source.from)!;
+      return each.kind === undefined ? value : `convert(${JSON.stringify(source.from)}, ${value})`;
+    };
+    const key = next.key.map(expressionOf);
+    const make = compile(
+      `"use strict";
+return {
+  rowOf(row) {
+    return { ${names.map((name) => `${JSON.stringify(name)}: ${expressionOf(name)}`).join(", ")} };
+  },
+  keyOf(row) {
+    return ${next.singleKey ? key[0] : `[${key.join(", ")}]`};
+  },
+};`,
+      ["constants", "convert"],
+    );
+    const convert = (from: string, value: unknown): unknown =>
+      this.#valueOf(this.#byOld.get(from)!, value);
+    return make(this.#values, convert) as Generated;
   }
 
   #valueOf({ name, kind }: Copied, value: unknown): unknown {
