@@ -406,7 +406,7 @@ describe("pointers in rows", () => {
     expect(other.get(Root, key("null"))!.first).toBeNull();
     expect(String(first("single"))).toMatch(/pointer\(0:\d+, 5 bytes\)/);
     other.transactSync((tx) => {
-      tx.free(first("single"));
+      tx.free(tx.get(Root, key("single"))!.first!);
       tx.update(Root, key("single"), { first: null });
     });
     expect(db.get(Root, key("single"))!.first).toBeNull();
