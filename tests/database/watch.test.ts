@@ -1,11 +1,20 @@
 /** `db.watch`: what happens to rows, told from the log, in the order of the commits. */
 
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
 import { describe, expect, expectTypeOf, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import type { OpenOptions } from "../../src/database/open-options.ts";
-import { restore } from "../../src/database/store-tools.ts";
+import { inspect, restore, verify } from "../../src/database/store-tools.ts";
 import type { Change, Watch } from "../../src/database/watch.ts";
+import { epochIn, parsePosition } from "../../src/log/feed/position.ts";
+import { SCHEMA_GENERATION } from "../../src/memory/control.ts";
+import { ChangeDecoder } from "../../src/tables/changes/decoder.ts";
+import { formatId, withFormat } from "../../src/tables/changes/format.ts";
+import { turnOnChanges } from "../../src/tables/changes/turn-on.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
 import { bool, f64, i64, json, str, u8, u32, u64 } from "../../src/tables/fields.ts";
+import { schemaOf } from "../../src/tables/schema.ts";
 import { table } from "../../src/tables/table.ts";
 import { filesIn, loseMemory } from "../helpers/logged-stores.ts";
 import { failure, failureSync, MIB, temporaryStores } from "../helpers/store.ts";
@@ -290,9 +299,11 @@ describe("positions", () => {
     const watch = db.watch(Account);
     const waiting = watch.next();
     await db.durable();
-    // The watch sees that the place is that of the last batch.
-    const asked = watch.position;
-    while (watch.position === asked) await new Promise((resolve) => setTimeout(resolve, 5));
+    // The watch sees that its place is the end of the last batch.
+    const { durability } = db.executor;
+    while (epochIn(parsePosition(watch.position)) > durability.written) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
     const { position } = watch;
     await watch.return();
     expect(await waiting).toEqual({ done: true, value: undefined });
@@ -456,4 +467,85 @@ it("ready() waits for transactions that do not know of the watch", async () => {
   other.transactSync((tx) => tx.put(Account, { id: 2, balance: 2n }));
   const [change] = await take(watch, 1);
   expect(change.key).toBe(2);
+});
+
+it("one who turned the recording on and died before it told the others", async () => {
+  const db = await opened();
+  const other = await opened({ path: db.path });
+  const { i32 } = db.executor.memory.control;
+  add(other, 1);
+  turnOnChanges(db.executor, db.tableOf(Account), 5_000);
+  // As if nobody had been told.
+  Atomics.sub(i32, SCHEMA_GENERATION, 1);
+  add(other, 2);
+  const watch = other.watch(Account);
+  add(db, 3);
+  add(other, 4);
+  expect(ids(await take(watch, 2))).toEqual([3, 4]);
+});
+
+it("a log with changes is sound, and shows them", async () => {
+  const db = await opened();
+  const watch = db.watch(Account);
+  add(db, 1);
+  await take(watch, 1);
+  await db.close();
+  expect((await verify(db.path)).problems).toEqual([]);
+  const changes: unknown[] = [];
+  for (const name of filesIn(db.path, "log").filter((each) => each.endsWith(".log"))) {
+    const found = await inspect(db.path, { file: `log/${name}`, records: true });
+    const batches = "batches" in found ? found.batches : [];
+    const transactions = batches.flatMap((each) => each.transactions ?? []);
+    for (const each of transactions) changes.push(...(each.changes ?? []));
+  }
+  expect(changes).toEqual([{ table: 0, type: "insert", words: 4 }]);
+});
+
+it("rows are decoded by the fields that they were written with, or not at all", async () => {
+  const db = await opened();
+  const watch = db.watch(Account);
+  const { codec } = db.tableOf(Account).structure;
+  const words = codec.encode({ id: 7, balance: 8n });
+  const row = codec.scratch.i32.slice(0, words);
+  const old = schemaOf(Account);
+  const New = table("account", { id: u32(), balance: i64(), name: str(10) }, { key: "id" });
+  const changes = { since: 0, formats: [] };
+  const before = withFormat({ ...old, changes });
+  const { changes: stored } = withFormat({ ...schemaOf(New), changes: before.changes });
+  expect(stored.formats).toHaveLength(2);
+  const decoder = new ChangeDecoder(New, codecOf(New) as never, stored);
+  const shifted = Int32Array.of(0, ...row);
+  expect(decoder.rowAt(shifted, 1, words, formatId(old))).toEqual({ id: 7, balance: 8n });
+  failureSync("SITU_SCHEMA", () => decoder.rowAt(row, 0, words, formatId(old) ^ 1));
+  await watch.return();
+});
+
+it("in a worker thread, of what the main thread does", async () => {
+  const db = await opened();
+  const worker = new Worker(
+    `const { parentPort, workerData } = require("node:worker_threads");
+    (async () => {
+      const { open, table, u32, i64 } = await import(workerData.situ);
+      const Account = table("account", { id: u32(), balance: i64() }, { key: "id" });
+      const db = await open({ path: workerData.path, tables: [Account], timeoutMs: 60_000 });
+      const watch = db.watch(Account);
+      parentPort.postMessage("watching");
+      for await (const change of watch) {
+        parentPort.postMessage(change);
+        break;
+      }
+      await db.close();
+    })();`,
+    {
+      eval: true,
+      workerData: { path: db.path, situ: new URL("../../dist/situ.js", import.meta.url).href },
+    },
+  );
+  stores.later(() => worker.terminate());
+  const [begun] = (await once(worker, "message")) as [string];
+  expect(begun).toBe("watching");
+  const told = once(worker, "message");
+  add(db, 5, 6n);
+  expect(await told).toMatchObject([{ type: "insert", key: 5, row: { id: 5, balance: 6n } }]);
+  await once(worker, "exit");
 });
