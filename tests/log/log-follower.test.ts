@@ -3,7 +3,12 @@
 import { describe, expect, it } from "vitest";
 import { FaultyFiles } from "../../simulation/faulty-files.ts";
 import { gap, LogFollower } from "../../src/log/feed/log-follower.ts";
-import { endOfEpoch, parsePosition, positionText } from "../../src/log/feed/position.ts";
+import {
+  endOfEpoch,
+  PositionTexts,
+  parsePosition,
+  positionText,
+} from "../../src/log/feed/position.ts";
 import { segmentName } from "../../src/log/segments/segments.ts";
 import { LogWriter } from "../../src/log/segments/writer.ts";
 import { Random } from "../../src/runtime/random.ts";
@@ -189,5 +194,20 @@ describe("positions", () => {
     const { memoryId, high, low } = endOfEpoch(A, 2 ** 40 + 5);
     const text = positionText(memoryId, high, low, 3);
     expect(parsePosition(text)).toEqual({ memoryId, high, low, change: 3 });
+    const texts = new PositionTexts();
+    for (const each of [A, A, B, A]) {
+      for (const [h, l] of [
+        [0, 0],
+        [0, 1],
+        [1, 1],
+        [high, low],
+        [-1, -1],
+        [-1, 0],
+      ]) {
+        for (const change of [0, 1]) {
+          expect(texts.textOf(each, h, l, change)).toBe(positionText(each, h, l, change));
+        }
+      }
+    }
   });
 });

@@ -44,6 +44,30 @@ export function positionText(memoryId: string, high: number, low: number, change
   return `${memoryId}:${hex(high)}${hex(low)}:${change}`;
 }
 
+/** The texts of many positions, one after the other: what they have in common is made once. */
+export class PositionTexts {
+  #memoryId = "";
+  #high = 0;
+  #low = 0;
+  /** Of the memory and the high word, and of the whole TID. */
+  #start = "";
+  #record = "";
+
+  textOf(memoryId: string, high: number, low: number, change: number): string {
+    if (high !== this.#high || memoryId !== this.#memoryId || this.#start === "") {
+      this.#memoryId = memoryId;
+      this.#high = high;
+      this.#start = `${memoryId}:${hex(high)}`;
+      this.#record = "";
+    }
+    if (low !== this.#low || this.#record === "") {
+      this.#low = low;
+      this.#record = `${this.#start}${hex(low)}:`;
+    }
+    return this.#record + change;
+  }
+}
+
 export function parsePosition(text: unknown): Position {
   const found = typeof text === "string" ? TEXT.exec(text) : null;
   if (found === null) {
