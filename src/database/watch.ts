@@ -34,7 +34,7 @@ export interface WatchOptions<Row = unknown> {
 }
 
 /** A change feed: read it with `for await`. Leaving the loop ends it. */
-export interface Watch<C> extends AsyncIterableIterator<C, undefined>, AsyncDisposable {
+export interface Watch<C> extends AsyncIterableIterator<C>, AsyncDisposable {
   /** All changes up to here were told: `watch` can go on from it, also in another process. */
   readonly position: string;
   /**

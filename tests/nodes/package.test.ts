@@ -5,7 +5,6 @@
 
 import { execFile } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -141,10 +140,11 @@ describe("the types", () => {
   );
 });
 
-interface Esbuild {
-  buildSync(options: object): unknown;
+/** As a command: its functions leave a process behind. */
+function bundle(...args: string[]): Promise<unknown> {
+  const program = join(esbuild, "bin", "esbuild");
+  return run(process.execPath, [program, ...args, "--log-level=error"], { cwd: folder });
 }
-const { buildSync } = createRequire(import.meta.url)(esbuild) as Esbuild;
 
 describe("the package", () => {
   test.each(VERSIONS)(
@@ -154,8 +154,7 @@ describe("the package", () => {
         ["main.mts", "esm"],
         ["main.cts", "cjs"],
       ] as const) {
-        const outfile = join(folder, name.replace("ts", "js"));
-        buildSync({ entryPoints: [join(folder, name)], format, outfile, logLevel: "silent" });
+        await bundle(name, `--format=${format}`, `--outfile=${name.replace("ts", "js")}`);
       }
       const body = `const { createRequire } = await import("node:module");
       const require = createRequire(process.cwd() + "/x.js");
@@ -194,15 +193,15 @@ describe("the package", () => {
       ["esm", ["koffi", "situ"]],
     ] as const) {
       const outfile = join(folder, `bundle.${format === "esm" ? "mjs" : "cjs"}`);
-      buildSync({
-        entryPoints: [join(folder, "bundled-main.mjs")],
-        bundle: true,
-        platform: "node",
-        format,
-        external: [...external],
-        outfile,
-        logLevel: "silent",
-      });
+      const outside = external.map((each) => `--external:${each}`);
+      await bundle(
+        "bundled-main.mjs",
+        "--bundle",
+        "--platform=node",
+        `--format=${format}`,
+        `--outfile=${outfile}`,
+        ...outside,
+      );
       const { stdout } = await run(process.execPath, [outfile], { cwd: folder });
       outcomes.push(stdout.trim());
     }
