@@ -17,7 +17,7 @@ import type { Structure, Values } from "./indexes/structure.ts";
 import type { ScanSource } from "./scan-plan.ts";
 
 /** Attempts for a whole batch; smaller ones meet fewer writers. */
-const BATCH_ATTEMPTS = 4;
+const BATCH_ATTEMPTS = 2;
 
 /** Where to go on: a place of a hashed walk, or a key in its ordered form. */
 export type FillPlace = number | readonly number[];
@@ -88,6 +88,8 @@ export class BatchRunner {
   readonly #timeoutMs: number;
   /** Brings rows in by their keys, in one transaction; false if that is no longer wanted. */
   readonly #add: (keys: readonly unknown[]) => boolean;
+  /** How many rows the next transaction brings in. */
+  #most = BUILD_BATCH_ROWS;
 
   constructor(
     executor: Executor,
@@ -101,16 +103,22 @@ export class BatchRunner {
     this.#add = add;
   }
 
+  /** In as large parts as get through: where others write much, they are small for a while. */
   run(keys: readonly unknown[]): boolean {
     let isWanted = true;
-    const body = (): void => {
-      isWanted = this.#add(keys);
-    };
-    if (keys.length === 1) {
-      runSync(this.#executor, this.#tx, this.#timeoutMs, body, undefined);
-    } else if (!this.#tryAll(body)) {
-      const middle = keys.length >> 1;
-      return this.run(keys.slice(0, middle)) && this.run(keys.slice(middle));
+    for (let from = 0; isWanted && from < keys.length; ) {
+      const part = keys.slice(from, from + this.#most);
+      const body = (): void => {
+        isWanted = this.#add(part);
+      };
+      if (part.length === 1) {
+        runSync(this.#executor, this.#tx, this.#timeoutMs, body, undefined);
+      } else if (!this.#tryAll(body)) {
+        this.#most = part.length >> 1;
+        continue;
+      }
+      from += part.length;
+      this.#most = Math.min(BUILD_BATCH_ROWS, this.#most + 1);
     }
     return isWanted;
   }

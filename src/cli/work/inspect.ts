@@ -5,6 +5,7 @@ import { open } from "../../database/open.ts";
 import { inspect } from "../../database/store-tools.ts";
 import { DEFAULT_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { counted, shownCount, shownSize } from "../../runtime/units.ts";
+import type { MigrationStats } from "../../tables/schema.ts";
 import type { InspectedCheckpoint, InspectedSegment } from "../../tools/files/inspect.ts";
 import type { InspectedTable } from "../../tools/tables/inspect.ts";
 import { existingStore } from "../../transfer/stored-tables.ts";
@@ -79,6 +80,7 @@ export function showTables(screen: Screen, tables: readonly InspectedTable[]): v
 
 export function showInspectedTable(screen: Screen, found: InspectedTable): void {
   const { schema, rows, structure, memoryBytes, indexes, leftovers, problems } = found;
+  const { migration, remains } = found;
   const fields = Object.entries(schema.fields).map(([name, kind]) => `${name} ${kind}`);
   const {
     memoryBytes: own,
@@ -104,8 +106,16 @@ export function showInspectedTable(screen: Screen, found: InspectedTable): void 
     ...leftovers.map(
       ({ name }) => [`left over`, `index ${name}, which could not be built`] as const,
     ),
+    ...(migration === undefined ? [] : [["migration", migrationText(migration)] as const]),
+    ...(remains === 0
+      ? []
+      : [["to be freed", `${counted(remains, "structure")} from before a migration`] as const]),
   ]);
   for (const problem of problems) screen.line(screen.red(`fault: ${problem}`));
+}
+
+function migrationText({ state, rows, total, pid }: MigrationStats): string {
+  return `${state}, ${shownCount(rows)} of ${shownCount(total)} rows copied, by process ${pid}`;
 }
 
 /** As "kind btree, levels 2": the figures differ from structure to structure. */

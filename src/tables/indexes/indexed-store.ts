@@ -36,8 +36,9 @@ export class IndexedStore implements RowStore<Values, unknown> {
   readonly #indexed: ReadonlySet<string>;
   /** Decodes these fields and the key, all that indexes need to know; a successor needs the row. */
   readonly #part: RowCodec<Values, unknown>;
-  /** The rows, of which only that is read. */
-  readonly #parts: Store<Values, unknown>;
+  /** The rows, of which only that is read. Opened when it is needed: most changes need not look. */
+  #opened: Store<Values, unknown> | undefined;
+  readonly #openParts: () => Store<Values, unknown>;
   /** Whether a row may have to be refused before anything is changed. */
   readonly #mayRefuse: boolean;
 
@@ -58,8 +59,13 @@ export class IndexedStore implements RowStore<Values, unknown> {
     const { key, fields } = this.#table;
     const needed = successor === undefined ? [...key, ...this.#indexed] : Object.keys(fields);
     this.#part = structure.partCodec([...new Set(needed)]);
-    this.#parts = structure.openWith(executor, root, this.#part);
     this.#mayRefuse = successor !== undefined || indexes.some(({ mayRefuse }) => mayRefuse);
+    this.#openParts = () => structure.openWith(executor, root, this.#part);
+  }
+
+  get #parts(): Store<Values, unknown> {
+    this.#opened ??= this.#openParts();
+    return this.#opened;
   }
 
   get(key: unknown): Values | undefined {

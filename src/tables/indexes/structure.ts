@@ -22,6 +22,7 @@ export class Structure<Row, Key> {
   readonly codec: AnyCodec<Row, Key>;
   /** The same codec, if the structure has an order. */
   readonly ordered: OrderedCodec<Row, Key> | undefined;
+  readonly #parts = new Map<string, AnyCodec<Row, Key>>();
 
   constructor(table: Table<Row, Key>) {
     this.table = table;
@@ -53,8 +54,18 @@ export class Structure<Row, Key> {
     return this.openWith(executor, root, this.partCodec(names));
   }
 
-  /** The codec, but for rows of which only some fields are decoded. */
+  /**
+   * The codec, but for rows of which only some fields are decoded. The same one each time: a table is
+   * opened anew whenever its catalogue entry changes, and V8 would begin with new code each time.
+   */
   partCodec(names: readonly string[]): AnyCodec<Row, Key> {
+    const known = JSON.stringify(names);
+    const codec = this.#parts.get(known) ?? this.#makePart(names);
+    this.#parts.set(known, codec);
+    return codec;
+  }
+
+  #makePart(names: readonly string[]): AnyCodec<Row, Key> {
     const { table } = this;
     const part = { ...table, fields: pick(table.fields, names) };
     const whole = { ...table, fields: pick(table.fields, Object.keys(table.fields)) };

@@ -47,7 +47,9 @@ export class Successor {
     this.next = isSame
       ? before.next
       : new StoredTable(executor, table, stored.root, stored.schema.indexes);
-    this.#transform = new Transform(old, table, stored.sources);
+    const known = isSame && before.#old === old ? before : undefined;
+    this.#transform =
+      known === undefined ? new Transform(old, table, stored.sources) : known.#transform;
   }
 
   /** What a change of the row with this key means here. */

@@ -8,7 +8,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { IndexDefinition, IndexState, StoredIndex } from "../../tables/indexes/definition.ts";
 import { formOf, INDEX_FORMS } from "../../tables/indexes/forms.ts";
-import type { Schema } from "../../tables/schema.ts";
+import { type MigrationStats, type Schema, statsOfMigration } from "../../tables/schema.ts";
 import { Problems } from "../structures/check.ts";
 import type { Figures } from "../structures/kinds.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
@@ -35,6 +35,10 @@ export interface InspectedTable {
   readonly indexes: readonly InspectedIndex[];
   /** Structures of indexes that could not be built: they serve the next attempt. */
   readonly leftovers: readonly InspectedIndex[];
+  /** The migration of the table, if one is under way; its memory is part of `memoryBytes`. */
+  readonly migration?: MigrationStats;
+  /** Structures from before a migration that are still to be freed. */
+  readonly remains: number;
   readonly problems: readonly string[];
 }
 
@@ -71,14 +75,23 @@ export async function inspectTable(
     const structure = await look(parts.rows);
     const indexes = await lookAtAll(parts.indexes);
     const leftovers = await lookAtAll(parts.leftovers);
-    const { indexes: _, leftovers: _leftovers, ...schema } = parts.schema;
+    const { name: itsName, fields, key, ordered, layout, successor, remains = [] } = parts.schema;
+    const next: { readonly memoryBytes: number }[] = [];
+    if (parts.successor !== undefined) {
+      next.push(await look(parts.successor.parts.rows));
+      next.push(...(await lookAtAll(parts.successor.parts.indexes)));
+    }
     return {
-      schema,
+      schema: { name: itsName, fields, key, ordered, ...(layout === undefined ? {} : { layout }) },
       rows: structure.rows,
       structure,
-      memoryBytes: bytesOf([structure, ...indexes, ...leftovers]),
+      memoryBytes: bytesOf([structure, ...indexes, ...leftovers, ...next]),
       indexes,
       leftovers,
+      ...(successor === undefined ? {} : { migration: statsOfMigration(successor) }),
+      remains: remains.reduce((sum, { root, schema: { indexes: each } }) => {
+        return sum + Number(root !== undefined) + each.length;
+      }, 0),
       problems: problems.list,
     };
   });
