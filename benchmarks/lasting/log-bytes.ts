@@ -24,7 +24,7 @@ const Numbered = table(
 );
 const Named = table(
   "named",
-  { id: str(24), ...fields },
+  { id: str(), ...fields },
   { key: "id", indexes: { byScore: { on: ["score"] } } },
 );
 

@@ -22,7 +22,7 @@ const Numbered = table(
 );
 const Named = table(
   "named",
-  { id: str(24), score: u32() },
+  { id: str(), score: u32() },
   { key: "id", indexes: { byScore: { on: ["score"] } } },
 );
 const Order = table(

@@ -189,6 +189,12 @@ export class FixedNodes implements NodeFormat {
     set.recordWrite(node, COUNT, 1);
   }
 
+  recordWritten(set: AccessSet, node: number): void {
+    const count = set.arena.i32[set.bufferOf(node) + COUNT];
+    set.recordWrite(node, 0, this.keysAt + count * this.keyWords);
+    set.recordWrite(node, this.payloadsAt, count * this.payloadWords);
+  }
+
   remove(set: AccessSet, node: number, index: number): void {
     set.beginEdits(node);
     const { keyWords, payloadWords } = this;

@@ -82,6 +82,8 @@ export interface NodeFormat {
     words: number,
     payload: Int32Array,
   ): void;
+  /** After `beginEdits` and `write`: which words of the node were written. */
+  recordWritten(set: AccessSet, node: number): void;
   /** Removes an entry of a node that is writable. */
   remove(set: AccessSet, node: number, index: number): void;
   /** Appends the entries [from, to) of a node to a list. */

@@ -113,9 +113,10 @@ export class Splitter {
     const fits = behind > 0 && fitsSplit(nodes, entries, behind, low, high);
     const middle = fits ? behind : middleOf(nodes, entries);
     const separator = nodes.separator(entries, middle);
+    set.beginEdits(leaf);
     nodes.write(i32, at, 0, entries, 0, middle, low, separator);
     nodes.write(i32, set.bufferOf(right), 0, entries, middle, count, separator, high);
-    set.markDirty(leaf, 0, nodes.words);
+    nodes.recordWritten(set, leaf);
     if (index < middle) this.#remember(tx, leaf, index);
     else this.#remember(tx, right, index - middle);
     tx.executor.counters[tx.executor.counterBase + SPLITS]++;
@@ -149,9 +150,10 @@ export class Splitter {
     const { count } = entries;
     const middle = atEnd && index === count - 1 ? count - 1 : middleOf(nodes, entries);
     const separator = entries.key(middle);
+    set.beginEdits(left);
     nodes.write(i32, set.bufferOf(left), level, entries, 0, middle, NO_KEY, undefined);
     nodes.write(i32, set.bufferOf(right), level, entries, middle, count, NO_KEY, undefined);
-    set.markDirty(left, 0, nodes.words);
+    nodes.recordWritten(set, left);
     if (!isRoot) {
       this.#addChild(tx, level + 1, separator, pointerTo(tx, right), atEnd);
       return;

@@ -193,6 +193,13 @@ export class VariableNodes implements NodeFormat {
     set.recordWrite(node, HEAP, 1);
   }
 
+  recordWritten(set: AccessSet, node: number): void {
+    const { i32 } = set.arena;
+    const at = set.bufferOf(node);
+    set.recordWrite(node, 0, this.payloadAt(i32[at + COUNT]));
+    set.recordWrite(node, i32[at + HEAP], this.words - i32[at + HEAP]);
+  }
+
   remove(set: AccessSet, node: number, index: number): void {
     set.beginEdits(node);
     const slotWords = this.#slotWords;
