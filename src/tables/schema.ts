@@ -85,7 +85,24 @@ export function isStoredSchema(schema: Partial<StoredSchema> | null): schema is 
     return false;
   if (!isStoredChanges(schema.changes)) return false;
   if (!areTexts(key) || !Array.isArray(indexes) || !Array.isArray(leftovers)) return false;
-  const all: readonly Partial<StoredIndex>[] = [...indexes, ...leftovers];
+  if (!isStoredMigration(schema)) return false;
+  return areStoredIndexes([...indexes, ...leftovers]);
+}
+
+function isStoredMigration({ successor, remains }: Partial<StoredSchema>): boolean {
+  if (remains !== undefined && !Array.isArray(remains)) return false;
+  if (remains?.some((each) => !areStoredIndexes(each?.schema?.indexes))) return false;
+  if (successor === undefined) return true;
+  return (
+    Number.isSafeInteger(successor?.root) &&
+    typeof successor.range?.end === "number" &&
+    typeof successor.sources === "object" &&
+    areStoredIndexes(successor.schema?.indexes)
+  );
+}
+
+function areStoredIndexes(all: readonly Partial<StoredIndex>[] | undefined): boolean {
+  if (!Array.isArray(all)) return false;
   return all.every(
     (each) =>
       typeof each?.name === "string" &&

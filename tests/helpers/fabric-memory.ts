@@ -30,6 +30,7 @@ export function makeTestMemory(): TestMemory {
   const segments = new ThreadSegments(buffers);
   const control = segments.attach(CONTROL_NAME, controlBytes(GEOMETRY));
   const memory = new StoreMemory(segments, control, GEOMETRY);
+  memory.control.format();
   memory.createRegion(0, 0);
   const region = buffers.get(regionName(0));
   if (region === undefined) throw new Error("the geometry has no region 0");

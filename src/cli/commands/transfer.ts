@@ -33,7 +33,7 @@ export const LOAD = command({
     "for a table of the store. After an interruption, the same command goes on where the load was.",
   ],
   options: {
-    from: required(path("PATH", "the folder of a dump, or with --table a file")),
+    from: required(path("DIR", "the folder of a dump, or with --table a file")),
     path: required(path("DIR", "the store's folder")),
     table: text("NAME", "the table for the rows of a single file"),
     format: choice(FORMATS, "with --table: the format of the file (by its name, .csv or not)"),

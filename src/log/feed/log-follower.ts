@@ -18,6 +18,7 @@ import type { StoreFile, StoreFiles } from "../../folder/files.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { HEAD_BYTES } from "../../runtime/limits.ts";
 import { BATCH_HEADER_BYTES, batchBytes, decodeBatchHeader, saltOf } from "../segments/format.ts";
+import { unpack } from "../segments/packing.ts";
 import { readAt } from "../segments/segment-reader.ts";
 import {
   hasHead,
@@ -40,6 +41,7 @@ export interface FollowedBatch {
 export class LogFollower {
   readonly #files: StoreFiles;
   readonly #header = Buffer.alloc(BATCH_HEADER_BYTES);
+  #unpacked: Int32Array = new Int32Array(0);
   #payload = Buffer.alloc(0);
   #file: StoreFile | undefined;
   #head: SegmentHead | undefined;
@@ -144,14 +146,25 @@ export class LogFollower {
     if (read < payloadBytes || crc32(payload) !== found.payloadCrc) {
       throw damaged(file, this.#offset, "the checksum of a batch's payload is wrong");
     }
+    const words = this.#wordsOf(payload, found.isPacked === true);
     this.#offset += batchBytes(payloadBytes);
     this.epoch = found.last;
     return {
-      words: new Int32Array(payload.buffer, payload.byteOffset, payloadBytes / 4),
+      words,
       memoryId: memoryOf(head),
       last: found.last,
       closedMs: found.closedMs,
     };
+  }
+
+  #wordsOf(payload: Buffer, isPacked: boolean): Int32Array {
+    if (!isPacked) return new Int32Array(payload.buffer, payload.byteOffset, payload.length / 4);
+    const words = unpack(payload, this.#unpacked);
+    if (words === undefined) {
+      throw damaged(this.#file!, this.#offset, "a batch's payload cannot be unpacked");
+    }
+    if (words.length > this.#unpacked.length) this.#unpacked = words;
+    return words;
   }
 
   /** Looks whether the next segment has been begun, and after which epoch it counts. */
