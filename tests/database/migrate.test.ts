@@ -288,3 +288,42 @@ describe("snapshots", () => {
     await settled(db);
   });
 });
+
+describe("transactions that began before", () => {
+  it("are waited for; after too long the next one goes on with it", async () => {
+    const { db, Person } = await filled("hopscotch", 300);
+    let go = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+      go = resolve;
+    });
+    // Also if the test fails: the database is closed only when its transactions have ended.
+    stores.later(() => go());
+    const running = db.transact(
+      async (tx) => {
+        await tx.insert(Person, person(2_000));
+        await tx.delete(Person, 50);
+        await gate;
+        await tx.update(Person, 51, { score: 9 });
+      },
+      { timeoutMs: 240_000 },
+    );
+    const hasty = await stores.open({ path: db.path, timeoutMs: 50 });
+    const steps = [renameField("person", "score", "points")];
+    const error = await failure("SITU_TIMEOUT", () => hasty.migrate(steps));
+    expect(error.message).toContain(`process ${process.pid} `);
+    expect(db.stats().tables[0].migration).toMatchObject({ state: "announced", rows: 0 });
+    await hasty.close();
+    const patient = await stores.open({ path: db.path, timeoutMs: 240_000 });
+    const migrating = patient.migrate(steps);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    expect(db.stats().tables[0].migration?.state).toBe("announced");
+    go();
+    await running;
+    await migrating;
+    expect(db.stats().tables[0].fields.points).toBe("u16");
+    expect(db.get(Person, 2_000)).toEqual(person(2_000));
+    expect(db.get(Person, 50)).toBeUndefined();
+    expect(db.get(Person, 51)?.score).toBe(9);
+    await settled(db);
+  });
+});
