@@ -16,7 +16,11 @@
  * must be exclusive is giving a block back. CLOSED makes it so: an executor announces its transaction
  * (`enter`), then sees that a block is open, then chooses a cell. Whoever closes the block advances the
  * epoch after that, and waits until no transaction runs that was announced up to then: by that time
- * everyone who may have seen the block open has ended.
+ * everyone who may have seen the block open has ended. Whoever looks for blocks to close is announced,
+ * too: otherwise another could give a block back, and make it anew with other cells, between the look at
+ * its cells and the closing. A closed block is opened by `reopen` only, called by the one who has a
+ * closing for it: a block that were open again while its closing waits could be given back under one
+ * who has seen it open since.
  *
  * A block is taken from its last unit to its first, and ceases to be one before its units are
  * given back, so a first unit always has its block behind it; units that a dead slot left without
@@ -329,20 +333,27 @@ export class BlockTable {
     this.#announce();
   }
 
-  /** The slot does not prefer the block any more, or has changed its mind about giving it back. */
+  /** The slot does not prefer the block any more. One that it has closed stays closed. */
   share(block: number, slot: number): boolean {
-    const state = this.#load(block, STATE);
-    if ((state & CONTINUED) !== 0 || (state & OWNER_MASK) !== slot + 1) return false;
-    if (!this.#change(block, state, stateOf(classOfState(state), SHARED))) return false;
+    const sizeClass = this.classOf(block);
+    return sizeClass >= 0 && this.#open(block, stateOf(sizeClass, slot + 1), sizeClass);
+  }
+
+  /** The slot does not give the block back that it has closed: it is everyone's. */
+  reopen(block: number, sizeClass: number, slot: number): boolean {
+    return this.#open(block, CLOSED | stateOf(sizeClass, slot + 1), sizeClass);
+  }
+
+  #open(block: number, from: number, sizeClass: number): boolean {
+    if (!this.#change(block, from, stateOf(sizeClass, SHARED))) return false;
     if (this.frees(block) !== 0) this.#announce();
     return true;
   }
 
-  /** Closes a block, whoever prefers it: from now on nobody chooses cells in it. */
-  close(block: number, slot: number): boolean {
+  /** Closes a block of the class, whoever prefers it: from now on nobody chooses cells in it. */
+  close(block: number, sizeClass: number, slot: number): boolean {
     const state = this.#load(block, STATE);
-    const sizeClass = classOfState(state);
-    if (sizeClass < 0 || !BlockTable.isOpen(state, sizeClass)) return false;
+    if (!BlockTable.isOpen(state, sizeClass)) return false;
     if (!this.#change(block, state, CLOSED | stateOf(sizeClass, slot + 1))) return false;
     // The later units bear the name of whoever took them first; ours now, for `release`.
     const { control } = this.memory;
@@ -385,9 +396,8 @@ export class BlockTable {
    * no transaction can still hold an address inside it. The first incarnations are noted before
    * the block ceases to be one, and the cells are left as they are: `#format` clears them.
    */
-  release(block: number, slot: number, highestIncarnation: number): void {
+  release(block: number, sizeClass: number, slot: number, highestIncarnation: number): void {
     const { control } = this.memory;
-    const sizeClass = this.classOf(block);
     const span = SPAN[sizeClass];
     const next = incarnationAfter(highestIncarnation);
     for (let unit = block; unit < block + span; unit++) {

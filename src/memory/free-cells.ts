@@ -46,6 +46,11 @@ export class FreeCells {
     this.#known.set(cell, this.#chosenClass);
   }
 
+  /** Whether a cell that was handed to a transaction had this class then. */
+  isReservedIn(cell: Address, sizeClass: number): boolean {
+    return this.#known.get(cell) === sizeClass;
+  }
+
   /** The transaction that had the cell has ended. */
   unreserve(cell: Address): void {
     this.#known.delete(cell);

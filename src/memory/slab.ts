@@ -8,6 +8,9 @@ import { Candidates } from "./candidates.ts";
 
 /** What the slabs ask of the engine above: has everybody moved on since then? */
 export interface SlabHost {
+  /** Announces one who looks at blocks, like a transaction, until `leave` with what this returns. */
+  enter(): number;
+  leave(entered: number): void;
   /** An epoch such that transactions which start from now on announce a later one. */
   mark(): number;
   /** Whether no transaction that announced `epoch` or an earlier one is still running. */

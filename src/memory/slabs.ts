@@ -94,7 +94,8 @@ export class Slabs {
   returned(cell: Address): void {
     const block = this.blocks.find(cell);
     const sizeClass = block < 0 ? -1 : classOfState(this.blocks.state);
-    if (sizeClass < 0) {
+    // The transaction may not be announced any more, and its block be another one by now.
+    if (!this.#cells.isReservedIn(cell, sizeClass)) {
       this.#cells.unreserve(cell);
       return;
     }

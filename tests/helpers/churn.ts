@@ -106,19 +106,21 @@ export class Churn {
     const slot = memory.control.geometry.slots - 1;
     this.#freeAllOfAKind(this.executors[0], false);
     this.#replace(this.executors[0]);
-    const found: { block: number; highest: number }[] = [];
+    const found: { block: number; sizeClass: number; highest: number }[] = [];
     for (let block = 0; block < table.count; block++) {
       const sizeClass = table.classOf(block);
       const seen = { highest: 0, sum: 0, freedHigh: 0, freedLow: 0 };
       if (sizeClass < 0 || !table.isEmpty(block, sizeClass, seen)) continue;
-      if (random.below(2) === 0 || !table.close(block, slot)) continue;
-      found.push({ block, highest: seen.highest });
+      if (random.below(2) === 0 || !table.close(block, sizeClass, slot)) continue;
+      found.push({ block, sizeClass, highest: seen.highest });
     }
     const [executor] = this.executors;
     const since = executor.mark();
     if (!executor.isPast(since)) found.length = 0;
     return () => {
-      for (const { block, highest } of found) table.release(block, slot, highest);
+      for (const { block, sizeClass, highest } of found) {
+        table.release(block, sizeClass, slot, highest);
+      }
       table.orphan(slot);
     };
   }

@@ -91,8 +91,8 @@ describe("the lives of memory", () => {
     const table = new BlockTable(memory);
     const block = table.take(0, executorOfLog.slot);
     memory.region(0).i32.fill(7, 0, 1_000);
-    table.close(block, executorOfLog.slot);
-    table.release(block, executorOfLog.slot, 0xffff_fffc);
+    table.close(block, 0, executorOfLog.slot);
+    table.release(block, 0, executorOfLog.slot, 0xffff_fffc);
     expect(table.take(5, executorOfLog.slot)).toBe(block);
     const word = wordOf(table.cellAt(block, 1, 5));
     expect([...memory.region(0).i32.slice(word, word + 5)]).toEqual([0, 0, 0, 4, 0]);

@@ -51,8 +51,9 @@ describe("block table", () => {
   }
 
   function giveBack(block: number, slot: number, highest: number): void {
-    blocks.close(block, slot);
-    blocks.release(block, slot, highest);
+    const sizeClass = blocks.classOf(block);
+    blocks.close(block, sizeClass, slot);
+    blocks.release(block, sizeClass, slot, highest);
   }
 
   test("a taken block is owned, of its class, and nobody else's", () => {
@@ -98,7 +99,7 @@ describe("block table", () => {
   test("the blocks of one who is gone are everyone's, and keep their cells", () => {
     const taken = [blocks.take(TWO_UNITS, ANNE), blocks.take(TWO_UNITS, ANNE)];
     const closed = blocks.take(SMALLEST, ANNE);
-    expect(blocks.close(closed, ANNE)).toBe(true);
+    expect(blocks.close(closed, SMALLEST, ANNE)).toBe(true);
     const before = blocks.sharings;
     blocks.orphan(ANNE);
     for (const block of taken) {
@@ -112,20 +113,22 @@ describe("block table", () => {
 
   test("only one closes a block, whoever prefers it, and it can be opened again", () => {
     const block = blocks.take(TWO_UNITS, ANNE);
-    expect(blocks.close(block, BEN)).toBe(true);
-    expect(blocks.close(block, ANNE)).toBe(false);
-    expect(blocks.share(block, ANNE)).toBe(false);
+    expect(blocks.close(block, SMALLEST, BEN)).toBe(false);
+    expect(blocks.close(block, TWO_UNITS, BEN)).toBe(true);
+    expect(blocks.close(block, TWO_UNITS, ANNE)).toBe(false);
+    expect(blocks.reopen(block, TWO_UNITS, ANNE)).toBe(false);
+    for (const slot of [ANNE, BEN]) expect(blocks.share(block, slot)).toBe(false);
     expect(BlockTable.isOpen(blocks.stateOf(block), TWO_UNITS)).toBe(false);
     expect(blocks.classOf(block)).toBe(TWO_UNITS);
-    expect(blocks.share(block, BEN)).toBe(true);
+    expect(blocks.reopen(block, TWO_UNITS, BEN)).toBe(true);
     expect(BlockTable.isOpen(blocks.stateOf(block), TWO_UNITS)).toBe(true);
     expect(BlockTable.isPreferred(blocks.stateOf(block))).toBe(false);
   });
 
   test("a later unit and a free one cannot be closed", () => {
     const block = blocks.take(TWO_UNITS, ANNE);
-    expect(blocks.close(block + 1, BEN)).toBe(false);
-    expect(blocks.close(block + 2, BEN)).toBe(false);
+    expect(blocks.close(block + 1, TWO_UNITS, BEN)).toBe(false);
+    expect(blocks.close(block + 2, TWO_UNITS, BEN)).toBe(false);
   });
 
   test("an empty block goes to another class, with incarnations higher than any it had", () => {
@@ -190,7 +193,7 @@ describe("block table", () => {
     for (let step = 1; ; step++) {
       const block = blocks.take(SIXTEEN_UNITS, ANNE);
       blocks.orphan(ANNE);
-      expect(blocks.close(block, BEN)).toBe(true);
+      expect(blocks.close(block, SIXTEEN_UNITS, BEN)).toBe(true);
       const others = new BlockTable(store.memory);
       const taken: number[] = [];
       let steps = 0;
