@@ -27,10 +27,11 @@ import type { RowStore } from "../stores/store.ts";
 import { openTable } from "./catalogue.ts";
 import { u32, u53 } from "./fields.ts";
 import type { TableStore } from "./indexes/table-store.ts";
+import { COUNTERS } from "./own-tables.ts";
 import { table } from "./table.ts";
 
 /** By the position of a table in the catalogue, which it keeps whatever it is called. */
-const Counters = table("situ counters", { table: u32(), next: u53() }, { key: "table" });
+const Counters = table(COUNTERS, { table: u32(), next: u53() }, { key: "table" });
 
 interface Counter {
   table: number;

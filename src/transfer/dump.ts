@@ -13,10 +13,10 @@ import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { MAX_TIMEOUT_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import { coded } from "../runtime/system-errors.ts";
+import { isOwnTable } from "../tables/own-tables.ts";
 import { schemaOf } from "../tables/schema.ts";
 import type { Table } from "../tables/table.ts";
 import { type DumpFormat, dumpTable, formatOf, type TransferProgress } from "./dump-table.ts";
-import { Loads } from "./load-table.ts";
 import { type Dumped, fileOf, MANIFEST, manifestText } from "./manifest.ts";
 import { openStored } from "./stored-tables.ts";
 
@@ -43,7 +43,7 @@ export async function dump(
   // A dump may take long. A snapshot whose room writers need is released, whatever its age.
   const { db, tables } = await openStored({ path, maxSnapshotMs: MAX_TIMEOUT_MS });
   try {
-    const names = options.tables ?? [...tables.keys()].filter((name) => name !== Loads.name);
+    const names = options.tables ?? [...tables.keys()].filter((name) => !isOwnTable(name));
     const chosen = names.map((name) => tables.get(name) ?? noTable(name, path));
     makeEmpty(target);
     using snapshot = db.snapshot();

@@ -2,7 +2,7 @@
  * Rows from text into a table, in transactions of a few hundred rows. A mistake in the text stops the load
  * with the number of its line; what was committed before stays.
  *
- * A load that can be resumed keeps its place in the store itself: a row of the table `situ:loads`, which each
+ * A load that can be resumed keeps its place in the store itself: a row of the table `situ loads`, which each
  * transaction changes together with the rows that it loads. A process that dies leaves both or neither, so
  * the next attempt goes on with the first row that is missing.
  */
@@ -21,6 +21,7 @@ import { show } from "../runtime/show.ts";
 import { str, u64 } from "../tables/fields.ts";
 import { keyIn } from "../tables/indexes/entries.ts";
 import type { Values } from "../tables/indexes/structure.ts";
+import { LOADS } from "../tables/own-tables.ts";
 import { type InferRow, type Table, table } from "../tables/table.ts";
 import { type DumpFormat, formatOf, type TransferProgress } from "./dump-table.ts";
 import type { RowReader } from "./format.ts";
@@ -51,7 +52,7 @@ export interface Loaded {
 
 /** How far loads are that can be resumed. */
 export const Loads = table(
-  "situ:loads",
+  LOADS,
   { source: str(200), offset: u64(), lines: u64(), rows: u64(), skipped: u64() },
   { key: "source" },
 );

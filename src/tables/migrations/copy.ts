@@ -270,6 +270,7 @@ class TableCopy {
         ...(schema.id === undefined ? {} : { id: schema.id }),
         leftovers: [],
         remains,
+        ...(schema.changes === undefined ? {} : { changes: schema.changes }),
       };
       writeSchema(tx, this.#position, next, successor.root);
       return true;

@@ -10,6 +10,7 @@ import { findTable } from "../catalogue.ts";
 import { knownField } from "../field-text.ts";
 import { describeIndex, type IndexDefinition, sameDefinition } from "../indexes/definition.ts";
 import type { CatalogueTable } from "../indexes/table-store.ts";
+import { isOwnTable } from "../own-tables.ts";
 import { type Schema, type StoredSchema, schemaOf } from "../schema.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
@@ -32,8 +33,8 @@ export type Action = { readonly table: CatalogueTable; readonly lines: readonly 
   | { readonly what: "drop table" }
 );
 
-/** Tables that belong to Situ itself. */
-const OWN_NAMES = ["situ ", "redis:"];
+/** Tables of the Redis gateway. */
+const REDIS = "redis:";
 
 /** All that is to be done, the first thing first. */
 export function planOf(
@@ -74,7 +75,7 @@ export function planOf(
   }
   for (const { lines, table } of actions) {
     const { name } = table.schema;
-    if (!OWN_NAMES.some((own) => name.startsWith(own))) continue;
+    if (!isOwnTable(name) && !name.startsWith(REDIS)) continue;
     throw refusal(name, `it belongs to Situ itself, and is not migrated (${lines[0]})`);
   }
   return actions;

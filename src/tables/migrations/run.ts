@@ -6,6 +6,7 @@ import { readSchemas, readTable, writeSchema } from "../catalogue.ts";
 import { announceChange, everyoneKnows } from "../everyone-knows.ts";
 import { buildIndexes } from "../indexes/build.ts";
 import { type CatalogueTable, TableStore } from "../indexes/table-store.ts";
+import { BACKUP_LOG } from "../own-tables.ts";
 import type { StoredSchema } from "../schema.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
@@ -195,7 +196,7 @@ function rename(context: MigrationContext, planned: CatalogueTable, to: string):
 
 /** The nodes of a cluster would not learn of it. */
 function refuseNode(tables: readonly CatalogueTable[]): void {
-  if (!tables.some(({ schema }) => schema.name.startsWith("situ "))) return;
+  if (!tables.some(({ schema }) => schema.name === BACKUP_LOG)) return;
   throw new SituError(
     "SITU_UNSUPPORTED",
     "this store belongs to a node of a cluster, whose tables cannot be migrated yet",

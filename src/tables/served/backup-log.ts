@@ -11,11 +11,12 @@ import { DEFAULT_TIMEOUT_MS, MAX_VALUE_BYTES, SCAN_BATCH_ROWS } from "../../runt
 import type { Store } from "../../stores/store.ts";
 import { openTable } from "../catalogue.ts";
 import { bytes, u8, u32 } from "../fields.ts";
+import { BACKUP_LOG } from "../own-tables.ts";
 import { table } from "../table.ts";
 import type { BackupLog } from "./contract.ts";
 
 const Records = table(
-  "situ backup log",
+  BACKUP_LOG,
   { arrival: u32(), part: u8(), parts: u8(), record: bytes() },
   { key: ["arrival", "part"] },
 );

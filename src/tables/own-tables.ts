@@ -1,0 +1,14 @@
+/** Tables that Situ makes for itself, beside those of its users: they are not dumped, and not migrated. */
+
+const OWN = "situ ";
+
+/** The log of a node that keeps copies for others: a store that has it belongs to a cluster. */
+export const BACKUP_LOG = `${OWN}backup log`;
+/** The next numbers of autoIncrement() keys. */
+export const COUNTERS = `${OWN}counters`;
+/** How far loads of rows are that can be resumed. */
+export const LOADS = `${OWN}loads`;
+
+export function isOwnTable(name: string): boolean {
+  return name.startsWith(OWN);
+}

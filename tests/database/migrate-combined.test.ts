@@ -1,0 +1,176 @@
+/** Migrations of tables that have more to keep: a feed of changes, rows that expire, numbered keys, newer types. */
+
+import { describe, expect, it } from "vitest";
+import {
+  autoIncrement,
+  enumOf,
+  nullable,
+  str,
+  timestamp,
+  u16,
+  u32,
+  u53,
+} from "../../src/tables/fields.ts";
+import { addField, renameField } from "../../src/tables/migrations/steps.ts";
+import { table } from "../../src/tables/table.ts";
+import { temporaryStores } from "../helpers/store.ts";
+
+const stores = temporaryStores();
+
+describe("a table that is watched", () => {
+  it("tells every change, before, during and after, by the schema it was made with", async () => {
+    const Before = table("account", { id: u32(), balance: u32() }, { key: "id" });
+    const After = table(
+      "account",
+      { id: u32(), cents: u53(), note: nullable(str(20)) },
+      { key: "id" },
+    );
+    const path = stores.folder();
+    const old = await stores.open({ path, tables: [Before], durability: "lazy" });
+    const feed = old.watch(Before);
+    await feed.ready();
+    for (let id = 0; id < 300; id++) old.insert(Before, { id, balance: id });
+    const migrating = stores.open({
+      path,
+      tables: [After],
+      migrate: [renameField("account", "balance", "cents")],
+    });
+    // While it is copied: by the old declaration, which knows the field by its former name.
+    let updates = 0;
+    while (updates < 200) {
+      old.update(Before, updates, { balance: 1_000 + updates });
+      if (++updates % 20 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    const db = await migrating;
+    db.insert(After, { id: 300, cents: 2 ** 40, note: "late" });
+    db.delete(After, 7);
+    const told = [];
+    for await (const change of feed) {
+      told.push(change);
+      if (change.type === "delete") break;
+    }
+    expect(told.slice(0, 300).map(({ type, key }) => [type, key])).toEqual(
+      Array.from({ length: 300 }, (_, id) => ["insert", id]),
+    );
+    expect(told.slice(300, 500).map(({ type, key }) => [type, key])).toEqual(
+      Array.from({ length: 200 }, (_, id) => ["update", id]),
+    );
+    const values = told.slice(300, 500).map(({ row }) => {
+      const { balance, cents } = row as { balance?: number; cents?: number };
+      return balance ?? cents;
+    });
+    expect(values).toEqual(Array.from({ length: 200 }, (_, id) => 1_000 + id));
+    expect(told.slice(500).map(({ type, key, row }) => [type, key, row])).toEqual([
+      ["insert", 300, { id: 300, cents: 2 ** 40, note: "late" }],
+      ["delete", 7, { id: 7, cents: 1_007, note: null }],
+    ]);
+    expect((await db.verify()).problems).toEqual([]);
+  });
+});
+
+describe("rows that expire", () => {
+  const fields = { id: u32(), until: timestamp() };
+  const Session = table("session", fields, { key: "id", expires: "until" });
+  const past = new Date(Date.now() - 1_000);
+  const future = new Date(Date.now() + 3_600_000);
+
+  it("can be introduced by a migration", async () => {
+    const path = stores.folder();
+    const Plain = table("session", fields, { key: "id" });
+    const db = await stores.open({ path, tables: [Plain] });
+    db.insert(Plain, { id: 1, until: past });
+    db.insert(Plain, { id: 2, until: future });
+    const migrated = await stores.open({ path, tables: [Session], migrate: true });
+    expect(migrated.get(Session, 1)).toBeUndefined();
+    expect(migrated.get(Session, 2)).toEqual({ id: 2, until: future });
+    expect(migrated.count(Session)).toBe(1);
+    expect((await migrated.verify()).problems).toEqual([]);
+  });
+
+  it("stay what they are when the table gets another field", async () => {
+    const path = stores.folder();
+    const db = await stores.open({ path, tables: [Session] });
+    db.insert(Session, { id: 1, until: past });
+    db.insert(Session, { id: 2, until: future });
+    const Wider = table(
+      "session",
+      { ...fields, visits: u16(), user: nullable(str(20)) },
+      { key: "id", expires: "until", indexes: { byUser: { on: ["user"] } } },
+    );
+    const migrated = await stores.open({
+      path,
+      tables: [Wider],
+      migrate: [addField(Wider, "visits", { default: 3 })],
+    });
+    const row = { id: 2, until: future, visits: 3, user: null };
+    expect(migrated.scan(Wider).toArray()).toEqual([row]);
+    expect(migrated.scan(Wider, { index: "byUser" }).toArray()).toEqual([row]);
+    // The old declaration goes on, and its rows expire, too.
+    db.insert(Session, { id: 3, until: past });
+    expect(db.get(Session, 3)).toBeUndefined();
+    expect(migrated.count(Wider)).toBe(1);
+    migrated.insert(Wider, { id: 1, until: future, visits: 0 });
+    expect(db.get(Session, 1)).toEqual({ id: 1, until: future });
+    expect((await migrated.verify()).problems).toEqual([]);
+  });
+});
+
+describe("newer types", () => {
+  it("numbers go on where they were", async () => {
+    const path = stores.folder();
+    const fields = { id: autoIncrement(), text: str(20) };
+    const Ticket = table("ticket", fields, { key: "id" });
+    const db = await stores.open({ path, tables: [Ticket] });
+    const first = [1, 2, 3].map((n) => db.insert(Ticket, { text: `${n}` }));
+    const Wider = table(
+      "ticket",
+      { ...fields, text: str(200), state: enumOf("open", "done") },
+      { key: "id" },
+    );
+    const migrated = await stores.open({
+      path,
+      tables: [Wider],
+      migrate: [addField(Wider, "state", { default: "open" })],
+    });
+    const more = [4, 5].map((n) => migrated.insert(Wider, { text: `${n}`, state: "done" }));
+    expect(new Set([...first, ...more]).size).toBe(5);
+    expect(Math.min(...more)).toBeGreaterThan(Math.max(...first));
+    expect(migrated.get(Wider, first[0])).toEqual({ id: first[0], text: "1", state: "open" });
+  });
+
+  it("widen: an enum gets a value, a number more bits, a field may be null", async () => {
+    const path = stores.folder();
+    const Before = table(
+      "order",
+      { id: u32(), state: enumOf("open", "done"), size: u32(), at: timestamp() },
+      { key: "id", indexes: { byState: { on: ["state"] } } },
+    );
+    const After = table(
+      "order",
+      {
+        id: u53(),
+        state: enumOf("open", "done", "lost"),
+        size: nullable(u53()),
+        at: nullable(timestamp()),
+      },
+      { key: "id", indexes: { byState: { on: ["state"] } } },
+    );
+    const at = new Date(1_700_000_000_000);
+    const db = await stores.open({ path, tables: [Before] });
+    for (let id = 0; id < 100; id++) {
+      db.insert(Before, { id, state: id % 2 === 0 ? "open" : "done", size: id, at });
+    }
+    const migrated = await stores.open({ path, tables: [After], migrate: true });
+    migrated.insert(After, { id: 2 ** 40, state: "lost" });
+    expect(migrated.get(After, 7)).toEqual({ id: 7, state: "done", size: 7, at });
+    expect(migrated.get(After, 2 ** 40)).toEqual({
+      id: 2 ** 40,
+      state: "lost",
+      size: null,
+      at: null,
+    });
+    expect(migrated.count(After, { index: "byState", eq: "done" })).toBe(50);
+    expect(migrated.count(After, { index: "byState", eq: "lost" })).toBe(1);
+    expect((await migrated.verify()).problems).toEqual([]);
+  });
+});
