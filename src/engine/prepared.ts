@@ -29,6 +29,7 @@ import {
   lockOwner,
   unchanged,
 } from "../memory/object.ts";
+import { CELL_BYTES } from "../memory/size-classes.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
 import {
   KIND,
@@ -70,7 +71,11 @@ export function dependOn(
   return unchanged(set.regionOf(entry).i32, word, versionHigh, versionLow);
 }
 
-/** Lets go of all locks that a dead slot held between its commits. */
+/**
+ * Lets go of all locks that a dead slot held between its commits. Blocks may be given back and made anew
+ * while they are looked at, and what looks like a lock then is not one: the class is looked at again. A
+ * block with a cell that is locked indeed is not empty, and stays what it is.
+ */
 export function releasePrepared(memory: StoreMemory, slot: SlotId): void {
   const { control } = memory;
   const at = control.slotAt(slot) + PREPARES;
@@ -90,19 +95,25 @@ function releaseIn(
   sizeClass: number,
   slot: SlotId,
 ): void {
-  const { i32 } = memory.region(blocks.regionIdOf(block));
+  const regionId = blocks.regionIdOf(block);
+  if (!memory.hasRegion(regionId)) return;
+  const { i32 } = memory.region(regionId);
+  const release = (word: number): void => {
+    const lock = Atomics.load(i32, word + LOCK);
+    if (lock === 0 || lockOwner(lock) !== slot || blocks.classOf(block) !== sizeClass) return;
+    Atomics.store(i32, word + LOCK, 0);
+  };
   for (let index = 0; index < BLOCK_CELLS[sizeClass]; index++) {
     const word = wordOf(blocks.cellAt(block, index, sizeClass));
-    releaseLock(i32, word, slot);
+    release(word);
     if ((i32[word + INCARNATION] & (ARRAY | ALLOCATED)) !== (ARRAY | ALLOCATED)) continue;
     const stride = HEADER_WORDS + i32[word + ELEMENT_WORDS];
-    for (let element = 0; element < i32[word + ELEMENT_COUNT]; element++) {
-      releaseLock(i32, word + ARRAY_HEADER_WORDS + element * stride, slot);
+    const end = word + CELL_BYTES[sizeClass] / 4;
+    let element = word + ARRAY_HEADER_WORDS;
+    for (let left = i32[word + ELEMENT_COUNT]; left > 0 && stride > 0; left--) {
+      if (element + stride > end) break;
+      release(element);
+      element += stride;
     }
   }
-}
-
-function releaseLock(i32: Int32Array, word: number, slot: SlotId): void {
-  const lock = Atomics.load(i32, word + LOCK);
-  if (lock !== 0 && lockOwner(lock) === slot) Atomics.store(i32, word + LOCK, 0);
 }

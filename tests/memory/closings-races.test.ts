@@ -9,10 +9,18 @@ import "../helpers/engine-all-atomics.ts";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { classFor } from "../../src/engine/cells.ts";
 import type { Executor } from "../../src/engine/executor.ts";
+import { releasePrepared } from "../../src/engine/prepared.ts";
+import { PREPARES } from "../../src/engine/slot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { type Address, wordOf } from "../../src/memory/address.ts";
 import { BLOCK_CELLS, BlockTable, SPAN } from "../../src/memory/blocks.ts";
-import { ALLOCATED, HEADER_WORDS, INCARNATION } from "../../src/memory/object.ts";
+import {
+  ALLOCATED,
+  HEADER_WORDS,
+  INCARNATION,
+  INSTALLING,
+  lockWord,
+} from "../../src/memory/object.ts";
 import { transact } from "../helpers/engine-accounts.ts";
 import { hookAtomics } from "../helpers/engine-atomics.ts";
 import { EngineStore } from "../helpers/engine-store.ts";
@@ -188,6 +196,49 @@ describe("giving blocks back", () => {
     for (let i = 0; i < 5; i++) {
       const cell = put(failing, OTHER_BYTES, 20 + i);
       expectObject(failing, cell, OTHER_BYTES, 20 + i);
+    }
+  });
+
+  test("one who lets go of a dead slot's locks takes no data of another class for one", () => {
+    const dead = 9;
+    const lock = lockWord(dead, INSTALLING);
+    const words = OTHER_BYTES / 4;
+    for (let k = 1; ; k++) {
+      store.dispose();
+      store = new EngineStore();
+      const { memory } = store;
+      const other = store.open();
+      free(other, put(other, BYTES, 1));
+      Atomics.store(memory.control.i32, memory.control.slotAt(dead) + PREPARES, 1);
+      let made: Address[] = [];
+      let loads = 0;
+      const fill = (tx: Transaction): Address => {
+        const entry = tx.allocate(OTHER_BYTES);
+        const at = tx.writable(entry, words);
+        tx.set.arena.i32.fill(lock, at, at + words);
+        return tx.addressOf(entry);
+      };
+      const off = hookAtomics({
+        afterLoad: () => {
+          if (++loads !== k) return;
+          other.slabs.releaseEmptyBlocks();
+          made = transact(other, (tx) => [fill(tx), fill(tx), fill(tx)]);
+        },
+      });
+      try {
+        releasePrepared(memory, dead);
+      } finally {
+        off();
+      }
+      if (made.length === 0) {
+        expect(k).toBeGreaterThan(10);
+        return;
+      }
+      for (const cell of made) {
+        const first = wordOf(cell) + HEADER_WORDS;
+        const data = memory.regionOf(cell).i32.slice(first, first + words);
+        expect(data.every((word) => word === lock)).toBe(true);
+      }
     }
   });
 });

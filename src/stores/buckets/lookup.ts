@@ -105,7 +105,9 @@ export class Lookup<Row, Key> {
     const word = bucket[slotAt + 1];
     const incarnation = bucket[slotAt + 2];
     if (!unchanged(bucket, main, high, low)) return ASK_TRANSACTION;
-    const region = this.#memory.region(regionId);
+    // Not mapped here yet: it may have been given back meanwhile. In a transaction it cannot be.
+    const region = this.#memory.regions[regionId];
+    if (region === undefined) return ASK_TRANSACTION;
     const { i32 } = region;
     if (lockMode(loadAcquire(i32, word + LOCK)) === INSTALLING) return ASK_TRANSACTION;
     const rowHigh = loadAcquire(i32, word + VERSION_HIGH);

@@ -198,12 +198,13 @@ export class Lookup<Row, Key> {
     const rowWord = bucket.i32[at + 1];
     const incarnation = bucket.i32[at + 2];
     if (!unchanged(bucket.i32, word, high, low)) return CHANGED;
-    const region = this.#executor.memory.region(regionId);
+    // Not mapped here yet: it may have been given back meanwhile. In a transaction it cannot be.
+    const region = this.#memory.regions[regionId];
+    if (region === undefined) return ASK_TRANSACTION;
     const { i32 } = region;
     if (this.#rowWords > 0) this.touched = touchRow(i32, rowWord, this.#rowWords);
-    if (lockMode(loadAcquire(i32, rowWord)) === INSTALLING) {
-      this.#executor.awaitReadable(region, rowWord);
-    }
+    // Not waited for here: if the row was freed meanwhile, this need not be a lock.
+    if (lockMode(loadAcquire(i32, rowWord)) === INSTALLING) return ASK_TRANSACTION;
     const rowHigh = loadAcquire(i32, rowWord + VERSION_HIGH);
     const rowLow = loadAcquire(i32, rowWord + VERSION_LOW);
     if (i32[rowWord + INCARNATION] !== incarnation) return CHANGED;

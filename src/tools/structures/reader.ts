@@ -118,9 +118,14 @@ export class ObjectReader {
   }
 
   #tell(place: Place, what: string): false {
+    // Once a snapshot was released, what it saw may have been freed, and its memory used for something
+    // else. Then this throws, and the work begins again with another snapshot.
+    this.#run(ObjectReader.#nothing, undefined);
     this.problems.add(place, what);
     return false;
   }
+
+  static #nothing(): void {}
 
   /** Whether the allocator's tables know a cell that begins there. */
   #cellFault(regionId: number, word: number, sizeClass: number): string | undefined {
@@ -165,7 +170,7 @@ export class ObjectReader {
     const where = (): string => shownPlace(addressOf(regionId, word));
     const lock = lockFault(this.#executor, region, word);
     if (lock !== undefined) {
-      this.problems.add(place, `the object at ${where()}: ${lock}`);
+      this.#tell(place, `the object at ${where()}: ${lock}`);
       // Whoever waits until it may be read waits for ever.
       if (isUnreadable(region, word)) return false;
     }
