@@ -202,7 +202,7 @@ describe("checkpoint()", () => {
 describe("by themselves", () => {
   it("after so many bytes of log", async () => {
     const db = await opened({ durability: "lazy", checkpointBytes: 64 * 1024 });
-    const data = new Uint8Array(20_000);
+    const data = new Uint8Array(20_000).fill(0xa5);
     expect(db.stats().durability.checkpoints).toBe(0);
     for (let round = 0; round < 2; round++) {
       const { checkpoints } = db.stats().durability;
@@ -219,7 +219,7 @@ describe("by themselves", () => {
     const before = filesIn(path, "checkpoints");
     for (let id = 0; id < 6; id++) {
       const db = await open({ ...made, checkpointBytes: 64 * 1024 });
-      db.transactSync((tx) => tx.put(Blob, { id, data: new Uint8Array(50_000) }));
+      db.transactSync((tx) => tx.put(Blob, { id, data: new Uint8Array(50_000).fill(0xa5) }));
       await db.close();
     }
     const after = filesIn(path, "checkpoints").filter((name) => !name.endsWith(".new"));

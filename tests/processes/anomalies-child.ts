@@ -53,6 +53,8 @@ import {
 const { path, dawdles, seed, member, meetingPath } = orderOf<MemberOrder>();
 if (dawdles) dawdle(new Random(seed));
 const db: Database = await openAnomalies(path);
+/** To read beside a transaction of `db`, which `db` itself refuses. */
+const beside: Database = await openAnomalies(path);
 const meeting = new Meeting(meetingPath, member);
 /** However little was done by then: a process that others keep from working must not hang. */
 const LONGEST_MS = 120_000;
@@ -255,7 +257,7 @@ function appendAndRead(): void {
     for (const { key, value } of planned) {
       const lists = listsOf(key);
       // The planted bug: what is only read is read outside of the transaction.
-      const source = way === "planted" && value === 0 ? db : reader;
+      const source = way === "planted" && value === 0 ? beside : reader;
       const values = decodeList(source.get(lists, key)?.values);
       if (value === 0) operations.push({ kind: "read", key, list: values });
       else {
@@ -314,4 +316,5 @@ async function carryOut(order: AnomalyOrder): Promise<AnomalyReport> {
 }
 
 for await (const order of orders<AnomalyOrder>()) report(await carryOut(order));
+await beside.close();
 await db.close();
