@@ -200,7 +200,7 @@ describe("a log that has failed", () => {
     const db = await opened({ path, durability: "sync" });
     put(db, 1, 11);
     rmSync(join(path, "log"), { recursive: true });
-    const data = new Uint8Array(MIB);
+    const data = new Uint8Array(MIB).fill(0xa5);
     let code: string | undefined;
     for (let id = 0; id < 24 && code === undefined; id++) {
       try {
@@ -345,7 +345,7 @@ describe("a disk that is full", () => {
   it("a checkpoint for which there is no room", async (context) => {
     const { path, makeRoom } = await onSmallDisk(context);
     const db = await opened({ path, durability: "sync" });
-    const data = new Uint8Array(MIB);
+    const data = new Uint8Array(MIB).fill(0xa5);
     for (let id = 0; id < 6; id++) db.transactSync((tx) => tx.put(Blob, { id, data }));
     const before = filesIn(path, "checkpoints");
     // The log has its room; what is left is not enough for six blobs.

@@ -73,11 +73,11 @@ export class RecoveryStore {
   }
 
   /** Begins a checkpoint: a delta upon the newest one, if that is asked for and there is one. */
-  begin(executor: Executor, isDelta: boolean): CheckpointWriter {
+  /** Without patience for commits that are being installed, where nobody moves while this thread waits. */
+  begin(executor: Executor, isDelta: boolean, patienceMs = 0): CheckpointWriter {
     const newest = isDelta ? listCheckpoints(this.files).sound[0] : undefined;
     const base = newest === undefined ? undefined : this.openCheckpoint(newest.name);
-    // Nobody moves while this thread waits.
-    const options = { logId: LOG_ID, catalogue: CATALOGUE, base, patienceMs: 0 };
+    const options = { logId: LOG_ID, catalogue: CATALOGUE, base, patienceMs };
     const writer = new CheckpointWriter(executor, this.files, options);
     const epoch = executor.mark();
     awaitCommits(executor, epoch, TIMEOUT_MS);

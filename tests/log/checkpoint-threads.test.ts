@@ -15,6 +15,8 @@ import { differences, NARROW, RecoveryStore } from "../helpers/recovery-store.ts
 const SCRIPT = fileURLToPath(new URL("../../dist/tests/helpers/churn-worker.js", import.meta.url));
 const STEPS = 1_500;
 const WORKERS = 2;
+/** For a worker that is not scheduled while it installs a commit. */
+const PATIENCE_MS = 60_000;
 /** So many of the checkpoints are recovered from, at most. */
 const RECOVERIES = 16;
 
@@ -44,7 +46,7 @@ test("memory is rebuilt from checkpoints that were taken while others worked", a
   try {
     const names: (string | undefined)[] = [undefined];
     while (!isOver) {
-      const writer = store.begin(executorOfLog, names.length % 4 !== 1);
+      const writer = store.begin(executorOfLog, names.length % 4 !== 1, PATIENCE_MS);
       while (writer.step()) store.flush(executorOfLog);
       names.push(store.publish(executorOfLog, writer));
       await sleep(0);
