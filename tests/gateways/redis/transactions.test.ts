@@ -138,7 +138,7 @@ describe("EXEC", () => {
     const mebibyte = "x".repeat(MIB);
     for (const args of [
       ["multi"],
-      ...Array.from({ length: 10 }, (_, i) => ["set", `k${i}`, mebibyte]),
+      ...Array.from({ length: 18 }, (_, i) => ["set", `k${i}`, mebibyte]),
     ]) {
       expect(await first.ask(...args)).toMatch(/^(\+OK|\+QUEUED|-ERR )/);
     }
