@@ -106,6 +106,7 @@ function emptyMemory(): StoreMemory {
   const segments = new ThreadSegments(buffers);
   const control = segments.attach(CONTROL_NAME, controlBytes(GEOMETRY));
   const memory = new StoreMemory(segments, control, GEOMETRY);
+  memory.control.format();
   memory.createRegion(0, 0);
   return memory;
 }
