@@ -5,9 +5,10 @@
 //   node scripts/nodes.mjs --install    all of them; fails if one cannot be had
 //   node scripts/nodes.mjs --engine     runs the tests of memory and engine on the one that users should prefer
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { installPackage } from "./install-package.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, ".nodes");
@@ -31,24 +32,9 @@ function isThere(version) {
   return stdout?.trim() === `v${version}`;
 }
 
-/** Whether it is there, in the end. An install that was interrupted has another name. */
 function install(version) {
-  if (isThere(version)) return true;
-  const place = join(folder, version);
-  const unfinished = `${place}-unfinished`;
-  for (const old of [place, unfinished]) rmSync(old, { recursive: true, force: true });
-  mkdirSync(unfinished, { recursive: true });
-  writeFileSync(join(unfinished, "package.json"), JSON.stringify({ private: true }));
   const wanted = `${packageName()}@${version}`;
-  console.error(`> npm install ${wanted}`);
-  const args = ["install", "--no-fund", "--no-audit", "--no-save", "--ignore-scripts", wanted];
-  const { status } = spawnSync("npm", args, {
-    cwd: unfinished,
-    stdio: ["ignore", process.stderr, "inherit"],
-  });
-  if (status !== 0) return false;
-  renameSync(unfinished, place);
-  return isThere(version);
+  return installPackage(wanted, join(folder, version), () => isThere(version));
 }
 
 function installForTests() {

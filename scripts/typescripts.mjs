@@ -3,10 +3,10 @@
 // downloads none of this.
 //
 //   node scripts/typescripts.mjs --install    all of them; fails if one cannot be had
-import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { installPackage } from "./install-package.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
@@ -22,25 +22,9 @@ export const compiler = (version) => join(packageOf("typescript", version), "bin
 /** The folder of esbuild's package. */
 export const esbuild = packageOf("esbuild", ESBUILD);
 
-/** Whether it is there, in the end. An install that was interrupted has another name. */
 function install(name, version) {
-  const place = folderOf(name, version);
   const isThere = () => existsSync(join(packageOf(name, version), "package.json"));
-  if (isThere()) return true;
-  const unfinished = `${place}-unfinished`;
-  for (const old of [place, unfinished]) rmSync(old, { recursive: true, force: true });
-  mkdirSync(unfinished, { recursive: true });
-  writeFileSync(join(unfinished, "package.json"), JSON.stringify({ private: true }));
-  const wanted = `${name}@${version}`;
-  console.error(`> npm install ${wanted}`);
-  const args = ["install", "--no-fund", "--no-audit", "--no-save", "--ignore-scripts", wanted];
-  const { status } = spawnSync("npm", args, {
-    cwd: unfinished,
-    stdio: ["ignore", process.stderr, "inherit"],
-  });
-  if (status !== 0) return false;
-  renameSync(unfinished, place);
-  return isThere();
+  return installPackage(`${name}@${version}`, folderOf(name, version), isThere);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
