@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { open } from "../../src/database/open.ts";
 import { u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
+import { KILLED_AT_CALL } from "../helpers/killed-at-call.ts";
 import { MIB, memoryOf, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";
 
@@ -27,18 +28,7 @@ const CHANGES = [
 /** So many of the steps are tried, evenly spread; all of them take a minute or two. */
 const STEPS = Number(process.env.SITU_CRASH_STEPS ?? 10);
 
-const CHILD = `
-  const { createRequire, syncBuiltinESMExports } = await import("node:module");
-  const fs = createRequire(data.script)("node:fs");
-  let calls = 0;
-  for (const name of data.changes) {
-    const real = fs[name];
-    fs[name] = (...args) => {
-      if (calls++ === data.at) process.kill(process.pid, "SIGKILL");
-      return real(...args);
-    };
-  }
-  syncBuiltinESMExports();
+const CHILD = `${KILLED_AT_CALL}
   const { path, memoryDir } = data;
   const db = await situ.open({ path, memoryDir, memoryBytes: 8 << 20, durability: "sync" });
   const made = calls;

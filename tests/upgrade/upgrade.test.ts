@@ -14,6 +14,7 @@ import { verify } from "../../src/database/store-tools.ts";
 import { bootId } from "../../src/memory/boot.ts";
 import { bytes, i64, json, str, u8, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
+import { KILLED_AT_CALL } from "../helpers/killed-at-call.ts";
 import { failure, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";
 
@@ -51,18 +52,7 @@ const WORD_BOOT = 12;
 const CHANGES = ["renameSync", "writeFileSync", "ftruncateSync", "rmSync"];
 
 /** Opens the store, and kills itself at one of these calls. */
-const CHILD = `
-  const { createRequire, syncBuiltinESMExports } = await import("node:module");
-  const fs = createRequire(data.script)("node:fs");
-  let calls = 0;
-  for (const name of data.changes) {
-    const real = fs[name];
-    fs[name] = (...args) => {
-      if (calls++ === data.at) process.kill(process.pid, "SIGKILL");
-      return real(...args);
-    };
-  }
-  syncBuiltinESMExports();
+const CHILD = `${KILLED_AT_CALL}
   const db = await situ.open({ path: data.path });
   await db.close();`;
 
