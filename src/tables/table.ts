@@ -213,8 +213,8 @@ export interface TableOptions<F extends Fields, K, Ordered, I> {
   /** Other fields to find rows by. */
   readonly indexes?: I & IndexesOf<F> & CheckedIndexes<F, I>;
   /**
-   * A field with the time at which a row expires, in milliseconds since 1970: from then on the row is not there.
-   * Expired rows are removed in the background. The field must hold whole numbers, such as `u64()`.
+   * A field with the time at which a row expires: from then on the row is not there. Expired rows are removed in
+   * the background. The field is a `timestamp()`, or a whole number of milliseconds since 1970.
    */
   readonly expires?: keyof F & string;
 }

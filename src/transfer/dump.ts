@@ -75,7 +75,6 @@ async function dumpTables(
   for (const [position, table] of tables.entries()) {
     const file = fileOf(table.name, position, extension);
     let rows = 0;
-    let bytes = 0;
     const pieces = dumpTable(db, table, {
       format,
       snapshot,
@@ -87,7 +86,7 @@ async function dumpTables(
     });
     const out = createWriteStream(join(folder, file), { flush: true });
     await pipeline(pieces, out);
-    bytes = out.bytesWritten;
+    const { bytesWritten: bytes } = out;
     dumped.push({ name: table.name, file, rows, bytes, schema: schemaOf(table) });
   }
   const createdAt = new Date(wallClockMs()).toISOString();

@@ -63,9 +63,9 @@ export function readManifest(folder: string): Manifest {
 
 function parsed(text: string): Manifest | undefined {
   try {
-    const { version, tables } = JSON.parse(text) as Partial<Manifest>;
-    if (typeof version !== "number" || !Array.isArray(tables)) return undefined;
-    return JSON.parse(text) as Manifest;
+    const found = JSON.parse(text) as Partial<Manifest> | null;
+    const isList = typeof found?.version === "number" && Array.isArray(found.tables);
+    return isList ? (found as Manifest) : undefined;
   } catch {
     return undefined;
   }

@@ -35,9 +35,7 @@ export function expiryIndexOf(
   }
   const { kind } = fields[expires];
   if (!KINDS.has(kind)) {
-    refuse(
-      `expires needs a field for a time in milliseconds, such as u64(); ${expires} is of type ${kind}`,
-    );
+    refuse(`expires needs a field for a time, such as timestamp(); ${expires} is of type ${kind}`);
   }
   return [
     Object.freeze({
