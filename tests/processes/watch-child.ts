@@ -1,5 +1,6 @@
 /** Writes items until it is killed, or prints what it is told of them, as JSON lines. */
 
+import { isStopped, listenForStop, orderOf } from "../helpers/process-child.ts";
 import { ITEMS, Item, openItems, touch } from "./watch-store.ts";
 
 export interface WatchOrder {
@@ -9,8 +10,9 @@ export interface WatchOrder {
   readonly seed?: number;
 }
 
-const order = JSON.parse(process.argv[2]) as WatchOrder;
-process.stdin.resume();
+const order = orderOf<WatchOrder>();
+// Before the store is open: the parent may be done with a writer that has just been started.
+listenForStop();
 const db = await openItems(order.path);
 if (order.role === "watcher") {
   process.stdin.on("end", () => void db.close());
@@ -24,12 +26,11 @@ if (order.role === "watcher") {
     if ((error as { code?: string }).code !== "SITU_CLOSED") throw error;
   }
 } else {
-  let isOver = false;
-  process.stdin.on("end", () => {
-    isOver = true;
-  });
-  process.stdout.write("ready\n");
-  for (let n = order.seed ?? 0; !isOver; n = (Math.imul(n, 1_103_515_245) + 12_345) & 0x7fffffff) {
+  for (
+    let n = order.seed ?? 0;
+    !isStopped();
+    n = (Math.imul(n, 1_103_515_245) + 12_345) & 0x7fffffff
+  ) {
     const choice = n >> 8;
     db.transactSync(
       (tx) => {
