@@ -1,10 +1,11 @@
 /**
- * A process that dies at any step of creating a store, or of rebuilding it: the next one opens it, with all
- * that was acknowledged, and nothing is left of the attempt. The child counts its calls of the file
+ * A process that dies at any step of creating a store, of rebuilding it, or of breaking and making its seal: the
+ * next one opens it, with all that was acknowledged, and nothing is left of the attempt. The child counts its calls of the file
  * system and kills itself at one of them.
  */
 
-import { readdirSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { open } from "../../src/database/open.ts";
 import { u32 } from "../../src/tables/fields.ts";
@@ -35,6 +36,16 @@ const CHILD = `${KILLED_AT_CALL}
   await db.close();
   return made;`;
 
+/** Opens a store that is sealed, changes it, and seals it again. */
+const SEALING_CHILD = `${KILLED_AT_CALL}
+  const { path, memoryDir, at } = data;
+  const Cell = situ.table("cell", { id: situ.u32(), value: situ.u32() }, { key: "id" });
+  const db = await situ.open({ path, memoryDir, tables: [Cell], durability: "none" });
+  const opened = calls;
+  db.transactSync((tx) => tx.put(Cell, { id: 1_000, value: at + 1 }));
+  await db.close();
+  return { opened, closed: calls };`;
+
 interface Place {
   readonly path: string;
   readonly memoryDir: string;
@@ -44,12 +55,16 @@ function newPlace(): Place {
   return { path: stores.folder(), memoryDir: stores.folder() };
 }
 
-async function runTo(at: number, place: Place): Promise<number | "killed"> {
+async function runTo<Result = number>(
+  at: number,
+  place: Place,
+  child = CHILD,
+): Promise<Result | "killed"> {
   const data = { ...place, at, changes: CHANGES, script: import.meta.url };
-  const { result, signal, error } = await runChild(stores, CHILD, data, 60_000);
+  const { result, signal, error } = await runChild(stores, child, data, 60_000);
   if (signal === "SIGKILL") return "killed";
   expect(error).toBeUndefined();
-  return result as number;
+  return result as Result;
 }
 
 /** Numbers of the calls at which the child is to die. */
@@ -93,6 +108,34 @@ describe("killed at a step", () => {
       // How many calls the log's thread makes at the end is not the same in each run.
       if (at < (calls as number) / 2) expect(outcome).toBe("killed");
       await expectSound(place, 100);
+    }
+  }, 300_000);
+
+  it("of opening and closing one that is sealed", async () => {
+    const place = newPlace();
+    // Without a log, so that nothing is rebuilt: damage would be an error.
+    const options = { ...place, tables: [Cell], memoryBytes: 8 * MIB, durability: "none" } as const;
+    const rewrite = async (value: number): Promise<void> => {
+      const db = await open(options);
+      db.transactSync((tx) => tx.put(Cell, { id: 1_000, value }));
+      await db.close();
+    };
+    const seal = (): string => join(memoryOf(place.path), "seal");
+    await rewrite(0);
+    const counted = await runTo<{ opened: number; closed: number }>(-1, place, SEALING_CHILD);
+    if (counted === "killed") throw new Error("the child was to live");
+    const { opened, closed } = counted;
+    expect(opened).toBeGreaterThan(0);
+    expect(closed).toBeGreaterThan(opened + 2);
+    for (let at = 0; at < closed; at++) {
+      await rewrite(0);
+      expect(existsSync(seal())).toBe(true);
+      expect(await runTo(at, place, SEALING_CHILD), `at ${at}`).toBe("killed");
+      const db = await open(options);
+      // What was committed before the process died is there, and memory that has changed is not called damaged.
+      expect(db.get(Cell, 1_000)?.value, `at ${at}`).toBe(at < opened ? 0 : at + 1);
+      expect((await db.verify()).problems).toEqual([]);
+      await db.close();
     }
   }, 300_000);
 });
