@@ -5,7 +5,7 @@
  * TID, not to copy data.
  *
  *   word 0  length of the record in words
- *   word 1  entries, or FILLING: nothing up to the end of the ring. Above them REDO, if redo words follow
+ *   word 1  entries, or FILLING: nothing up to the end of the ring
  *   words 2–3  TID, written just before the commit point
  *   then for each entry, in address order:
  *     region id, and above 16 bits 1 + the size class of a new cell
@@ -15,11 +15,12 @@
  *   then the row changes of watched tables, as entries of no region (changes.ts)
  *
  * This is what goes to the log. Edits cannot be applied twice, but a commit whose owner dies while it installs is
- * installed again, over whatever is there. So behind a record with edits lie redo words, which do not go to
- * the log and do not count in its length:
+ * installed again, over whatever is there. So behind a record with edits lie redo words, for each edited entry:
  *
- *   their number, this word included
- *   then for each edited entry: first changed data word, changed data words, and these words
+ *   first changed data word, changed data words, and these words
+ *
+ * Nobody needs them once the commit is installed. They do not count in the record's length, do not go to the log, and
+ * the next record is written over them.
  *
  * In a store with a log the journal is a ring. A commit writes its record at the head, and moves the
  * head when it has installed it, before the slot turns to IDLE: whoever has waited for the commits of
@@ -59,8 +60,8 @@ import {
 import { LARGE_RECORD, LargeRecord } from "./large-record.ts";
 import { HEAD, RECORD, type SlotId, TAIL } from "./slot.ts";
 
-const LENGTH = 0;
-const ENTRIES = 1;
+export const LENGTH = 0;
+export const ENTRIES = 1;
 const TID_HIGH = 2;
 const TID_LOW = 3;
 export const RECORD_WORDS = 4;
@@ -69,21 +70,12 @@ export const RECORD_ENTRY_WORDS = 5;
 export const CHANGED = 3;
 /** In the place of the entries: a record that only fills the ring up to its end. */
 export const FILLING = -1;
-/** Beside the entries: redo words follow the record. Not in the log. */
-export const REDO = 1 << 30;
 export const REGION_MASK = 0xffff;
 export const CLASS_SHIFT = 16;
 /** In the place of the first changed word: the entry has edits. No object has so many words. */
 export const EDITED = 1 << 20;
 /** Of an edited entry among the redo words: first changed word, changed words. */
 const REDO_ENTRY_WORDS = 2;
-
-/** Words that a record takes in the journal, with its redo words. */
-export function recordWords(i32: Int32Array, at: number): number {
-  const length = i32[at + LENGTH];
-  const entries = i32[at + ENTRIES];
-  return entries < 0 || (entries & REDO) === 0 ? length : length + i32[at + length];
-}
 
 /** In the place of a large record that is being emptied. */
 const NO_RECORD = new Int32Array(RECORD_WORDS);
@@ -162,9 +154,9 @@ export class Journal {
     const tail = this.#isLogged ? loadAcquire(this.#control, this.#slotAt + TAIL) : this.#head;
     for (let position = tail; position !== this.#head; ) {
       const at = position & (this.#capacity - 1);
-      const fills = i32[at] < RECORD_WORDS;
+      const fills = i32[at + LENGTH] < RECORD_WORDS;
       if (!fills && i32[at + ENTRIES] === LARGE_RECORD) return true;
-      position = (position + (fills ? i32[at] : recordWords(i32, at))) | 0;
+      position = (position + i32[at + LENGTH]) | 0;
     }
     return false;
   }
@@ -187,8 +179,7 @@ export class Journal {
       const edits = words[entry + EDITS] > 0 ? set.editWordsOf(entry) : 0;
       const logged = edits === 0 ? changed : edits;
       if (edits !== 0) redo += REDO_ENTRY_WORDS + changed;
-      // With one word for the number of redo words.
-      if (at + RECORD_ENTRY_WORDS + logged + redo >= room) {
+      if (at + RECORD_ENTRY_WORDS + logged + redo > room) {
         return this.#writeElsewhere(set, order, count);
       }
       let region = words[entry + REGION_ID];
@@ -206,23 +197,21 @@ export class Journal {
       at += logged;
     }
     if (changes.count > 0) {
-      if (at + changes.end + redo >= room) return this.#writeElsewhere(set, order, count);
+      if (at + changes.end + redo > room) return this.#writeElsewhere(set, order, count);
       copyWords(changes.views.i32, 0, i32, at, changes.end);
       at += changes.end;
     }
     i32[this.#at + LENGTH] = at - this.#at;
     i32[this.#at + ENTRIES] = count + changes.count;
-    if (redo !== 0) this.#writeRedo(set, order, count, at, 1 + redo);
+    if (redo !== 0) this.#writeRedo(set, order, count, at);
     storeRelease(this.#control, this.#slotAt + RECORD, this.#head);
     return true;
   }
 
-  #writeRedo(set: AccessSet, order: Int32Array, count: number, redoAt: number, redo: number): void {
+  #writeRedo(set: AccessSet, order: Int32Array, count: number, redoAt: number): void {
     const { i32 } = this.views;
     const { words } = set;
-    i32[this.#at + ENTRIES] |= REDO;
-    i32[redoAt] = redo;
-    let at = redoAt + 1;
+    let at = redoAt;
     for (let i = 0; i < count; i++) {
       const entry = order[i];
       if (set.editWordsOf(entry) === 0) continue;
@@ -239,7 +228,7 @@ export class Journal {
   /** Fails if the record of a write set never fits: before anything is locked for long. */
   refuseTooLarge(set: AccessSet): void {
     const { words, end } = set;
-    let length = RECORD_WORDS + 1 + set.changes.end;
+    let length = RECORD_WORDS + set.changes.end;
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
       if ((words[entry + KIND] & WRITE) !== 0) length += wordsOf(set, entry);
     }
@@ -262,7 +251,7 @@ export class Journal {
   pass(): boolean {
     if (this.#largeWords !== undefined) this.#passLarge();
     if (!this.#isLogged) return false;
-    const length = recordWords(this.views.i32, this.#at);
+    const length = this.views.i32[this.#at + LENGTH];
     this.#head = (this.#head + length) | 0;
     this.#at += length;
     storeRelease(this.#control, this.#slotAt + HEAD, this.#head);
@@ -308,12 +297,12 @@ export class Journal {
   passRecord(): void {
     if (!this.#isLogged) return;
     const record = this.#control[this.#slotAt + RECORD];
-    const length = recordWords(this.views.i32, record & (this.#capacity - 1));
+    const length = this.views.i32[(record & (this.#capacity - 1)) + LENGTH];
     Atomics.store(this.#control, this.#slotAt + HEAD, (record + length) | 0);
   }
 
   get entries(): number {
-    return this.record[this.recordAt + ENTRIES] & ~REDO;
+    return this.record[this.recordAt + ENTRIES];
   }
 
   get tidHigh(): number {
@@ -336,7 +325,7 @@ export class Journal {
   /** Where the redo words of the record's first edited entry start; `nextRedo` gives those of the following one. */
   get firstRedo(): number {
     const at = this.recordAt;
-    return at + this.record[at + LENGTH] + 1;
+    return at + this.record[at + LENGTH];
   }
 
   nextRedo(at: number): number {
@@ -350,7 +339,7 @@ export class Journal {
 
   /** The record does not fit where the head is: from the ring's start, or later. */
   #writeElsewhere(set: AccessSet, order: Int32Array, count: number): boolean {
-    let length = RECORD_WORDS + 1 + set.changes.end;
+    let length = RECORD_WORDS + set.changes.end;
     for (let i = 0; i < count; i++) length += wordsOf(set, order[i]);
     if (length > this.#capacity) return this.#writeLarge(set, order, count);
     this.#look();
