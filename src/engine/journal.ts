@@ -17,7 +17,11 @@
  * This is what goes to the log. Edits cannot be applied twice, but a commit whose owner dies while it installs is
  * installed again, over whatever is there. So behind a record with edits lie redo words, for each edited entry:
  *
- *   first changed data word, changed data words, and these words
+ *   number of pieces
+ *   then for each piece: first changed data word, changed data words, and these words
+ *
+ * One that is in the arena has one piece; one that is spliced (splices.ts) has a piece for each of its edits. Without a
+ * log the record has no edits, but spliced entries are still marked so, and have their redo words.
  *
  * Nobody needs them once the commit is installed. They do not count in the record's length, do not go to the log, and
  * the next record is written over them.
@@ -37,6 +41,7 @@
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
 import { LOG_RESTS } from "../memory/control.ts";
+import { HEADER_WORDS } from "../memory/object.ts";
 import { loadAcquire, storeRelease } from "../memory/ordering.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
 import type { Views } from "../memory/views.ts";
@@ -48,17 +53,21 @@ import {
   CELL,
   DIRTY_FROM,
   DIRTY_TO,
+  EDIT_WORDS,
   EDITS,
   ENTRY_WORDS,
   INCARNATION,
   KIND,
   NEW,
   REGION_ID,
+  SPLICED,
   WORD,
   WRITE,
 } from "./access-set.ts";
+import { editLength, editOffset, editOperation, MOVE_EDIT } from "./edits.ts";
 import { LARGE_RECORD, LargeRecord } from "./large-record.ts";
 import { HEAD, RECORD, type SlotId, TAIL } from "./slot.ts";
+import { materialize, PIECE_HEADER_WORDS, PIECE_WORDS, PIECES } from "./splices.ts";
 
 export const LENGTH = 0;
 export const ENTRIES = 1;
@@ -66,7 +75,7 @@ const TID_HIGH = 2;
 const TID_LOW = 3;
 export const RECORD_WORDS = 4;
 export const RECORD_ENTRY_WORDS = 5;
-/** In an entry: first changed word, changed words, and these; in redo words they begin with the same. */
+/** In an entry: first changed word, changed words, and these; a piece of redo words has the same. */
 export const CHANGED = 3;
 /** In the place of the entries: a record that only fills the ring up to its end. */
 export const FILLING = -1;
@@ -74,8 +83,8 @@ export const REGION_MASK = 0xffff;
 export const CLASS_SHIFT = 16;
 /** In the place of the first changed word: the entry has edits. No object has so many words. */
 export const EDITED = 1 << 20;
-/** Of an edited entry among the redo words: first changed word, changed words. */
-const REDO_ENTRY_WORDS = 2;
+/** Of an edited entry in the arena, among the redo words: one piece, first changed word, changed words. */
+const ONE_PIECE_WORDS = 1 + PIECE_HEADER_WORDS;
 
 /** In the place of a large record that is being emptied. */
 const NO_RECORD = new Int32Array(RECORD_WORDS);
@@ -176,9 +185,9 @@ export class Journal {
       const entry = order[i];
       const from = words[entry + DIRTY_FROM];
       const changed = Math.max(words[entry + DIRTY_TO] - from, 0);
-      const edits = words[entry + EDITS] > 0 ? set.editWordsOf(entry) : 0;
-      const logged = edits === 0 ? changed : edits;
-      if (edits !== 0) redo += REDO_ENTRY_WORDS + changed;
+      const isEdited = words[entry + EDITS] > 0 && set.editWordsOf(entry) > 0;
+      const logged = isEdited ? this.#loggedEdits(words, entry) : changed;
+      if (isEdited) redo += redoWords(words, entry);
       if (at + RECORD_ENTRY_WORDS + logged + redo > room) {
         return this.#writeElsewhere(set, order, count);
       }
@@ -189,11 +198,11 @@ export class Journal {
       i32[at] = region;
       i32[at + 1] = words[entry + WORD];
       i32[at + 2] = words[entry + INCARNATION];
-      i32[at + 3] = edits === 0 ? from : EDITED;
+      i32[at + 3] = isEdited ? EDITED : from;
       i32[at + 4] = logged;
       at += RECORD_ENTRY_WORDS;
-      if (edits === 0) copyWords(arena, words[entry + BUFFER] + from, i32, at, changed);
-      else set.copyEdits(entry, i32, at);
+      if (!isEdited) copyWords(arena, words[entry + BUFFER] + from, i32, at, changed);
+      else if (logged > 0) set.copyEdits(entry, i32, at);
       at += logged;
     }
     if (changes.count > 0) {
@@ -214,15 +223,46 @@ export class Journal {
     let at = redoAt;
     for (let i = 0; i < count; i++) {
       const entry = order[i];
-      if (set.editWordsOf(entry) === 0) continue;
-      const from = words[entry + DIRTY_FROM];
-      const changed = words[entry + DIRTY_TO] - from;
-      i32[at] = from;
-      i32[at + 1] = changed;
-      at += REDO_ENTRY_WORDS;
-      copyWords(set.arena.i32, words[entry + BUFFER] + from, i32, at, changed);
-      at += changed;
+      if (words[entry + EDITS] <= 0 || set.editWordsOf(entry) === 0) continue;
+      if ((words[entry + KIND] & SPLICED) !== 0) {
+        this.#writePieces(set, entry, at);
+      } else {
+        const from = words[entry + DIRTY_FROM];
+        const changed = words[entry + DIRTY_TO] - from;
+        i32[at] = 1;
+        i32[at + 1] = from;
+        i32[at + 2] = changed;
+        const source = words[entry + BUFFER] + from;
+        copyWords(set.arena.i32, source, i32, at + ONE_PIECE_WORDS, changed);
+      }
+      at += redoWords(words, entry);
     }
+  }
+
+  /** What each edit of a spliced object leaves behind. */
+  #writePieces(set: AccessSet, entry: number, redoAt: number): void {
+    const { i32 } = this.views;
+    const edits = set.edits.words;
+    const object = set.regionOf(entry).i32;
+    const dataAt = set.wordOf(entry) + HEADER_WORDS;
+    let at = redoAt + 1;
+    i32[redoAt] = set.words[entry + PIECES];
+    for (let edit = set.words[entry + EDITS]; edit !== 0; edit = edits[edit]) {
+      const first = edits[edit + 1];
+      const length = editLength(first);
+      const isMove = editOperation(first) === MOVE_EDIT;
+      i32[at] = isMove ? edits[edit + 2] : editOffset(first);
+      i32[at + 1] = length;
+      at += PIECE_HEADER_WORDS;
+      if (isMove) copyWords(object, dataAt + editOffset(first), i32, at, length);
+      else for (let word = 0; word < length; word++) i32[at + word] = edits[edit + 2 + word];
+      at += length;
+    }
+  }
+
+  /** Edits are for the log. */
+  #loggedEdits(words: Int32Array, entry: number): number {
+    return this.#isLogged ? words[entry + EDIT_WORDS] : 0;
   }
 
   /** Fails if the record of a write set never fits: before anything is locked for long. */
@@ -329,7 +369,10 @@ export class Journal {
   }
 
   nextRedo(at: number): number {
-    return at + REDO_ENTRY_WORDS + this.views.i32[at + 1];
+    const { i32 } = this.views;
+    let next = at + 1;
+    for (let piece = i32[at]; piece > 0; piece--) next += PIECE_HEADER_WORDS + i32[next + 1];
+    return next;
   }
 
   #classBits(regionId: number, word: number): number {
@@ -352,6 +395,9 @@ export class Journal {
   #writeLarge(set: AccessSet, order: Int32Array, count: number): boolean {
     const { words, changes } = set;
     if (!this.#large.isPossible) throw tooLarge(this.#capacity);
+    for (let i = 0; i < count; i++) {
+      if ((words[order[i] + KIND] & SPLICED) !== 0) materialize(set, order[i]);
+    }
     let length = RECORD_WORDS + changes.end;
     for (let i = 0; i < count; i++) length += RECORD_ENTRY_WORDS + changedWords(words, order[i]);
     if (4 * length > MAX_TRANSACTION_BYTES) throw tooLarge(MAX_TRANSACTION_BYTES / 4);
@@ -419,9 +465,16 @@ export class Journal {
 
 /** Words that an entry takes in a journal, redo words included. */
 function wordsOf(set: AccessSet, entry: number): number {
-  const changed = changedWords(set.words, entry);
+  const { words } = set;
   const edits = set.editWordsOf(entry);
-  return RECORD_ENTRY_WORDS + changed + (edits === 0 ? 0 : REDO_ENTRY_WORDS + edits);
+  if (edits === 0) return RECORD_ENTRY_WORDS + changedWords(words, entry);
+  return RECORD_ENTRY_WORDS + edits + redoWords(words, entry);
+}
+
+/** Redo words of an edited entry. */
+function redoWords(words: Int32Array, entry: number): number {
+  if ((words[entry + KIND] & SPLICED) !== 0) return 1 + words[entry + PIECE_WORDS];
+  return ONE_PIECE_WORDS + changedWords(words, entry);
 }
 
 function changedWords(words: Int32Array, entry: number): number {
