@@ -18,6 +18,8 @@ import {
   COMMIT,
   LOCK,
   LOG,
+  OPEN_CALLS,
+  OPEN_SESSION,
   OPEN_TABLE,
   READ,
   READ_LOCK,
@@ -53,11 +55,12 @@ const AT_NIC: Threads = {
   [LOG]: "nic",
   [TRUNCATE]: "nic",
   [SUBMIT]: "nic",
+  [OPEN_SESSION]: "nic",
   [OPEN_TABLE]: "nic",
 };
 
 /** Whatever the protocol: procedures are the application's own code, and may take their time. */
-const FIXED: Threads = { [CALL]: "host", [DESCRIBE_KIND]: "nic" };
+const FIXED: Threads = { [CALL]: "host", [OPEN_CALLS]: "host", [DESCRIBE_KIND]: "nic" };
 
 const AT_HOST: Threads = Object.fromEntries(Object.keys(AT_NIC).map((kind) => [kind, "host"]));
 
@@ -79,6 +82,7 @@ export function withThreads(protocol: Protocol, threads: Threads): Protocol {
   const moved = { ...protocol, threads: { ...protocol.threads, ...threads } };
   assertShared(moved, [LOCK, READ_LOCK, SUBMIT, VALIDATE, COMMIT, ABORT], "what LOCK has prepared");
   assertShared(moved, [LOG, TRUNCATE], "a record");
+  assertShared(moved, [OPEN_SESSION, SUBMIT], "a session");
   return moved;
 }
 
