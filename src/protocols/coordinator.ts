@@ -70,6 +70,16 @@ export interface CoordinatorCounters {
   aborted: number;
 }
 
+export interface CoordinatorOptions {
+  readonly driver: Driver;
+  readonly view: CurrentView;
+  /** Of the coordinator (names.ts). */
+  readonly number: number;
+  /** Of the node, and how it begins another one. */
+  readonly life: number;
+  readonly newLife: () => number;
+}
+
 export class Coordinator {
   readonly sequences: Sequences;
   readonly counters: CoordinatorCounters = { committed: 0, aborted: 0 };
@@ -78,10 +88,10 @@ export class Coordinator {
   readonly #truncations: Truncations;
   #busy = 0;
 
-  constructor(driver: Driver, view: CurrentView, coordinator: number, firstSequence: number) {
+  constructor({ driver, view, number, life, newLife }: CoordinatorOptions) {
     this.#driver = driver;
     this.#view = view;
-    this.sequences = new Sequences(coordinator, firstSequence);
+    this.sequences = new Sequences(number, life, newLife);
     this.#truncations = new Truncations(driver, this.sequences);
   }
 
