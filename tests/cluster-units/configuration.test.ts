@@ -129,7 +129,7 @@ describe("the configuration of a cluster", () => {
     ["has a primary that is no member, but a backup that is", [{ ...placed, primary: 7 }]],
     ["has a backup that is no member", [{ ...placed, backups: [7] }]],
     ["has backups that are no list", [{ ...placed, backups: 1 }]],
-    ["has more backups than there are", [{ ...placed, backups: [1, 2, 3] }]],
+    ["has more backups than there are", [{ ...placed, backups: [1, 2, 3, 4] }]],
     ["has a node that is primary and backup", [{ ...placed, backups: [0] }]],
     ["has a node that is backup and filling", [{ ...placed, filling: [1] }]],
     ["has a filling node that is no member", [{ ...placed, filling: [7] }]],
