@@ -457,6 +457,19 @@ export const HANDED_OVER_AT_ONCE = 32;
 export const DEFAULT_LEASE_MS = 250;
 export const MIN_LEASE_MS = 20;
 export const MAX_LEASE_MS = 60_000;
+/** How much faster or slower than true time the clock of a node may run. */
+export const LEASE_DRIFT = 0.05;
+/** How often a lease is renewed in the time that it lasts (FaRM §5.1). */
+export const LEASE_RENEWALS = 5;
+/** Requests for a lease that can still be answered: later ones take the places of the oldest. */
+export const MAX_LEASE_REQUESTS = 16;
+/** How often the lease thread looks at the clock in the time that a lease lasts. */
+export const LEASE_TICKS = 20;
+/** A message about a lease, and how many wait to be sent: beyond, they are dropped. */
+export const MAX_LEASE_MESSAGE_BYTES = 384;
+export const MAX_LEASE_MESSAGES = 2 * MAX_NODES;
+/** A NIC worker that hangs for so many leases has them no more. */
+export const HANGING_LEASES = 20;
 
 /** Metrics. Numbers that a gateway's commands may have, in the block of each slot. */
 export const MAX_COMMANDS = 160;

@@ -11,6 +11,7 @@ export const ENTRIES = [
   "src/index.ts",
   "src/log/main.ts",
   "src/node/nic-main.ts",
+  "src/node/lease-main.ts",
   "src/gateways/thread-main.ts",
   "src/cli/main.ts",
   "src/cli/work/command-work.ts",
