@@ -6,7 +6,6 @@
 import { openStore } from "../database/open.ts";
 import { settingsOf } from "../database/open-options.ts";
 import { makeChannel } from "../fabric/rings/channel.ts";
-import { lockForNode } from "../folder/store-files.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { Host } from "./host.ts";
 import type { NicStats } from "./nic.ts";
@@ -49,9 +48,9 @@ export class SituNode {
       ...(durability === undefined ? {} : { durability }),
       ...(memoryBytes === undefined ? {} : { memoryBytes }),
     });
-    const closing: (() => unknown)[] = [lockForNode(path)];
+    const closing: (() => unknown)[] = [];
     try {
-      const db = await openStore({ ...settings, isNode: true });
+      const db = await openStore({ ...settings, isAlone: true });
       closing.push(() => db.close());
       const [here, there] = makeChannel();
       const nic = await NicThread.start(configuration, there, died);

@@ -431,6 +431,10 @@ export const MAX_NODES = 128;
 export const DEFAULT_RINGS = 100;
 export const DEFAULT_PARTITIONS = 256;
 export const MAX_PARTITIONS = 1 << 14;
+/** How long a node may serve after it last heard from the manager of the configuration. */
+export const DEFAULT_LEASE_MS = 250;
+export const MIN_LEASE_MS = 20;
+export const MAX_LEASE_MS = 60_000;
 
 /** Metrics. Numbers that a gateway's commands may have, in the block of each slot. */
 export const MAX_COMMANDS = 160;

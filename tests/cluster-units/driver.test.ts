@@ -18,6 +18,7 @@ import {
   TRUNCATE_BATCH,
   TRUNCATE_MS,
 } from "../../src/runtime/limits.ts";
+import type { Placement } from "../../src/tables/partitions.ts";
 import { FakeEndpoint, type Sent } from "./fake-endpoint.ts";
 
 class Ask extends Message {
@@ -290,7 +291,15 @@ describe("a coordinator", () => {
     commit(parts: Map<NodeId, Part>, held?: Held): Ended;
   } {
     const endpoint = new FakeEndpoint(0);
-    const placement = { partitions: 4, primaryOf: () => 1, backupsOf: () => backups };
+    const placement: Placement = {
+      partitions: 4,
+      primaryOf: () => 1,
+      backupsOf: () => backups,
+      copiesOf: () => [1, ...backups],
+      fillingOf: () => [],
+      primarySince: () => 1,
+      replicasSince: () => 1,
+    };
     const protocol = protocolOf("rpc", "nic");
     const view = { current: { self: 0, configurationId: 1, placement, protocol } };
     const driver = new Driver(endpoint);
