@@ -19,6 +19,7 @@ import { Driver } from "../protocols/driver.ts";
 import { OPEN_TABLE, SUBMIT } from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { coordinatorNumber } from "../protocols/names.ts";
+import type { Origin } from "../protocols/origin.ts";
 import { Participant } from "../protocols/participant.ts";
 import { type Handler, Handlers, PHASES, type ServingThread } from "../protocols/phases/table.ts";
 import { type Thread, threadOf } from "../protocols/places.ts";
@@ -38,8 +39,9 @@ export interface ServiceOptions {
   /** If this thread is the one that keeps the node's copies. */
   readonly log: BackupLog | undefined;
   readonly thread: Thread;
-  /** Above all sequences that an earlier life of this node has used. */
-  readonly firstSequence: number;
+  /** The number of this life of the node, and how it begins another one (tables/served/lives.ts). */
+  readonly life: number;
+  readonly newLife: () => number;
   /** At the NIC worker: takes what the protocol's table has the host serve. */
   readonly passOn?: (incoming: Incoming) => void;
   /** Which kinds of messages to the own node this thread serves; the others go over the endpoint. */
@@ -75,7 +77,7 @@ export class NodeService implements ServingThread {
   readonly #shipping = new Set<number>();
 
   constructor(options: ServiceOptions) {
-    const { view, endpoint, executor, tables, log, thread, firstSequence } = options;
+    const { view, endpoint, executor, tables, log, thread, life, newLife } = options;
     const { clock } = endpoint;
     this.view = view;
     this.tables = tables;
@@ -86,7 +88,7 @@ export class NodeService implements ServingThread {
     this.participant = new Participant(executor, tables, view, clock);
     this.backup = log && new BackupRecords(executor, tables, log, clock);
     const number = coordinatorNumber(view.current.self, thread);
-    this.coordinator = new Coordinator(this.driver, view, number, firstSequence);
+    this.coordinator = new Coordinator({ driver: this.driver, view, number, life, newLife });
   }
 
   get self(): NodeId {
@@ -146,26 +148,26 @@ export class NodeService implements ServingThread {
   }
 
   /** Commits a transaction, here or, if all of its data lies on one other node, there. */
-  commit(parts: Parts): Routine<Outcome> {
+  commit(parts: Parts, origin?: Origin): Routine<Outcome> {
     if (parts.size === 1) {
       const [only] = parts.keys();
-      if (only !== this.self) return this.#ship(only, parts);
+      if (only !== this.self) return this.#ship(only, parts, origin);
     }
-    return this.coordinator.commit(parts);
+    return this.coordinator.commit(parts, undefined, origin);
   }
 
-  *#ship(to: NodeId, parts: Parts): Routine<Outcome> {
+  *#ship(to: NodeId, parts: Parts, origin: Origin | undefined): Routine<Outcome> {
     const number = this.#shipped++;
     this.#shipping.add(number);
     try {
       const instance = this.instances.get(to);
       if (instance === undefined) {
         // Not met yet: then the longer way.
-        return yield* this.coordinator.commit(parts);
+        return yield* this.coordinator.commit(parts, undefined, origin);
       }
       const [low] = this.#shipping;
       const client = `node ${this.self} ${this.#thread} ${this.view.current.instance}`;
-      const message = new Submit(to, { instance, client, number, low }, parts);
+      const message = new Submit(to, { instance, client, number, low }, parts, origin);
       yield [message];
       if (message.error === undefined) return message.outcome;
       if (message.error.code === "SITU_UNKNOWN_OUTCOME") {

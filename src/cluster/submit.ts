@@ -5,8 +5,9 @@
  * of something that is written, so that a transaction whose data lies on one node takes place there
  * entirely (FaRM §3.4: single machine transactions are shipped to their primary).
  *
- *   message  the node's instance, the client, its number and low; nodes, and for each: its
- *            number, and the part of the transaction there (protocols/writes.ts)
+ *   message  the node's instance, the client, its number and low; from a node that ships what
+ *            another has submitted or called: the origin (protocols/origin.ts); nodes, and for each:
+ *            its number, and the part of the transaction there (protocols/writes.ts)
  *   reply    an outcome; if it is not "committed" or "aborted", the error
  */
 
@@ -16,6 +17,7 @@ import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coord
 import { rethrow } from "../protocols/driver.ts";
 import { SUBMIT } from "../protocols/kinds.ts";
 import { Message } from "../protocols/message.ts";
+import { decodeOrigin, encodeOrigin, type Origin } from "../protocols/origin.ts";
 import { Part } from "../protocols/writes.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
 import { LOCK_TIMEOUT_MS, MAX_NODES } from "../runtime/limits.ts";
@@ -51,15 +53,18 @@ export class Submit extends Message {
   outcome: Outcome = ABORTED;
   readonly #numbered: Numbered;
   readonly #parts: Parts;
+  readonly #origin: Origin | undefined;
 
-  constructor(to: NodeId, numbered: Numbered, parts: Parts) {
+  constructor(to: NodeId, numbered: Numbered, parts: Parts, origin?: Origin) {
     super(to);
     this.#numbered = numbered;
     this.#parts = parts;
+    this.#origin = origin;
   }
 
   encode(out: Writer): void {
     encodeNumbered(out, this.#numbered);
+    encodeOrigin(out, this.#origin);
     out.word(this.#parts.size);
     for (const [node, part] of this.#parts) {
       out.word(node);
@@ -86,7 +91,11 @@ export function serveSubmit(service: NodeService, incoming: Incoming): void {
   );
   if (isNew) {
     let parts: Parts;
+    let origin: Origin | undefined;
     try {
+      // Only a node speaks for others.
+      const told = decodeOrigin(body);
+      origin = (incoming.from.node >= 0 && told) || { session: client, number };
       parts = decodeParts(body);
       checkParts(parts, service.view.current);
     } catch (error) {
@@ -95,7 +104,7 @@ export function serveSubmit(service: NodeService, incoming: Incoming): void {
       throw error;
     }
     const end = (outcome: Outcome): void => attempt.end(outcome);
-    service.driver.run(service.commit(parts), LOCK_TIMEOUT_MS, end, rethrow);
+    service.driver.run(service.commit(parts, origin), LOCK_TIMEOUT_MS, end, rethrow);
   }
   const ticket = incoming.defer();
   attempt.hear((outcome) => ticket.reply((out) => encodeOutcome(out, outcome)));

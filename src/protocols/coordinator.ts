@@ -29,6 +29,7 @@ import type { CurrentView } from "./cluster-view.ts";
 import type { Driver } from "./driver.ts";
 import { type Message, OK, type Routine } from "./message.ts";
 import { type Name, Sequences } from "./names.ts";
+import type { Origin } from "./origin.ts";
 import { Abort } from "./phases/abort.ts";
 import { Commit } from "./phases/commit.ts";
 import { Lock } from "./phases/lock.ts";
@@ -70,6 +71,16 @@ export interface CoordinatorCounters {
   aborted: number;
 }
 
+export interface CoordinatorOptions {
+  readonly driver: Driver;
+  readonly view: CurrentView;
+  /** Of the coordinator (names.ts). */
+  readonly number: number;
+  /** Of the node, and how it begins another one. */
+  readonly life: number;
+  readonly newLife: () => number;
+}
+
 export class Coordinator {
   readonly sequences: Sequences;
   readonly counters: CoordinatorCounters = { committed: 0, aborted: 0 };
@@ -78,10 +89,10 @@ export class Coordinator {
   readonly #truncations: Truncations;
   #busy = 0;
 
-  constructor(driver: Driver, view: CurrentView, coordinator: number, firstSequence: number) {
+  constructor({ driver, view, number, life, newLife }: CoordinatorOptions) {
     this.#driver = driver;
     this.#view = view;
-    this.sequences = new Sequences(coordinator, firstSequence);
+    this.sequences = new Sequences(number, life, newLife);
     this.#truncations = new Truncations(driver, this.sequences);
   }
 
@@ -95,11 +106,11 @@ export class Coordinator {
     return this.#busy;
   }
 
-  /** Commits what a transaction did in its parts. */
-  *commit(parts: Parts, held?: Held): Routine<Outcome> {
+  /** Commits what a transaction did in its parts, for the client that `origin` names. */
+  *commit(parts: Parts, held?: Held, origin?: Origin): Routine<Outcome> {
     this.#busy++;
     try {
-      return yield* this.#commit(parts, held);
+      return yield* this.#commit(parts, held, origin);
     } finally {
       this.#busy--;
     }
@@ -110,7 +121,7 @@ export class Coordinator {
     this.#truncations.flush();
   }
 
-  *#commit(given: Parts, held: Held | undefined): Routine<Outcome> {
+  *#commit(given: Parts, held: Held | undefined, _origin: Origin | undefined): Routine<Outcome> {
     const { parts, late } = withLock(given, held);
     const name = held?.name ?? this.sequences.begin();
     const locks: Lock[] = [];

@@ -398,6 +398,8 @@ export const TRUNCATE_MS = 2;
 /** Clients whose outcomes a node remembers, and how many of each. */
 export const MAX_REMEMBERED_CLIENTS = 10_000;
 export const MAX_OUTCOMES = 4_096;
+/** The name of a client's session; it is part of every record. */
+export const MAX_SESSION_NAME_LENGTH = 128;
 /** A client that was silent for so long will not ask for an outcome again. */
 export const REMEMBERED_CLIENT_MS = 10 * 60_000;
 

@@ -12,8 +12,10 @@ import {
 import { Writer } from "../../src/fabric/wire.ts";
 import type { Outcome, Parts } from "../../src/protocols/coordinator.ts";
 import type { Message } from "../../src/protocols/message.ts";
+import { decodeOrigin, encodeOrigin } from "../../src/protocols/origin.ts";
 import { Part, WriteList, writesIn } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
+import { MAX_SESSION_NAME_LENGTH } from "../../src/runtime/limits.ts";
 import { PUT } from "../../src/tables/served/requests.ts";
 import { check, fc } from "../helpers/property.ts";
 import { failureSync } from "../helpers/store.ts";
@@ -97,6 +99,7 @@ describe("submit", () => {
         const parts: Parts = new Map([...given].map(([node, each]) => [node, partOf(each)]));
         const body = encoded((out) => new Submit(1, n, parts).encode(out));
         expect(decodeNumbered(body)).toEqual(n);
+        expect(decodeOrigin(body)).toBeUndefined();
         const found = decodeParts(body);
         expect([...found.keys()]).toEqual([...given.keys()]);
         for (const [node, each] of found) {
@@ -150,6 +153,31 @@ describe("submit", () => {
         changed[at] = lie;
         failureSync("SITU_PROTOCOL", () => decodeParts(readerOf(changed)));
       }
+    }
+  });
+});
+
+describe("origin", () => {
+  test("goes through, or that there is none", () => {
+    for (const origin of [undefined, { session: "größer 1", number: 2 ** 52 }]) {
+      const body = encoded((out) => {
+        out.word(7);
+        encodeOrigin(out, origin);
+      });
+      body.word();
+      expect(decodeOrigin(body)).toEqual(origin);
+      expect(body.left).toBe(0);
+    }
+  });
+
+  test("names have a limit, and numbers count something", () => {
+    const written = (session: string, number: number) => () =>
+      decodeOrigin(encoded((out) => encodeOrigin(out, { session, number })));
+    const longest = "x".repeat(MAX_SESSION_NAME_LENGTH);
+    expect(written(longest, 0)()).toEqual({ session: longest, number: 0 });
+    failureSync("SITU_PROTOCOL", written(`${longest}x`, 0));
+    for (const number of [-1, 0.5, Number.NaN, 2 ** 53]) {
+      failureSync("SITU_PROTOCOL", written("s", number));
     }
   });
 });

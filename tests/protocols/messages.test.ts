@@ -7,7 +7,7 @@
 import { describe, expect, test } from "vitest";
 import type { Exchange, Message, Routine } from "../../src/protocols/message.ts";
 import { LOCKED, OK, OVER } from "../../src/protocols/message.ts";
-import { Name } from "../../src/protocols/names.ts";
+import { firstSequenceOf, Name } from "../../src/protocols/names.ts";
 import { Abort } from "../../src/protocols/phases/abort.ts";
 import { Commit } from "../../src/protocols/phases/commit.ts";
 import { Lock } from "../../src/protocols/phases/lock.ts";
@@ -33,7 +33,7 @@ function logOf(part: Part): LogWrites {
 }
 
 /** Sequences of their own, which no coordinator of the scene uses. */
-let next = 1_000_000;
+let next = firstSequenceOf(1) + 1_000_000;
 
 class Script {
   readonly scene = new Scene();
