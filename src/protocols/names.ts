@@ -24,7 +24,7 @@ export const SEQUENCES_PER_LIFE = 2 ** 33;
 /** All sequences of earlier lives lie below it. */
 export function firstSequenceOf(life: number): number {
   const first = life * SEQUENCES_PER_LIFE;
-  assert(Number.isSafeInteger(first + SEQUENCES_PER_LIFE), "a node has at most 2^20 lives");
+  assert(Number.isSafeInteger(first + SEQUENCES_PER_LIFE - 1), "a node has at most 2^20 lives");
   return first;
 }
 

@@ -10,6 +10,7 @@ import { Message, OK, type Routine } from "../../src/protocols/message.ts";
 import { firstSequenceOf, Name, Sequences } from "../../src/protocols/names.ts";
 import { Truncations } from "../../src/protocols/phases/truncate.ts";
 import { protocolOf } from "../../src/protocols/places.ts";
+import { Head } from "../../src/protocols/records.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import {
@@ -369,10 +370,10 @@ describe("a coordinator", () => {
 /** How many writes a message has. */
 function writesIn({ kind, body }: Sent): number {
   const reader = body();
-  new Name().decode(reader);
-  if (kind === COMMIT) reader.wide();
-  if (kind !== LOCK) return reader.word();
-  reader.word();
-  reader.skip(4 * reader.word());
+  if (kind !== COMMIT) Head.decode(reader);
+  else {
+    new Name().decode(reader);
+    reader.wide();
+  }
   return reader.word();
 }

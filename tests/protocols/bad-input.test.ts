@@ -137,5 +137,6 @@ test("a part that says less than it holds is refused", () => {
   body.text();
   body.wide();
   body.wide();
+  body.text();
   expect(() => decodeParts(body)).toThrow(expect.objectContaining({ code: "SITU_PROTOCOL" }));
 });
