@@ -24,8 +24,9 @@ describe("every module is reached from an entry", () => {
     expect(unreachedModules(sources, [...ENTRIES, ...AHEAD])).toEqual([]);
   });
 
-  test("what is not yet part of what runs is named, and nothing else", () => {
-    expect(unreachedModules(sources)).toEqual(AHEAD.map((path) => `${path}: unreached`));
+  test("what is named as not yet part of what runs is not", () => {
+    const unreached = unreachedModules(sources);
+    for (const path of AHEAD) expect(unreached).toContain(`${path}: unreached`);
   });
 
   test("planted: a module that nobody imports, and an entry that is gone", () => {

@@ -70,9 +70,8 @@ describe("decisions", () => {
 describe("a transaction that began in configuration 4", () => {
   const doubtful: Doubtful = {
     configurationId: 4,
-    coordinator: coordinatorNumber(1, "nic"),
-    sequence: 77,
-    written: [0, 2],
+    name: { coordinator: coordinatorNumber(1, "nic"), sequence: 77 },
+    partitions: [0, 2],
   };
   const since = (
     members: readonly (readonly [number, number])[],
@@ -80,10 +79,12 @@ describe("a transaction that began in configuration 4", () => {
   ): Changes => {
     const lives = new Map(members);
     return {
-      members: [...lives.keys()],
+      nodes: [...lives.keys()],
       memberSince: (node) => lives.get(node),
-      primarySince: (partition) => replicas[partition],
-      replicasSince: (partition) => replicas[partition],
+      placement: {
+        primarySince: (partition) => replicas[partition],
+        replicasSince: (partition) => replicas[partition],
+      },
     };
   };
   const same = [
@@ -112,7 +113,7 @@ describe("a transaction that began in configuration 4", () => {
     expect(settlerOf(doubtful, since(same))).toBe(1);
     expect([0, 2]).toContain(settlerOf(doubtful, since([same[0], same[2]])));
     const returned = since([...same.slice(0, 1), [1, 6], same[2]]);
-    expect(returned.members).toContain(settlerOf(doubtful, returned));
+    expect(returned.nodes).toContain(settlerOf(doubtful, returned));
   });
 
   test("leaves its work to all members alike", () => {
@@ -121,7 +122,7 @@ describe("a transaction that began in configuration 4", () => {
     for (let i = 0; i < 4000; i++) {
       // Of two lives: the upper part of a sequence is the life of its coordinator.
       const sequence = (i % 2) * 2 ** 40 + i;
-      const settler = settlerOf({ ...doubtful, sequence }, members);
+      const settler = settlerOf({ ...doubtful, name: { ...doubtful.name, sequence } }, members);
       counts.set(settler, (counts.get(settler) ?? 0) + 1);
     }
     expect([...counts.keys()].sort()).toEqual([0, 2, 3, 5]);

@@ -12,28 +12,24 @@
  */
 
 import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
-import { hash3 } from "../../tables/partitions.ts";
+import { hash3, type Placement } from "../../tables/partitions.ts";
 import { COORDINATORS_PER_NODE } from "../names.ts";
 
 /** What a configuration says of its own past. */
 export interface Changes {
-  readonly members: readonly NodeId[];
+  readonly nodes: readonly NodeId[];
   /** The configuration that took in this life of a member; undefined for others. */
   memberSince(node: NodeId): ConfigurationId | undefined;
-  /** The configuration that named the primary of a partition (FaRM: LastPrimaryChange). */
-  primarySince(partition: number): ConfigurationId;
-  /** The configuration that last changed any replica of a partition (FaRM: LastReplicaChange). */
-  replicasSince(partition: number): ConfigurationId;
+  readonly placement: Pick<Placement, "primarySince" | "replicasSince">;
 }
 
-/** What decides whether a transaction is recovering. */
+/** What decides whether a transaction is recovering: the head of its record (records.ts). */
 export interface Doubtful {
+  readonly name: { readonly coordinator: number; readonly sequence: number };
   /** The configuration in which its commit began. */
   readonly configurationId: ConfigurationId;
-  readonly coordinator: number;
-  readonly sequence: number;
   /** The partitions that it writes. */
-  readonly written: readonly number[];
+  readonly partitions: readonly number[];
 }
 
 export function isRecovering(
@@ -41,11 +37,12 @@ export function isRecovering(
   changes: Changes,
   read: readonly number[] = [],
 ): boolean {
-  const { configurationId, written } = doubtful;
+  const { configurationId, partitions } = doubtful;
+  const { placement } = changes;
   return (
     !hasCoordinator(doubtful, changes) ||
-    written.some((partition) => changes.replicasSince(partition) > configurationId) ||
-    read.some((partition) => changes.primarySince(partition) > configurationId)
+    partitions.some((partition) => placement.replicasSince(partition) > configurationId) ||
+    read.some((partition) => placement.primarySince(partition) > configurationId)
   );
 }
 
@@ -54,16 +51,16 @@ export function isRecovering(
  * by a hash of the name, so that what a lost node leaves is spread over all that remain.
  */
 export function settlerOf(doubtful: Doubtful, changes: Changes): NodeId {
-  const { coordinator, sequence } = doubtful;
+  const { coordinator, sequence } = doubtful.name;
   if (hasCoordinator(doubtful, changes)) return nodeOf(coordinator);
-  const { members } = changes;
+  const { nodes } = changes;
   const high = Math.floor(sequence / 2 ** 32);
-  return members[hash3(coordinator, high, sequence | 0) % members.length];
+  return nodes[hash3(coordinator, high, sequence | 0) % nodes.length];
 }
 
 /** Whether the coordinator is still in the life in which it began the transaction. */
-function hasCoordinator({ coordinator, configurationId }: Doubtful, changes: Changes): boolean {
-  const since = changes.memberSince(nodeOf(coordinator));
+function hasCoordinator({ name, configurationId }: Doubtful, changes: Changes): boolean {
+  const since = changes.memberSince(nodeOf(name.coordinator));
   return since !== undefined && since <= configurationId;
 }
 
