@@ -21,6 +21,7 @@ const SHAPES: readonly Omit<Shape, "isPrimary">[] = [
   { partitions: 1, backups: 1, configurations: 3, refills: true },
   { partitions: 1, backups: 2, configurations: 3, refills: true },
   { partitions: 2, backups: 1, configurations: 2, refills: false },
+  { partitions: 2, backups: 1, configurations: 2, refills: false, locksEarly: true },
   { partitions: 2, backups: 2, configurations: 1, refills: false },
   // Half a minute.
   ...soaks,
@@ -31,7 +32,7 @@ describe.each([
   ["the primary of nothing that is written", false],
 ])("the coordinator is %s", (_, isPrimary) => {
   test.each(SHAPES)(
-    "$partitions partitions, $backups backups, $configurations new configurations",
+    "$partitions partitions, $backups backups, $configurations new configurations, locked early: $locksEarly",
     (shape) => {
       const { states, violation } = explore({ ...shape, isPrimary });
       expect(violation).toBeUndefined();

@@ -42,6 +42,8 @@ export interface Shape {
   readonly configurations: number;
   /** Whether lost copies are replaced. */
   readonly refills: boolean;
+  /** Rows were locked as they were read (rpc): LOCK only brings the writes, at the same time as LOG. */
+  readonly locksEarly?: boolean;
 }
 
 /** What can be got wrong. */
@@ -158,7 +160,7 @@ export function explore(shape: Shape, rules: Rules = RULES): Explored {
   return { states: cameFrom.size, violation };
 }
 
-function begin({ partitions, backups }: Shape): State {
+function begin({ partitions, backups, locksEarly = false }: Shape): State {
   const replica = (): Replica => ({
     seen: SAW_NOTHING,
     isAlive: true,
@@ -166,7 +168,7 @@ function begin({ partitions, backups }: Shape): State {
     hasAll: false,
   });
   return {
-    phase: "lock",
+    phase: locksEarly ? "log" : "lock",
     isCoordinatorAlive: true,
     configuration: 0,
     isFound: false,
@@ -177,7 +179,7 @@ function begin({ partitions, backups }: Shape): State {
     released: false,
     partitions: Array.from({ length: partitions }, () => ({
       replicas: Array.from({ length: backups + 1 }, replica),
-      wasLocked: false,
+      wasLocked: locksEarly,
       strongest: undefined,
     })),
   };

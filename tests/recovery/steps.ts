@@ -44,7 +44,8 @@ export function commitSteps(state: State, { isPrimary }: Shape, rules: Rules, st
     }
   };
 
-  if (phase === "lock" || phase === "abort" || phase === "abort all") {
+  const isLate = phase === "abort" || phase === "abort backups" || phase === "abort all";
+  if (phase === "lock" || phase === "log" || isLate) {
     deliver("LOCK", "primaries", [SAW_NOTHING], SAW_LOCK);
   }
   if (phase === "log" || phase === "abort backups" || phase === "abort all") {
@@ -73,7 +74,7 @@ export function commitSteps(state: State, { isPrimary }: Shape, rules: Rules, st
   } else if (phase === "log") {
     if (rules.abortsBackupsFirst) enter("a LOG is refused", "abort backups");
     else enter("a LOG is refused: aborted", "abort all", tellAborted);
-    if (all(backups, SAW_LOG)) {
+    if (all(backups, SAW_LOG) && all(primaries, SAW_LOCK)) {
       enter("all have logged", "commit", (next) => {
         next.toldCommitted = rules.tellsAfterLog(isPrimary);
       });
