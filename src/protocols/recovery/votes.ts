@@ -7,8 +7,8 @@
  *
  *   1. LOG is sent when all locks are held and all reads are validated: one LOG anywhere proves both.
  *      Where rows were locked as they were read, LOCK brings the writes at the same time.
- *   2. COMMIT is sent when all primaries have LOCK and all backups have LOG. So a partition none of whose surviving replicas
- *      has a LOG has lost all its backups, or the commit had not come so far.
+ *   2. COMMIT is sent when all primaries have LOCK and all backups have LOG. So a partition none of
+ *      whose surviving replicas has a LOG has lost all its backups, or it had not come so far.
  *   3. "Committed" is told when some replica is bound to survive that proves it: after the last LOG
  *      if the coordinator is itself the primary of a written partition, as then not all backups of
  *      that partition can die with it; else after the first COMMIT.
