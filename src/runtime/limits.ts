@@ -358,7 +358,7 @@ export const MIN_UNREAD_BYTES = 256 * KIB;
 /** Parts of frames that a node keeps until the rest arrives, of all connections together. */
 export const MAX_PARTIAL_BYTES = 256 * MIB;
 /** Bytes that one tag authenticates: what a reader keeps until it knows that they are right. */
-export const MAX_BATCH_BYTES = 32 * KIB;
+export const MAX_BATCH_BYTES = 16 * KIB;
 /** A connection that has requests under way and hears nothing for so long has lost one (FaSST §4.3). */
 export const PROGRESS_TIMEOUT_MS = 1_000;
 /** From connecting to the end of the handshake. */

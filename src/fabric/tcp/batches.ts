@@ -19,8 +19,8 @@ import { isProof } from "../../runtime/secret.ts";
 import { TAG_BYTES, TagStream } from "../../runtime/tag-stream.ts";
 
 export const BATCH_HEADER_BYTES = 4 + TAG_BYTES;
-/** A reader's own memory, which it keeps. */
-const KEPT_BYTES = 2 * 1024;
+/** A reader's own memory at first, until a longer batch comes in pieces. */
+const OWN_BYTES = 2 * 1024;
 
 export class BatchWriter {
   readonly #tags: TagStream;
@@ -85,10 +85,8 @@ export class BatchReader {
     if (!this.#gather(BATCH_HEADER_BYTES)) return undefined;
     const bytes = BATCH_HEADER_BYTES + lengthOf(this.#begun, 0);
     if (!this.#gather(bytes)) return undefined;
-    const begun = this.#begun;
-    if (begun.length > KEPT_BYTES) this.#begun = NOTHING;
     this.#begunBytes = 0;
-    return this.#checked(begun, 0, bytes);
+    return this.#checked(this.#begun, 0, bytes);
   }
 
   /** Moves what the batch that has begun lacks of so many bytes; false if the chunk has less. */
@@ -97,7 +95,8 @@ export class BatchReader {
     const more = Math.min(bytes - has, this.#chunk.length - this.#at);
     if (more > 0) {
       if (this.#begun.length < bytes) {
-        const larger = Buffer.allocUnsafeSlow(Math.max(bytes, KEPT_BYTES));
+        const most = BATCH_HEADER_BYTES + MAX_BATCH_BYTES;
+        const larger = Buffer.allocUnsafeSlow(bytes <= OWN_BYTES ? OWN_BYTES : most);
         larger.set(this.#begun.subarray(0, has));
         this.#begun = larger;
       }

@@ -16,7 +16,7 @@ import type { FrameWriter } from "../frames.ts";
 import { BatchWriter } from "./batches.ts";
 
 /** A buffer for batches; a longer one is not kept. */
-const BATCHES_BYTES = 64 * 1024;
+const BATCHES_BYTES = 256 * 1024;
 
 /** The connections of an endpoint that have something to send when the turn is over. */
 export class Turn {
