@@ -30,7 +30,7 @@
 
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_NAME_BYTES } from "../../runtime/limits.ts";
-import { isProof, NONCE_BYTES, Transcript } from "../../runtime/secret.ts";
+import { isProof, NONCE_BYTES, PROOF_BYTES, Transcript } from "../../runtime/secret.ts";
 import { TAG_KEY_BYTES } from "../../runtime/tag-stream.ts";
 import { CLIENT, type NodeId, nodeIdOf } from "../fabric.ts";
 import type { Reader, Writer } from "../wire.ts";
@@ -175,7 +175,6 @@ export function keysOf(
   return conversation.batchKeys(secret, side);
 }
 
-const PROOF_BYTES = 32;
 const NOTHING = new Uint8Array(0);
 
 function readVersion(body: Reader): void {
