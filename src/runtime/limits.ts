@@ -357,6 +357,8 @@ export const MAX_ALL_UNREAD_BYTES = 1024 * MIB;
 export const MIN_UNREAD_BYTES = 256 * KIB;
 /** Parts of frames that a node keeps until the rest arrives, of all connections together. */
 export const MAX_PARTIAL_BYTES = 256 * MIB;
+/** Bytes that one tag authenticates: what a reader keeps until it knows that they are right. */
+export const MAX_BATCH_BYTES = 16 * KIB;
 /** A connection that has requests under way and hears nothing for so long has lost one (FaSST §4.3). */
 export const PROGRESS_TIMEOUT_MS = 1_000;
 /** From connecting to the end of the handshake. */
@@ -536,6 +538,7 @@ relation(
   MAX_ROW_BYTES + SCAN_STEP_BYTES + 64 * SCAN_STEP_ROWS < MAX_FRAME_BYTES,
   "a step of a scan fits a frame: rows, and what it depends on",
 );
+relation(MAX_BATCH_BYTES % 8 === 0, "a batch has whole words, and an even number of them");
 relation(MESSAGE_RING_BYTES >= 2 * MAX_FRAME_BYTES, "two of the largest frames fit a ring");
 
 /**
