@@ -5,7 +5,7 @@
  *               sees to that): to run after each change
  *   models      in one process too, but long: every crash point, random models, simulated clusters
  *   processes   real processes, threads that share a store, sockets, clusters
- *   peers       what needs redis-server, PostgreSQL, Chromium or the packages in benchmarks/peers
+ *   peers       what needs redis-server, PostgreSQL, etcd, Chromium or the packages in benchmarks/peers
  *   nodes       the package on other versions of Node.js
  */
 
@@ -58,6 +58,7 @@ export const TIERS = {
     "tests/workloads/{cluster,situ}.test.ts",
   ],
   peers: [
+    "tests/etcd/**",
     "tests/gateways/redis/**",
     "tests/report/browser.test.ts",
     "tests/suite/whole-runs.test.ts",

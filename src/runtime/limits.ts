@@ -477,6 +477,23 @@ export const MAX_LEASE_MESSAGES = 2 * MAX_NODES;
 /** A NIC worker that hangs for so many leases has them no more. */
 export const HANGING_LEASES = 20;
 
+/** One request to etcd; then the next of its members is asked. */
+export const ETCD_CALL_MS = 2_000;
+/** Pauses after all members of etcd have been asked in vain. */
+export const ETCD_RETRY_MIN_MS = 50;
+export const ETCD_RETRY_MAX_MS = 1_000;
+/** How long a node that starts, or that changes the configuration, waits for etcd. */
+export const ETCD_PATIENCE_MS = 30_000;
+/** How often the configuration is looked up, whatever a watch says or does not. */
+export const ETCD_POLL_MS = 5_000;
+/** The longest answer of etcd that is read: its values have at most 1.5 MiB, in base64. */
+export const MAX_ETCD_REPLY_BYTES = 8 * MIB;
+/** How long the first nodes of a cluster wait for each other, and how often they look. */
+export const FORMING_PATIENCE_MS = 10 * 60_000;
+export const FORMING_POLL_MS = 500;
+/** How long a node waits for an answer of one that may run under its id. */
+export const PROBE_MS = 1_000;
+
 /** Metrics. Numbers that a gateway's commands may have, in the block of each slot. */
 export const MAX_COMMANDS = 160;
 /**
