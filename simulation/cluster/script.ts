@@ -24,7 +24,7 @@
  */
 
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
@@ -389,8 +389,8 @@ class ClusterScript {
     return String(rows.get(`n${id}`)?.balance ?? "nothing");
   }
 
-  get #placement(): RingPlacement {
-    return new RingPlacement(this.#configuration);
+  get #placement(): ClusterPlacement {
+    return new ClusterPlacement(this.#configuration);
   }
 
   get #remote(): RemoteTable {

@@ -4,7 +4,7 @@
  */
 
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import type { ProtocolName } from "../../src/protocols/places.ts";
 import { assert } from "../../src/runtime/assert.ts";
 import { SimulatedFabric } from "../fabric/fabric.ts";
@@ -263,7 +263,7 @@ class Simulation {
   }
 
   async #inspect(): Promise<void> {
-    const placement = new RingPlacement(this.#configuration);
+    const placement = new ClusterPlacement(this.#configuration);
     const { tables } = this.#workload;
     const problems = this.#problems;
     problems.push(...leftOvers(this.#nodes));

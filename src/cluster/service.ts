@@ -39,8 +39,9 @@ export interface ServiceOptions {
   /** If this thread is the one that keeps the node's copies. */
   readonly log: BackupLog | undefined;
   readonly thread: Thread;
-  /** Above all sequences that an earlier life of this node has used. */
-  readonly firstSequence: number;
+  /** The number of this life of the node, and how it begins another one (tables/served/lives.ts). */
+  readonly life: number;
+  readonly newLife: () => number;
   /** At the NIC worker: takes what the protocol's table has the host serve. */
   readonly passOn?: (incoming: Incoming) => void;
   /** Which kinds of messages to the own node this thread serves; the others go over the endpoint. */
@@ -82,7 +83,7 @@ export class NodeService implements ServingThread {
   readonly #sessions: Sessions;
 
   constructor(options: ServiceOptions) {
-    const { view, endpoint, executor, tables, log, thread, firstSequence } = options;
+    const { view, endpoint, executor, tables, log, thread, life, newLife } = options;
     const { clock } = endpoint;
     this.view = view;
     this.tables = tables;
@@ -94,7 +95,7 @@ export class NodeService implements ServingThread {
     this.participant = new Participant(executor, tables, view, clock);
     this.backup = log && new BackupRecords(executor, tables, log, clock);
     const number = coordinatorNumber(view.current.self, thread);
-    this.coordinator = new Coordinator(this.driver, view, number, firstSequence);
+    this.coordinator = new Coordinator({ driver: this.driver, view, number, life, newLife });
   }
 
   get self(): NodeId {

@@ -13,13 +13,12 @@ import type { Executor } from "../engine/executor.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { CALL, LOG, OPEN_CALLS, TRUNCATE } from "../protocols/kinds.ts";
 import { threadOf } from "../protocols/places.ts";
-import { wallClockMs } from "../runtime/clock.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { StoreBackupLog } from "../tables/served/backup-log.ts";
+import { raiseLife } from "../tables/served/lives.ts";
 import { StoreTables } from "../tables/served/served-tables.ts";
 import { HostEndpoint } from "./host-endpoint.ts";
 import { HostLink } from "./host-link.ts";
-import { SEQUENCES_PER_MS } from "./nic.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
 import type { ProcedureHost, Procedures } from "./procedures.ts";
 
@@ -35,6 +34,7 @@ export class Host implements ProcedureHost {
     configuration: NodeConfiguration,
     procedures: Procedures,
     instance: string,
+    life: number,
     executor: Executor,
     end: ChannelEnd,
   ) {
@@ -57,7 +57,8 @@ export class Host implements ProcedureHost {
       tables: new StoreTables(executor, currentPlacement(view)),
       log: isHere(LOG) ? new StoreBackupLog(executor) : undefined,
       thread: "host",
-      firstSequence: wallClockMs() * SEQUENCES_PER_MS,
+      life,
+      newLife: () => raiseLife(executor),
       isServedHere: (kind) => !isOfBackup(kind) || isHere(kind),
     });
     this.service.handle({

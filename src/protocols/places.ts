@@ -14,18 +14,26 @@ import { DESCRIBE_KIND, type Place } from "../fabric/fabric.ts";
 import { assert } from "../runtime/assert.ts";
 import {
   ABORT,
+  ABORT_RECOVERY,
   CALL,
   COMMIT,
+  COMMIT_RECOVERY,
+  FETCH_TX_STATE,
   LOCK,
   LOG,
+  NEED_RECOVERY,
   OPEN_CALLS,
   OPEN_SESSION,
   OPEN_TABLE,
   READ,
   READ_LOCK,
+  RECOVERY_VOTE,
+  REPLICATE_TX_STATE,
+  REQUEST_VOTE,
   SCAN,
   SUBMIT,
   TRUNCATE,
+  TRUNCATE_RECOVERY,
   VALIDATE,
 } from "./kinds.ts";
 
@@ -57,6 +65,14 @@ const AT_NIC: Threads = {
   [SUBMIT]: "nic",
   [OPEN_SESSION]: "nic",
   [OPEN_TABLE]: "nic",
+  [NEED_RECOVERY]: "nic",
+  [FETCH_TX_STATE]: "nic",
+  [REPLICATE_TX_STATE]: "nic",
+  [RECOVERY_VOTE]: "nic",
+  [REQUEST_VOTE]: "nic",
+  [COMMIT_RECOVERY]: "nic",
+  [ABORT_RECOVERY]: "nic",
+  [TRUNCATE_RECOVERY]: "nic",
 };
 
 /** Whatever the protocol: procedures are the application's own code, and may take their time. */

@@ -394,6 +394,10 @@ export const APPLY_BATCH = 16;
 export const APPLY_RETRY_MS = 1;
 /** A commit that met another's lock on its way, or a full journal, is tried again after this time. */
 export const COMMIT_RETRY_MS = 1;
+/** Transactions in doubt that one message of a recovery tells of. */
+export const RECOVERY_BATCH = 256;
+/** Rows that a recovery cannot lock at once are tried again after this time. */
+export const RECOVERY_RETRY_MS = 1;
 /** Backups are told of so many committed transactions at once, or after this time. */
 export const TRUNCATE_BATCH = 64;
 export const TRUNCATE_MS = 2;
@@ -456,6 +460,26 @@ export const MAX_NODES = 128;
 export const DEFAULT_RINGS = 100;
 export const DEFAULT_PARTITIONS = 256;
 export const MAX_PARTITIONS = 1 << 14;
+/** Partitions that are copied to where they lie better at a time, and that get another primary at a time. */
+export const MOVED_AT_ONCE = 32;
+export const HANDED_OVER_AT_ONCE = 32;
+/** How long a node may serve after it last heard from the manager of the configuration. */
+export const DEFAULT_LEASE_MS = 250;
+export const MIN_LEASE_MS = 20;
+export const MAX_LEASE_MS = 60_000;
+/** How much faster or slower than true time the clock of a node may run. */
+export const LEASE_DRIFT = 0.05;
+/** How often a lease is renewed in the time that it lasts (FaRM §5.1). */
+export const LEASE_RENEWALS = 5;
+/** Requests for a lease that can still be answered: later ones take the places of the oldest. */
+export const MAX_LEASE_REQUESTS = 16;
+/** How often the lease thread looks at the clock in the time that a lease lasts. */
+export const LEASE_TICKS = 20;
+/** A message about a lease, and how many wait to be sent: beyond, they are dropped. */
+export const MAX_LEASE_MESSAGE_BYTES = 384;
+export const MAX_LEASE_MESSAGES = 2 * MAX_NODES;
+/** A NIC worker that hangs for so many leases has them no more. */
+export const HANGING_LEASES = 20;
 
 /** Metrics. Numbers that a gateway's commands may have, in the block of each slot. */
 export const MAX_COMMANDS = 160;

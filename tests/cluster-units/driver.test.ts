@@ -7,9 +7,10 @@ import { Coordinator, type Held } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import { ABORT, COMMIT, LOCK, LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
 import { Message, OK, type Routine } from "../../src/protocols/message.ts";
-import { Name, Sequences } from "../../src/protocols/names.ts";
+import { firstSequenceOf, Name, Sequences } from "../../src/protocols/names.ts";
 import { Truncations } from "../../src/protocols/phases/truncate.ts";
 import { protocolOf } from "../../src/protocols/places.ts";
+import { Head } from "../../src/protocols/records.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import {
@@ -19,6 +20,7 @@ import {
   TRUNCATE_BATCH,
   TRUNCATE_MS,
 } from "../../src/runtime/limits.ts";
+import type { Placement } from "../../src/tables/partitions.ts";
 import { FakeEndpoint, type Sent } from "./fake-endpoint.ts";
 
 class Ask extends Message {
@@ -267,9 +269,11 @@ describe("messages to the own node", () => {
 });
 
 describe("truncations", () => {
+  const FIRST = firstSequenceOf(1);
+
   function started(): { endpoint: FakeEndpoint; sequences: Sequences; truncations: Truncations } {
     const endpoint = new FakeEndpoint();
-    const sequences = new Sequences(6, 100);
+    const sequences = new Sequences(6, 1, () => 2);
     return { endpoint, sequences, truncations: new Truncations(new Driver(endpoint), sequences) };
   }
 
@@ -290,15 +294,15 @@ describe("truncations", () => {
     endpoint.clock.advance(TRUNCATE_MS);
     const [toFirst, toSecond] = endpoint.take();
     expect([toFirst.kind, toFirst.to, toSecond.to]).toEqual([TRUNCATE, 1, 2]);
-    expect(told(toFirst)).toEqual({ coordinator: 6, low: 100, sequences: [100] });
-    expect(told(toSecond)).toEqual({ coordinator: 6, low: 100, sequences: [100, 101] });
+    expect(told(toFirst)).toEqual({ coordinator: 6, low: FIRST, sequences: [FIRST] });
+    expect(told(toSecond)).toEqual({ coordinator: 6, low: FIRST, sequences: [FIRST, FIRST + 1] });
     toSecond.reply();
-    expect([sequences.open, truncations.pending, sequences.low]).toEqual([2, 1, 100]);
+    expect([sequences.open, truncations.pending, sequences.low]).toEqual([2, 1, FIRST]);
     // Lost, and then told after all.
     toFirst.fail("SITU_LOST");
     endpoint.clock.advance(RESEND_MAX_MS);
     endpoint.take()[0].reply();
-    expect([sequences.open, truncations.pending, sequences.low]).toEqual([1, 0, 102]);
+    expect([sequences.open, truncations.pending, sequences.low]).toEqual([1, 0, FIRST + 2]);
   });
 
   test("without backups a transaction is over at once; a full batch waits for no time", () => {
@@ -333,11 +337,19 @@ describe("a coordinator", () => {
     commit(parts: Map<NodeId, Part>, held?: Held): Ended;
   } {
     const endpoint = new FakeEndpoint(0);
-    const placement = { partitions: 4, primaryOf: () => 1, backupsOf: () => backups };
+    const placement: Placement = {
+      partitions: 4,
+      primaryOf: () => 1,
+      backupsOf: () => backups,
+      copiesOf: () => [1, ...backups],
+      fillingOf: () => [],
+      primarySince: () => 1,
+      replicasSince: () => 1,
+    };
     const protocol = protocolOf("rpc", "nic");
     const view = { current: { self: 0, configurationId: 1, placement, protocol } };
     const driver = new Driver(endpoint);
-    const coordinator = new Coordinator(driver, view, 0, 1);
+    const coordinator = new Coordinator({ driver, view, number: 0, life: 1, newLife: () => 2 });
     const commit = (parts: Map<NodeId, Part>, held?: Held): Ended =>
       run(driver, coordinator.commit(parts, held));
     return { endpoint, coordinator, commit };
@@ -401,10 +413,10 @@ describe("a coordinator", () => {
 /** How many writes a message has. */
 function writesIn({ kind, body }: Sent): number {
   const reader = body();
-  new Name().decode(reader);
-  if (kind === COMMIT) reader.wide();
-  if (kind !== LOCK) return reader.word();
-  reader.word();
-  reader.skip(4 * reader.word());
+  if (kind !== COMMIT) Head.decode(reader);
+  else {
+    new Name().decode(reader);
+    reader.wide();
+  }
   return reader.word();
 }

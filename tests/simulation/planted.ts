@@ -94,9 +94,10 @@ class HastyNode extends NodeService {
 
   constructor(options: ServiceOptions) {
     super(options);
-    const { view, thread, firstSequence } = options;
+    const { view, thread, life, newLife } = options;
+    const { driver } = this;
     const number = coordinatorNumber(this.self, thread);
-    this.coordinator = new HastyCoordinator(this.driver, view, number, firstSequence);
+    this.coordinator = new HastyCoordinator({ driver, view, number, life, newLife });
   }
 }
 
