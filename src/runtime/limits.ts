@@ -416,11 +416,17 @@ export const MAX_SESSION_NAME_LENGTH = 128;
 /** A session that was silent for so long may be forgotten, where there are too many. */
 export const SESSION_IDLE_MS = 60_000;
 
-/** Transactions and calls of one connected database that run at once; further ones wait. */
+/** Transactions and calls of one connected database that run at once, however quick; others wait. */
 export const MAX_RUNNING_TRANSACTIONS = 1_024;
+/** At first, and however slow they are. */
+export const FIRST_RUNNING_TRANSACTIONS = 512;
+export const MIN_RUNNING_TRANSACTIONS = 64;
+/** Where some wait: if the others take longer than this fewer run, if they take less more do. */
+export const SLOW_TRANSACTION_MS = 1_000;
+export const QUICK_TRANSACTION_MS = 250;
+/** For so long it is measured how long they take. */
+export const ADMISSION_WINDOW_MS = 250;
 export const MAX_WAITING_TRANSACTIONS = 1 << 16;
-/** For so long it is counted how many of them end, to tell those whose turn would come too late. */
-export const RATE_WINDOW_MS = 250;
 /** Commits that one thread of a node coordinates for clients at once; further ones are refused. */
 export const MAX_SUBMITTED = 1 << 14;
 /** Procedures that run at once at a node; further calls wait, up to so many. */
@@ -544,6 +550,10 @@ relation(JOURNAL_BYTES <= MAX_TRANSACTION_BYTES, "a transaction may fill a journ
 relation(MAX_REGIONS <= 1 << 16, "a region id and a size class are one word of a journal");
 relation(MAX_REGIONS < 0xffff, "one region id is left to mark row changes in a journal");
 relation(TURN_MS <= MAX_TURN_MS && MAX_TURN_MS < 2 ** 22, "the end of a turn fits its word");
+relation(
+  MAX_RUNNING_TRANSACTIONS <= SESSION_SLOTS,
+  "a client has a slot for each of its transactions",
+);
 relation(HEAD_BYTES < SEGMENT_BYTES, "a segment has room for more than its head");
 relation(MAX_SCHEMA_BYTES < MAX_CELL_BYTES, "a schema fits one object");
 relation(MAX_FRAME_BYTES > MAX_ROW_BYTES + MAX_KEY_BYTES, "the largest row fits a frame");
