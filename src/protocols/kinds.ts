@@ -10,6 +10,8 @@ export const COMMIT = 20;
 export const ABORT = 21;
 export const TRUNCATE = 22;
 export const READ_LOCK = 27;
+export const FIND = 28;
+export const DECIDE = 29;
 /** From clients, and between the places of a node. */
 export const SUBMIT = 23;
 export const CALL = 24;
@@ -26,6 +28,8 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [COMMIT]: "commit",
   [ABORT]: "abort",
   [TRUNCATE]: "truncate",
+  [FIND]: "find",
+  [DECIDE]: "decide",
   [SUBMIT]: "submit",
   [CALL]: "call",
   [OPEN_TABLE]: "open table",
