@@ -5,7 +5,6 @@
  *   <path>                                locked by all who have the store open: folder-lock.ts
  *   <path>/store.json                     id, which memory it has and where, and the id of the log
  *   <path>/open.lock                      held while somebody creates, joins or recovers the store
- *   <path>/node.lock                      held by the process that serves the store to a cluster
  *   <path>/log/, <path>/checkpoints/      see src/log/
  *   <memoryDir>/situ-<id>-<memory id>/    control (memory/control.ts), region-<n>, journal-<slot>, …
  *
@@ -56,7 +55,6 @@ const IDENTITY = "store.json";
 const ID = /^[0-9a-f]{24}$/;
 const FOLDER_MARK = /^\d+:\d+:\d+$/;
 const OPEN_LOCK = "open.lock";
-const NODE_LOCK = "node.lock";
 /** There while the store is rebuilt from its log: others who want to open it wait longer. */
 const RECOVERING = "recovering";
 
@@ -152,33 +150,6 @@ function tellTurn(fd: number): void {
   } catch {
     // They have patience with two of us as with one, then.
   }
-}
-
-/**
- * For a node of a cluster: the store is its own until the returned function is called, or it ends. Whoever
- * else wrote to it would leave the copies at other nodes behind.
- */
-export function lockForNode(path: string): () => void {
-  makeFolder(path);
-  const file = join(path, NODE_LOCK);
-  const fd = explained(file, () => openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600));
-  if (libc().tryLock(fd)) return () => closeSync(fd);
-  closeSync(fd);
-  throw new SituError("SITU_IN_USE", `another node serves the store at ${path} already`);
-}
-
-/** Fails if the store belongs to a node that runs. */
-export function refuseIfServed(path: string): void {
-  const file = join(path, NODE_LOCK);
-  if (!existsSync(file)) return;
-  const fd = explained(file, () => openSync(file, constants.O_RDWR));
-  const isFree = libc().tryLock(fd);
-  closeSync(fd);
-  if (isFree) return;
-  throw new SituError(
-    "SITU_IN_USE",
-    `a node of a cluster serves the store at ${path}: use open({ connect: ["host:port"] })`,
-  );
 }
 
 /** Runs the recovery of a store, under its open lock. */

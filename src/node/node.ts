@@ -5,9 +5,10 @@
 
 import { openStore } from "../database/open.ts";
 import { settingsOf } from "../database/open-options.ts";
+import type { Executor } from "../engine/executor.ts";
 import { makeChannel } from "../fabric/rings/channel.ts";
-import { lockForNode } from "../folder/store-files.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { raiseLife } from "../tables/served/lives.ts";
 import { Host } from "./host.ts";
 import type { NicStats } from "./nic.ts";
 import { NicThread } from "./nic-worker.ts";
@@ -49,14 +50,15 @@ export class SituNode {
       ...(durability === undefined ? {} : { durability }),
       ...(memoryBytes === undefined ? {} : { memoryBytes }),
     });
-    const closing: (() => unknown)[] = [lockForNode(path)];
+    const closing: (() => unknown)[] = [];
     try {
-      const db = await openStore({ ...settings, isNode: true });
+      const db = await openStore({ ...settings, isAlone: true });
       closing.push(() => db.close());
+      const life = await beginLife(db.executor);
       const [here, there] = makeChannel();
-      const nic = await NicThread.start(configuration, there, died);
+      const nic = await NicThread.start(configuration, life, there, died);
       closing.push(() => nic.close());
-      const host = new Host(configuration, procedures, nic.instance, db.executor, here);
+      const host = new Host(configuration, procedures, nic.instance, life, db.executor, here);
       closing.push(() => host.close());
       return new SituNode(configuration, nic, closing);
     } catch (error) {
@@ -72,6 +74,14 @@ export class SituNode {
   async close(): Promise<void> {
     await closeAll(this.#closing);
   }
+}
+
+/** Before anything is sent: what has a log has the number on disk, whatever commits wait for. */
+async function beginLife(executor: Executor): Promise<number> {
+  const life = raiseLife(executor);
+  const { durability, committer } = executor;
+  if (durability.isLogged) await durability.await(committer.lastEpoch, DEFAULT_TIMEOUT_MS);
+  return life;
 }
 
 /** The last one first: what was opened later uses what was opened before. */

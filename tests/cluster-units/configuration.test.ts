@@ -187,6 +187,7 @@ describe("the configuration of a node", () => {
       ...good,
       cluster: "cluster.json",
       secretFile: "secret",
+      nodeSecret: "of nodes",
       procedures: ["p.mjs"],
     });
     const read = readNodeConfiguration(path);
@@ -194,6 +195,7 @@ describe("the configuration of a node", () => {
       id: 1,
       path: join(folder, "data"),
       secret: "open sesame",
+      nodeSecret: "of nodes",
       tls: undefined,
       protocol: "rpc",
       place: "nic",
@@ -223,12 +225,19 @@ describe("the configuration of a node", () => {
     ["an empty secret", { ...good, secret: "" }],
     ["a secret's file that is missing", { ...good, secretFile: "none" }],
     ["a secret's file that is no path", { ...good, secretFile: 1 }],
+    ["a secret's file that is empty", { ...good, secretFile: "empty" }],
+    ["an empty secret of nodes", { ...good, nodeSecret: "" }],
+    ["a secret of nodes that is no text", { ...good, nodeSecret: 1 }],
+    ["a secret's file of nodes that is missing", { ...good, nodeSecretFile: "none" }],
+    ["a secret for clients, and none for nodes", { ...good, secret: "a" }],
+    ["one secret for clients and nodes", { ...good, secret: "a", nodeSecret: "a" }],
     ["tls that is null", { ...good, tls: null }],
     ["tls without a key", { ...good, tls: { cert: "c" } }],
     ["tls with a key that is missing", { ...good, tls: { key: "none", cert: "none" } }],
     ["no connections", { ...good, maxConnections: 0 }],
     ["half a connection", { ...good, maxConnections: 0.5 }],
   ])("%s is refused", (_, given) => {
+    file("empty", "\n");
     failureSync("SITU_CONFIG", () => nodeConfigurationOf(given, folder, "node.json"));
   });
 });
