@@ -488,6 +488,16 @@ export const MAX_LEASE_MESSAGE_BYTES = 384;
 export const MAX_LEASE_MESSAGES = 2 * MAX_NODES;
 /** A NIC worker that hangs for so many leases has them no more. */
 export const HANGING_LEASES = 20;
+/** How often a node looks, in the time of a lease, whether the configuration has to change. */
+export const MEMBERSHIP_TICKS = 10;
+/** A configuration that is not committed after so many leases is replaced. */
+export const COMMIT_PATIENCE_LEASES = 10;
+/** After so many, nobody waits for the store of configurations any more, and asks it again. */
+export const STORE_PATIENCE_LEASES = 20;
+/** Earlier configurations in which nodes may still serve: beyond, the next has to be committed first. */
+export const MAX_UNSETTLED = 32;
+/** Changes of the configuration that wait at the manager; who wants more has to ask again. */
+export const MAX_CHANGES = 256;
 
 /** One request to etcd; then the next of its members is asked. */
 export const ETCD_CALL_MS = 2_000;
