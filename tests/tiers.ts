@@ -25,7 +25,7 @@ export const TIERS = {
     "tests/database/snapshots.test.ts",
     "tests/database/wide-rows.test.ts",
     "tests/engine/commit.test.ts",
-    "tests/engine/{,large-record-,resize-,sequence-}crash-points.test.ts",
+    "tests/engine/{,large-record-,resize-,sequence-,splices-}crash-points.test.ts",
     "tests/engine/snapshots-{crash-points,model,races}.test.ts",
     "tests/log/checkpoint-model.test.ts",
     "tests/log/crash-points*.test.ts",

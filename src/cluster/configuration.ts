@@ -27,6 +27,8 @@ export interface NodeAddress {
   readonly instance?: string;
   /** What fails together with others of the same name, such as a rack. */
   readonly domain?: string;
+  /** It gives all that it has to others, and gets nothing more: it is to leave. */
+  readonly draining?: true;
 }
 
 export interface Configuration {
@@ -130,7 +132,7 @@ export function configurationOf(given: unknown, from: string): Configuration {
     return refuse(`nodes is a list of 1 to ${MAX_NODES} entries { "id", "host", "port" }`);
   }
   const list = nodes.map((each: unknown): NodeAddress => {
-    const { id, host, port, instance, domain } = (each ?? {}) as Record<string, unknown>;
+    const { id, host, port, instance, domain, draining } = (each ?? {}) as Record<string, unknown>;
     if (typeof host !== "string" || host === "") return refuse(`a node has no host: ${show(each)}`);
     return {
       id: whole(id, "the id of a node", 0, MAX_NODES - 1),
@@ -138,6 +140,7 @@ export function configurationOf(given: unknown, from: string): Configuration {
       port: whole(port, `the port of node ${String(id)}`, 0, 65535),
       ...named("instance", instance, refuse),
       ...named("domain", domain, refuse),
+      ...(draining === true ? { draining } : {}),
     };
   });
   const members = new Set(list.map(({ id }) => id));

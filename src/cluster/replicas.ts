@@ -39,7 +39,10 @@ export function packReplicas(replicas: Replicas): PackedReplicas {
 }
 
 /** Whether no member of the configuration has a copy. */
-export function isLost({ primary }: Replicas, members: ReadonlySet<NodeId>): boolean {
+export function isLost(
+  { primary }: Pick<Replicas, "primary">,
+  members: ReadonlySet<NodeId>,
+): boolean {
   return !members.has(primary);
 }
 
@@ -66,7 +69,8 @@ export function replicasOf(
   if (!isNodeList(filling)) return refuse(`filling is a list of node ids, not ${show(filling)}`);
   const all = [primary, ...backups, ...filling];
   if (new Set(all).size !== all.length) refuse(`a node occurs twice in ${all.join(", ")}`);
-  if (backups.length > most) refuse(`has ${backups.length} backups, more than ${most}`);
+  // One more while a copy moves from one node to another.
+  if (backups.length > most + 1) refuse(`has ${backups.length} backups, more than ${most}`);
   const strangers = all.filter((node) => !members.has(node));
   // All of them are members; or the partition is lost, and none is.
   if (strangers.length > 0 && (strangers.length < all.length || filling.length > 0)) {

@@ -56,7 +56,8 @@ export class Nic {
 
   /** Joins the store that the host has opened, and listens. `end` leads to the host's thread. */
   static async open(configuration: NodeConfiguration, life: number, end: ChannelEnd): Promise<Nic> {
-    const { id, path, cluster, secret, tls, protocol, place, maxConnections } = configuration;
+    const { id, path, cluster, secret, nodeSecret, tls, protocol, place, maxConnections } =
+      configuration;
     const executor = await attach(
       { ...settingsOf({ path }), isNode: true },
       (attached) => attached.executor,
@@ -77,6 +78,7 @@ export class Nic {
         memory: executor.memory,
         service: (incoming) => service!.serve(incoming),
         ...(secret === undefined ? {} : { secret }),
+        ...(nodeSecret === undefined ? {} : { nodeSecret }),
         ...(tls === undefined ? {} : { tls }),
         ...(maxConnections === undefined ? {} : { maxConnections }),
       });

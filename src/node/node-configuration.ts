@@ -20,7 +20,10 @@ export interface NodeConfiguration {
   /** The folder of its store. */
   readonly path: string;
   readonly cluster: Configuration;
+  /** What clients must know. */
   readonly secret: string | undefined;
+  /** What nodes must know, and clients do not. */
+  readonly nodeSecret: string | undefined;
   readonly tls: TlsOptions | undefined;
   readonly protocol: ProtocolName;
   /** Whether messages are served by the NIC worker or by the host's thread. */
@@ -38,6 +41,8 @@ const KNOWN = [
   "cluster",
   "secret",
   "secretFile",
+  "nodeSecret",
+  "nodeSecretFile",
   "tls",
   "protocol",
   "place",
@@ -86,11 +91,23 @@ export function nodeConfigurationOf(
   if (!cluster.nodes.some((node) => node.id === id)) {
     refuse(`id is the number of one of the cluster's nodes, not ${show(id)}`);
   }
+  const secret = secretOf(values, "secret", process.env.SITU_SECRET, folder, refuse);
+  const nodeSecret = secretOf(values, "nodeSecret", process.env.SITU_NODE_SECRET, folder, refuse);
+  if (secret !== undefined && nodeSecret === undefined && cluster.nodes.length > 1) {
+    refuse(
+      "with a secret for clients, nodes need one of their own, which clients do not know: set " +
+        "nodeSecret, nodeSecretFile or SITU_NODE_SECRET, to the same at all nodes",
+    );
+  }
+  if (nodeSecret !== undefined && nodeSecret === secret) {
+    refuse("nodeSecret is the secret of clients: they could pass for nodes");
+  }
   return {
     id: id as number,
     path: resolve(folder, path as string),
     cluster,
-    secret: secretOf(values, folder, refuse),
+    secret,
+    nodeSecret,
     tls: tlsOf(values.tls, folder, refuse),
     protocol: protocol as ProtocolName,
     place: place as "nic" | "host",
@@ -114,16 +131,20 @@ function wholeOrNone(
 
 /** In the environment or a file of its own, so that it need not be in the configuration. */
 function secretOf(
-  { secret, secretFile }: Record<string, unknown>,
+  values: Record<string, unknown>,
+  name: string,
+  ofEnvironment: string | undefined,
   folder: string,
   refuse: (why: string) => never,
 ): string | undefined {
-  if (secretFile !== undefined) {
-    if (typeof secretFile !== "string") return refuse("secretFile is a path");
-    return readText(resolve(folder, secretFile), refuse).trim();
+  const { [name]: secret, [`${name}File`]: file } = values;
+  if (file !== undefined) {
+    if (typeof file !== "string") return refuse(`${name}File is a path`);
+    const text = readText(resolve(folder, file), refuse).trim();
+    return text !== "" ? text : refuse(`${name}File is empty`);
   }
-  if (secret === undefined) return process.env.SITU_SECRET || undefined;
-  return typeof secret === "string" && secret !== "" ? secret : refuse("secret is a text");
+  if (secret === undefined) return ofEnvironment || undefined;
+  return typeof secret === "string" && secret !== "" ? secret : refuse(`${name} is a text`);
 }
 
 function tlsOf(

@@ -437,6 +437,9 @@ export const MAX_NODES = 128;
 export const DEFAULT_RINGS = 100;
 export const DEFAULT_PARTITIONS = 256;
 export const MAX_PARTITIONS = 1 << 14;
+/** Partitions that are copied to where they lie better at a time, and that get another primary at a time. */
+export const MOVED_AT_ONCE = 32;
+export const HANDED_OVER_AT_ONCE = 32;
 /** How long a node may serve after it last heard from the manager of the configuration. */
 export const DEFAULT_LEASE_MS = 250;
 export const MIN_LEASE_MS = 20;

@@ -129,7 +129,7 @@ describe("the configuration of a cluster", () => {
     ["has a primary that is no member, but a backup that is", [{ ...placed, primary: 7 }]],
     ["has a backup that is no member", [{ ...placed, backups: [7] }]],
     ["has backups that are no list", [{ ...placed, backups: 1 }]],
-    ["has more backups than there are", [{ ...placed, backups: [1, 2, 3] }]],
+    ["has more backups than there are", [{ ...placed, backups: [1, 2, 3, 4] }]],
     ["has a node that is primary and backup", [{ ...placed, backups: [0] }]],
     ["has a node that is backup and filling", [{ ...placed, filling: [1] }]],
     ["has a filling node that is no member", [{ ...placed, filling: [7] }]],
@@ -174,6 +174,7 @@ describe("the configuration of a node", () => {
       ...good,
       cluster: "cluster.json",
       secretFile: "secret",
+      nodeSecret: "of nodes",
       procedures: ["p.mjs"],
     });
     const read = readNodeConfiguration(path);
@@ -181,6 +182,7 @@ describe("the configuration of a node", () => {
       id: 1,
       path: join(folder, "data"),
       secret: "open sesame",
+      nodeSecret: "of nodes",
       tls: undefined,
       protocol: "rpc",
       place: "nic",
@@ -210,12 +212,19 @@ describe("the configuration of a node", () => {
     ["an empty secret", { ...good, secret: "" }],
     ["a secret's file that is missing", { ...good, secretFile: "none" }],
     ["a secret's file that is no path", { ...good, secretFile: 1 }],
+    ["a secret's file that is empty", { ...good, secretFile: "empty" }],
+    ["an empty secret of nodes", { ...good, nodeSecret: "" }],
+    ["a secret of nodes that is no text", { ...good, nodeSecret: 1 }],
+    ["a secret's file of nodes that is missing", { ...good, nodeSecretFile: "none" }],
+    ["a secret for clients, and none for nodes", { ...good, secret: "a" }],
+    ["one secret for clients and nodes", { ...good, secret: "a", nodeSecret: "a" }],
     ["tls that is null", { ...good, tls: null }],
     ["tls without a key", { ...good, tls: { cert: "c" } }],
     ["tls with a key that is missing", { ...good, tls: { key: "none", cert: "none" } }],
     ["no connections", { ...good, maxConnections: 0 }],
     ["half a connection", { ...good, maxConnections: 0.5 }],
   ])("%s is refused", (_, given) => {
+    file("empty", "\n");
     failureSync("SITU_CONFIG", () => nodeConfigurationOf(given, folder, "node.json"));
   });
 });

@@ -169,7 +169,7 @@ export class RealCluster {
         place,
         durability,
         memoryBytes: MEMORY_BYTES,
-        ...(secret === undefined ? {} : { secret }),
+        ...(secret === undefined ? {} : { secret, nodeSecret: `${secret}, of nodes` }),
         ...(procedures ? { procedures: [PROCEDURES] } : {}),
       };
       writeFileSync(config, JSON.stringify(given));

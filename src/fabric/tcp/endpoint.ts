@@ -68,6 +68,7 @@ export class TcpEndpoint implements Endpoint {
       self: options.self,
       cluster: options.cluster,
       secret: options.secret,
+      nodeSecret: options.nodeSecret,
       tls: options.tls,
       instance: uniqueId(),
       handshakeTimeoutMs: options.handshakeTimeoutMs ?? HANDSHAKE_TIMEOUT_MS,

@@ -25,7 +25,7 @@ import {
 import { HANDSHAKE_WORDS, REFUSED } from "./handshake.ts";
 import type { TcpShared } from "./options.ts";
 import { Outbox } from "./outbox.ts";
-import { errorOf } from "./sockets.ts";
+import { bindingOf, errorOf } from "./sockets.ts";
 
 /** How long one who is refused may take to read why. */
 const LINGER_MS = 1_000;
@@ -92,6 +92,11 @@ export class Link {
   frameBytes(): Uint8Array {
     const { views, from, to } = this.#decoder;
     return views.u8.slice(from * 4, to * 4);
+  }
+
+  /** What TLS knows of this connection. */
+  binding(): Uint8Array {
+    return bindingOf(this.#socket);
   }
 
   pause(): void {

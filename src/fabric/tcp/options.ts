@@ -32,7 +32,10 @@ export interface TcpOptions {
   /** Served to verbs. */
   readonly memory?: StoreMemory;
   readonly service?: Service;
+  /** What clients must know. */
   readonly secret?: string;
+  /** What nodes must know, and clients do not. */
+  readonly nodeSecret?: string;
   readonly tls?: TlsOptions;
   readonly maxConnections?: number;
   /** One who had connected to this node is gone. */
@@ -45,6 +48,7 @@ export interface TcpOptions {
 export interface TcpShared extends Shared {
   readonly cluster: string;
   readonly secret: string | undefined;
+  readonly nodeSecret: string | undefined;
   readonly tls: TlsOptions | undefined;
   readonly handshakeTimeoutMs: number;
   readonly turn: Turn;

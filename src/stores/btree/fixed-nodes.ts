@@ -9,9 +9,12 @@
  */
 
 import type { AccessSet } from "../../engine/access-set.ts";
+import { moveWords, spliceMove, spliceWord, spliceWrite } from "../../engine/splices.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import { HEADER_WORDS } from "../../memory/object.ts";
 import { assert } from "../../runtime/assert.ts";
 import type { Entries } from "./entries.ts";
-import { compareKeys, moveWords } from "./keys.ts";
+import { compareKeys } from "./keys.ts";
 import {
   COUNT,
   type Fence,
@@ -159,6 +162,30 @@ export class FixedNodes implements NodeFormat {
 
   costOf(_keyWords: number): number {
     return 1;
+  }
+
+  splice(
+    tx: Transaction,
+    leaf: number,
+    index: number,
+    key: Int32Array,
+    words: number,
+    payload: Int32Array,
+  ): boolean {
+    const { set } = tx;
+    const { keyWords, payloadWords } = this;
+    const count = set.regionOf(leaf).i32[set.wordOf(leaf) + HEADER_WORDS + COUNT];
+    if (!tx.settle(leaf)) tx.conflict(leaf);
+    if (count >= this.capacity || !tx.splice(leaf, this.words)) return false;
+    const moved = count - index;
+    const keyAt = this.keysAt + index * keyWords;
+    const payloadAt = this.payloadAt(index);
+    spliceMove(set, leaf, keyAt, keyAt + keyWords, moved * keyWords);
+    spliceWrite(set, leaf, keyAt, key, words);
+    spliceMove(set, leaf, payloadAt, payloadAt + payloadWords, moved * payloadWords);
+    spliceWrite(set, leaf, payloadAt, payload, payloadWords);
+    spliceWord(set, leaf, COUNT, count + 1);
+    return true;
   }
 
   insert(

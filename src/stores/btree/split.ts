@@ -72,12 +72,16 @@ export class Splitter {
     const { leaf, index } = this.#search;
     const { leaf: nodes } = this.#geometry;
     const { set } = tx;
-    const at = tx.writable(leaf, nodes.words);
     const isNext =
       index === this.#lastIndex + 1 &&
       set.wordOf(leaf) === this.#lastWord &&
       set.regionIdOf(leaf) === this.#lastRegionId;
     this.#inOrder = isNext ? this.#inOrder + 1 : 0;
+    if (set.bufferOf(leaf) < 0 && nodes.splice(tx, leaf, index, key, words, payload)) {
+      this.#remember(tx, leaf, index);
+      return;
+    }
+    const at = tx.writable(leaf, nodes.words);
     if (nodes.used(set.arena.i32, at) + nodes.costOf(words) <= nodes.capacity) {
       nodes.insert(set, leaf, index, key, words, payload);
       this.#remember(tx, leaf, index);
