@@ -12,10 +12,11 @@ import { RemoteDatabase } from "../database/remote/remote-database.ts";
 import type { Executor } from "../engine/executor.ts";
 import type { NodeId } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
+import { AT_ONCE, SyncedDisk } from "../protocols/disk.ts";
 import { CALL, LOG, TRUNCATE } from "../protocols/kinds.ts";
 import { threadOf } from "../protocols/places.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
-import { StoreBackupLog } from "../tables/served/backup-log.ts";
+import { keptRecords } from "../tables/served/kept-records.ts";
 import { raiseLife } from "../tables/served/lives.ts";
 import { StoreTables } from "../tables/served/served-tables.ts";
 import { HostEndpoint } from "./host-endpoint.ts";
@@ -39,7 +40,7 @@ export class Host implements ProcedureHost {
     executor: Executor,
     end: ChannelEnd,
   ) {
-    const { id, cluster, protocol, place } = configuration;
+    const { id, cluster, protocol, place, durability } = configuration;
     const current = new View({
       self: id,
       instance,
@@ -56,7 +57,8 @@ export class Host implements ProcedureHost {
       endpoint,
       executor,
       tables: new StoreTables(executor, currentPlacement(view)),
-      log: isHere(LOG) ? new StoreBackupLog(executor) : undefined,
+      kept: keptRecords(executor, "host", isHere(LOG)),
+      disk: durability === "sync" ? new SyncedDisk(executor) : AT_ONCE,
       thread: "host",
       life,
       newLife: () => raiseLife(executor),
@@ -68,6 +70,7 @@ export class Host implements ProcedureHost {
       begins: false,
       serve: (_, incoming) => procedures.serve(this, incoming),
     });
+    this.service.settle();
     const { driver, coordinator } = this.service;
     this.#client = new ClusterClient(`host ${id} ${instance}`, view);
     this.db = new RemoteDatabase({

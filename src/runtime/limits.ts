@@ -381,10 +381,16 @@ export const RESEND_MAX_MS = 250;
 
 /** Transactions that hold locks at one node between two messages. */
 export const MAX_PREPARED = 4_096;
-/** Records that a backup keeps and has not applied: beyond, coordinators wait. */
+/** Records of one coordinator that a backup keeps and has not applied: beyond, that coordinator waits. */
 export const MAX_LOGGED = 1 << 16;
+/** The same of all coordinators together. */
+export const MAX_ALL_LOGGED = 1 << 18;
+/** Transactions that a coordinator begins after one that is not over: others remember them until it is. */
+export const MAX_SEQUENCE_SPAN = 1 << 18;
 /** What a transaction writes, as the record of one backup: it comes in one message. */
 export const MAX_RECORD_BYTES = MAX_FRAME_BYTES;
+/** Transactions of an earlier life that a node tells a coordinator of in one message. */
+export const FIND_BATCH = 256;
 /** Records that a backup applies in one local transaction. */
 export const APPLY_BATCH = 16;
 /** A record that met a lock is tried again after this time. */
