@@ -10,6 +10,8 @@ export const COMMIT = 20;
 export const ABORT = 21;
 export const TRUNCATE = 22;
 export const READ_LOCK = 27;
+export const FIND = 28;
+export const DECIDE = 29;
 /** Of recovery (recovery/phases/table.ts). */
 export const NEED_RECOVERY = 48;
 export const FETCH_TX_STATE = 49;
@@ -19,8 +21,6 @@ export const REQUEST_VOTE = 52;
 export const COMMIT_RECOVERY = 53;
 export const ABORT_RECOVERY = 54;
 export const TRUNCATE_RECOVERY = 55;
-export const FIND = 28;
-export const DECIDE = 29;
 /** From clients, and between the places of a node. */
 export const SUBMIT = 23;
 export const CALL = 24;
@@ -40,6 +40,8 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [COMMIT]: "commit",
   [ABORT]: "abort",
   [TRUNCATE]: "truncate",
+  [FIND]: "find",
+  [DECIDE]: "decide",
   [NEED_RECOVERY]: "need recovery",
   [FETCH_TX_STATE]: "fetch state",
   [REPLICATE_TX_STATE]: "replicate state",
@@ -48,8 +50,6 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [COMMIT_RECOVERY]: "commit recovery",
   [ABORT_RECOVERY]: "abort recovery",
   [TRUNCATE_RECOVERY]: "truncate recovery",
-  [FIND]: "find",
-  [DECIDE]: "decide",
   [SUBMIT]: "submit",
   [CALL]: "call",
   [OPEN_TABLE]: "open table",

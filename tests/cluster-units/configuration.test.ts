@@ -91,6 +91,7 @@ describe("the configuration of a cluster", () => {
     ["too many of them", { nodes: NODES, unsettled: Array(33).fill(NODES) }],
     ["an earlier node without an address", { nodes: NODES, unsettled: [[{ id: 1 }]] }],
     ["an instance that is a number", { nodes: [{ ...node, instance: 7 }] }],
+    ["a node since configuration 0", { nodes: [{ ...node, since: 0 }] }],
     ["a domain with a blank", { nodes: [{ ...node, domain: "rack 1" }] }],
     ["an empty domain", { nodes: [{ ...node, domain: "" }] }],
   ])("%s is refused, and the message says whose it is", (_, given) => {
@@ -114,7 +115,12 @@ describe("the configuration of a cluster", () => {
   test("may have a manager, domains and its placement, and goes through JSON", () => {
     const given = {
       ...stateful,
-      nodes: NODES.map((each) => ({ ...each, domain: `rack-${each.id}`, instance: "a:b-1_2.3" })),
+      nodes: NODES.map((each) => ({
+        ...each,
+        domain: `rack-${each.id}`,
+        instance: "a:b-1_2.3",
+        since: 2,
+      })),
       manager: 1,
       leaseMs: 100,
       placement: [placed],
