@@ -106,9 +106,9 @@ export class BackupRecords {
     return this.#underWay.states();
   }
 
-  /** Those of the name's coordinator below its sequence. */
+  /** Those of the name's coordinator below its sequence that are in the store: decisions are not. */
   below(name: Name): [number, Logged][] {
-    return this.#underWay.below(name).filter(([, { decision }]) => decision === undefined);
+    return this.#underWay.below(name).filter(([, { decision }]) => decision !== ABORTED);
   }
 
   /** How a transaction has ended here, if that is remembered. */

@@ -432,6 +432,18 @@ describe("a coordinator", () => {
     }
   });
 
+  test("where LOCK goes anyway, for what was read, it brings the writes to locked rows", () => {
+    const { endpoint, coordinator, commit } = started([2]);
+    const part = new Part();
+    part.depend(0, 64, 1, 1);
+    commit(new Map([[1, part]]), heldAt(coordinator));
+    const sent = endpoint.take();
+    expect(sent.map(({ kind }) => kind)).toEqual([LOCK]);
+    expect(sent.map(writesIn)).toEqual([2]);
+    sent[0].reply(locked);
+    expect(endpoint.take().map(({ kind }) => kind)).toEqual([LOG]);
+  });
+
   test("a LOG that is refused undoes all, at the backups first; then the caller is told why", () => {
     const { endpoint, coordinator, commit } = started([2, 3]);
     const ended = commit(new Map([[1, rows(1)]]));
