@@ -357,6 +357,8 @@ export const MAX_ALL_UNREAD_BYTES = 1024 * MIB;
 export const MIN_UNREAD_BYTES = 256 * KIB;
 /** Parts of frames that a node keeps until the rest arrives, of all connections together. */
 export const MAX_PARTIAL_BYTES = 256 * MIB;
+/** Bytes that one tag authenticates: what a reader keeps until it knows that they are right. */
+export const MAX_BATCH_BYTES = 16 * KIB;
 /** A connection that has requests under way and hears nothing for so long has lost one (FaSST §4.3). */
 export const PROGRESS_TIMEOUT_MS = 1_000;
 /** From connecting to the end of the handshake. */
@@ -384,10 +386,16 @@ export const DEADLINE_LOOK_MS = 20;
 
 /** Transactions that hold locks at one node between two messages. */
 export const MAX_PREPARED = 4_096;
-/** Records that a backup keeps and has not applied: beyond, coordinators wait. */
+/** Records of one coordinator that a backup keeps and has not applied: beyond, that coordinator waits. */
 export const MAX_LOGGED = 1 << 16;
+/** The same of all coordinators together. */
+export const MAX_ALL_LOGGED = 1 << 18;
+/** Transactions that a coordinator begins after one that is not over: others remember them until it is. */
+export const MAX_SEQUENCE_SPAN = 1 << 18;
 /** What a transaction writes, as the record of one backup: it comes in one message. */
 export const MAX_RECORD_BYTES = MAX_FRAME_BYTES;
+/** Transactions of an earlier life that a node tells a coordinator of in one message. */
+export const FIND_BATCH = 256;
 /** Records that a backup applies in one local transaction. */
 export const APPLY_BATCH = 16;
 /** A record that met a lock is tried again after this time. */
@@ -480,6 +488,33 @@ export const MAX_LEASE_MESSAGE_BYTES = 384;
 export const MAX_LEASE_MESSAGES = 2 * MAX_NODES;
 /** A NIC worker that hangs for so many leases has them no more. */
 export const HANGING_LEASES = 20;
+/** How often a node looks, in the time of a lease, whether the configuration has to change. */
+export const MEMBERSHIP_TICKS = 10;
+/** A configuration that is not committed after so many leases is replaced. */
+export const COMMIT_PATIENCE_LEASES = 10;
+/** After so many, nobody waits for the store of configurations any more, and asks it again. */
+export const STORE_PATIENCE_LEASES = 20;
+/** Earlier configurations in which nodes may still serve: beyond, the next has to be committed first. */
+export const MAX_UNSETTLED = 32;
+/** Changes of the configuration that wait at the manager; who wants more has to ask again. */
+export const MAX_CHANGES = 256;
+
+/** One request to etcd; then the next of its members is asked. */
+export const ETCD_CALL_MS = 2_000;
+/** Pauses after all members of etcd have been asked in vain. */
+export const ETCD_RETRY_MIN_MS = 50;
+export const ETCD_RETRY_MAX_MS = 1_000;
+/** How long a node that starts, or that changes the configuration, waits for etcd. */
+export const ETCD_PATIENCE_MS = 30_000;
+/** How often the configuration is looked up, whatever a watch says or does not. */
+export const ETCD_POLL_MS = 5_000;
+/** The longest answer of etcd that is read: its values have at most 1.5 MiB, in base64. */
+export const MAX_ETCD_REPLY_BYTES = 8 * MIB;
+/** How long the first nodes of a cluster wait for each other, and how often they look. */
+export const FORMING_PATIENCE_MS = 10 * 60_000;
+export const FORMING_POLL_MS = 500;
+/** How long a node waits for an answer of one that may run under its id. */
+export const PROBE_MS = 1_000;
 
 /** Metrics. Numbers that a gateway's commands may have, in the block of each slot. */
 export const MAX_COMMANDS = 160;
@@ -546,6 +581,7 @@ relation(
   MAX_ROW_BYTES + SCAN_STEP_BYTES + 64 * SCAN_STEP_ROWS < MAX_FRAME_BYTES,
   "a step of a scan fits a frame: rows, and what it depends on",
 );
+relation(MAX_BATCH_BYTES % 8 === 0, "a batch has whole words, and an even number of them");
 relation(MESSAGE_RING_BYTES >= 2 * MAX_FRAME_BYTES, "two of the largest frames fit a ring");
 
 /**
