@@ -19,12 +19,11 @@ import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
 import { assert } from "../../src/runtime/assert.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { StoreBackupLog } from "../../src/tables/served/backup-log.ts";
+import { raiseLife } from "../../src/tables/served/lives.ts";
 import { StoreTables } from "../../src/tables/served/served-tables.ts";
 import type { SimulatedFabric } from "../fabric/fabric.ts";
 import { SimulatedStore } from "./sim-store.ts";
 
-/** As a real node's: more than it can use up between two lives. */
-const SEQUENCES_PER_US = 2;
 /** Between two rounds of the log. */
 const LOG_EVERY_US = 5_000;
 
@@ -147,8 +146,10 @@ export class SimulatedNode {
       readsByVerb: execute === "verb",
       random,
       own: {
-        commit: (parts, held) =>
-          held === undefined ? service.commit(parts) : coordinator.commit(parts, held),
+        commit: (parts, held, time, origin) =>
+          held === undefined
+            ? service.commit(parts, time, origin)
+            : coordinator.commit(parts, held, origin),
         locks: locksOnRead ? coordinator : undefined,
       },
     });
@@ -193,13 +194,21 @@ export class SimulatedNode {
       view: { current },
       log: new StoreBackupLog(executor),
       thread: "nic",
-      firstSequence: 1 + Math.floor(this.#fabric.nowUs * SEQUENCES_PER_US),
+      life: this.#newLife(executor),
+      newLife: () => this.#newLife(executor),
     };
     service = makeService?.(serviceOptions) ?? new NodeService(serviceOptions);
     if (this.#options.isLogged === true) {
       this.#fabric.every(LOG_EVERY_US, id, () => this.#store.round());
     }
     return { executor, endpoint, service, tables, procedures: [] };
+  }
+
+  /** On disk before anything is sent, where there is one. */
+  #newLife(executor: Executor): number {
+    const life = raiseLife(executor);
+    this.#store.round();
+    return life;
   }
 
   /** Whoever waits for a moment of this clock waits with a promise. */
@@ -212,15 +221,6 @@ export class SimulatedNode {
           run();
         }),
     };
-  }
-}
-
-/** Nodes that are up tell each other who they are, so that they can ship transactions. */
-export function introduce(nodes: readonly SimulatedNode[]): void {
-  for (const { id, service } of nodes) {
-    for (const other of nodes) {
-      if (other.id !== id) service.instances.set(other.id, other.instance);
-    }
   }
 }
 

@@ -18,6 +18,7 @@ type ToNic = "stats" | "close";
 
 interface NicTask {
   readonly configuration: NodeConfiguration;
+  readonly life: number;
   readonly end: ChannelEnd;
 }
 
@@ -27,8 +28,8 @@ export async function runNic(): Promise<void> {
   const tell = (message: FromNic): void => port.postMessage(message);
   let nic: Nic;
   try {
-    const { configuration, end } = workerData as NicTask;
-    nic = await Nic.open(configuration, end);
+    const { configuration, life, end } = workerData as NicTask;
+    nic = await Nic.open(configuration, life, end);
   } catch (error) {
     const { code = "SITU_CONFIG", message } = error as { code?: string; message: string };
     tell({ what: "failed", code, message });
@@ -65,10 +66,11 @@ export class NicThread {
 
   static async start(
     configuration: NodeConfiguration,
+    life: number,
     end: ChannelEnd,
     died: (error: Error) => void,
   ): Promise<NicThread> {
-    const task: NicTask = { configuration, end };
+    const task: NicTask = { configuration, life, end };
     const worker = new Worker(threadScript("situ-nic.js"), {
       workerData: task,
       transferList: [end.port],

@@ -15,16 +15,13 @@ import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { openTcp, type TcpEndpoint } from "../fabric/tcp/endpoint.ts";
 import { LOG } from "../protocols/kinds.ts";
 import { threadOf } from "../protocols/places.ts";
-import { wallClockMs } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { SWEEP_MS } from "../runtime/limits.ts";
 import { StoreBackupLog } from "../tables/served/backup-log.ts";
+import { raiseLife } from "../tables/served/lives.ts";
 import { StoreTables } from "../tables/served/served-tables.ts";
 import { HostLink, Passed } from "./host-link.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
-
-/** Leaves room for two million transactions a second between two starts of a node. */
-export const SEQUENCES_PER_MS = 2048;
 
 /** What a node tells of itself. */
 export interface NicStats {
@@ -58,7 +55,7 @@ export class Nic {
   }
 
   /** Joins the store that the host has opened, and listens. `end` leads to the host's thread. */
-  static async open(configuration: NodeConfiguration, end: ChannelEnd): Promise<Nic> {
+  static async open(configuration: NodeConfiguration, life: number, end: ChannelEnd): Promise<Nic> {
     const { id, path, cluster, secret, nodeSecret, tls, protocol, place, maxConnections } =
       configuration;
     const { instance: given, listen } = configuration;
@@ -100,7 +97,8 @@ export class Nic {
           threadOf(view.current.protocol, LOG) === "nic" ? new StoreBackupLog(executor) : undefined,
         thread: "nic",
         passOn: (incoming) => link.pass(incoming),
-        firstSequence: wallClockMs() * SEQUENCES_PER_MS,
+        life,
+        newLife: () => raiseLife(executor),
       });
       const { host, port } = listen ?? own;
       await endpoint.listen({ host, port }).catch((error: unknown) => {

@@ -6,8 +6,10 @@
 import { type Configurations, StaticConfiguration } from "../cluster/configuration.ts";
 import { openStore } from "../database/open.ts";
 import { settingsOf } from "../database/open-options.ts";
+import type { Executor } from "../engine/executor.ts";
 import { makeChannel } from "../fabric/rings/channel.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { raiseLife } from "../tables/served/lives.ts";
 import { Host } from "./host.ts";
 import { joinedNode, type Waiting } from "./joining.ts";
 import type { NicStats } from "./nic.ts";
@@ -66,10 +68,11 @@ export class SituNode {
       const configuration = joined?.configuration ?? (file as NodeConfiguration);
       const configurations =
         joined?.configurations ?? new StaticConfiguration(configuration.cluster);
+      const life = await beginLife(db.executor);
       const [here, there] = makeChannel();
-      const nic = await NicThread.start(configuration, there, died);
+      const nic = await NicThread.start(configuration, life, there, died);
       closing.push(() => nic.close());
-      const host = new Host(configuration, procedures, nic.instance, db.executor, here);
+      const host = new Host(configuration, procedures, nic.instance, life, db.executor, here);
       closing.push(() => host.close());
       return new SituNode(configuration, configurations, nic, closing);
     } catch (error) {
@@ -85,6 +88,14 @@ export class SituNode {
   async close(): Promise<void> {
     await closeAll(this.#closing);
   }
+}
+
+/** Before anything is sent: what has a log has the number on disk, whatever commits wait for. */
+async function beginLife(executor: Executor): Promise<number> {
+  const life = raiseLife(executor);
+  const { durability, committer } = executor;
+  if (durability.isLogged) await durability.await(committer.lastEpoch, DEFAULT_TIMEOUT_MS);
+  return life;
 }
 
 /** The last one first: what was opened later uses what was opened before. */

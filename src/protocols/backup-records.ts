@@ -12,16 +12,13 @@ import type { Executor } from "../engine/executor.ts";
 import { isSignal } from "../engine/signals.ts";
 import { Transaction } from "../engine/transaction.ts";
 import type { Clock } from "../fabric/fabric.ts";
-import { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 import { APPLY_BATCH, APPLY_RETRY_MS, MAX_LOGGED } from "../runtime/limits.ts";
 import type { BackupLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
 import { Name, UnderWay } from "./names.ts";
 import { maintainTables } from "./participant.ts";
+import { RecordReader, skipHead } from "./records.ts";
 import { writesIn } from "./writes.ts";
-
-/** Words of a record before its writes: the number of the configuration, and one unused. */
-export const RECORD_HEADER_WORDS = 2;
 
 /** Writes of a record that are applied at once if all of them are too many, at first. */
 const FIRST_PIECE = 1024;
@@ -41,9 +38,7 @@ export class BackupRecords {
   readonly #tx: Transaction;
   /** The name in the message that is being served. */
   readonly name = new Name();
-  /** The record that is being read. */
-  readonly #copy = new Writer();
-  readonly #body = new Reader(this.#copy.views);
+  readonly #reader = new RecordReader();
   readonly #underWay = new UnderWay<Logged>();
   /** In the order of arrival. */
   readonly #queue: Logged[] = [];
@@ -64,7 +59,7 @@ export class BackupRecords {
     this.#clock = clock;
     this.#tx = new Transaction(executor);
     for (const { arrival, record } of log.all()) {
-      this.#remember(arrival, record, this.name.decode(this.#open(record)));
+      this.#remember(arrival, record, skipHead(this.#reader.open(record), this.name));
     }
   }
 
@@ -209,8 +204,8 @@ export class BackupRecords {
    * pieces it is not atomic, which nobody sees: the record stays in the log until the last one.
    */
   #applyRecord(tx: Transaction, { arrival, record }: Logged, touched: Set<ServedTable>): number {
-    const body = this.#open(record);
-    this.name.decode(body);
+    const body = this.#reader.open(record);
+    skipHead(body, this.name);
     const last = this.#applied + this.#piece;
     let index = 0;
     for (const request of writesIn(body)) {
@@ -222,13 +217,6 @@ export class BackupRecords {
     }
     this.#log.remove(tx, arrival >>> 0, record);
     return 0;
-  }
-
-  /** To read a record from its name on, at the same even and odd words as in the message. */
-  #open(record: Int32Array): Reader {
-    this.#copy.clear();
-    this.#copy.words(record, 0, record.length);
-    return this.#body.reset(this.#copy.views, RECORD_HEADER_WORDS, record.length);
   }
 }
 

@@ -29,12 +29,14 @@ import type { CurrentView } from "./cluster-view.ts";
 import type { Driver } from "./driver.ts";
 import { type Message, OK, type Routine } from "./message.ts";
 import { type Name, Sequences } from "./names.ts";
+import type { Origin } from "./origin.ts";
 import { Abort } from "./phases/abort.ts";
 import { Commit } from "./phases/commit.ts";
 import { Lock } from "./phases/lock.ts";
 import { Log, LogWrites } from "./phases/log.ts";
 import { Truncations } from "./phases/truncate.ts";
 import { Validate } from "./phases/validate.ts";
+import { Head } from "./records.ts";
 import type { Part } from "./writes.ts";
 
 export type Outcome =
@@ -70,6 +72,16 @@ export interface CoordinatorCounters {
   aborted: number;
 }
 
+export interface CoordinatorOptions {
+  readonly driver: Driver;
+  readonly view: CurrentView;
+  /** Of the coordinator (names.ts). */
+  readonly number: number;
+  /** Of the node, and how it begins another one. */
+  readonly life: number;
+  readonly newLife: () => number;
+}
+
 export class Coordinator {
   readonly sequences: Sequences;
   readonly counters: CoordinatorCounters = { committed: 0, aborted: 0 };
@@ -78,10 +90,10 @@ export class Coordinator {
   readonly #truncations: Truncations;
   #busy = 0;
 
-  constructor(driver: Driver, view: CurrentView, coordinator: number, firstSequence: number) {
+  constructor({ driver, view, number, life, newLife }: CoordinatorOptions) {
     this.#driver = driver;
     this.#view = view;
-    this.sequences = new Sequences(coordinator, firstSequence);
+    this.sequences = new Sequences(number, life, newLife);
     this.#truncations = new Truncations(driver, this.sequences);
   }
 
@@ -95,11 +107,11 @@ export class Coordinator {
     return this.#busy;
   }
 
-  /** Commits what a transaction did in its parts. */
-  *commit(parts: Parts, held?: Held): Routine<Outcome> {
+  /** Commits what a transaction did in its parts, for the client that `origin` names. */
+  *commit(parts: Parts, held?: Held, origin?: Origin): Routine<Outcome> {
     this.#busy++;
     try {
-      return yield* this.#commit(parts, held);
+      return yield* this.#commit(parts, held, origin);
     } finally {
       this.#busy--;
     }
@@ -110,9 +122,10 @@ export class Coordinator {
     this.#truncations.flush();
   }
 
-  *#commit(given: Parts, held: Held | undefined): Routine<Outcome> {
+  *#commit(given: Parts, held: Held | undefined, origin: Origin | undefined): Routine<Outcome> {
     const { parts, late } = withLock(given, held);
     const name = held?.name ?? this.sequences.begin();
+    const head = this.#headOf(name, origin, parts, late);
     const locks: Lock[] = [];
     const readers: Validate[] = [];
     let nodes = held?.rounds.size ?? 0;
@@ -120,7 +133,7 @@ export class Coordinator {
       const round = held?.rounds.get(node);
       // Where rows are locked already, only its own transaction there can tell whose locks they are.
       if (part.writeCount > 0 || (round !== undefined && part.dependencyCount > 0)) {
-        locks.push(new Lock(node, name, part, (round ?? 0) + 1));
+        locks.push(new Lock(node, head, part, (round ?? 0) + 1));
       } else if (part.dependencyCount > 0) readers.push(new Validate(node, part));
       else continue;
       if (round === undefined) nodes++;
@@ -156,12 +169,12 @@ export class Coordinator {
 
     const backups = this.#backupsOf(parts, late);
     // The last moment to say no: later nobody can, and a record without room would be sent for ever.
-    for (const { recordWords } of backups.values()) {
-      if (recordWords * 4 <= MAX_RECORD_BYTES) continue;
+    for (const writes of backups.values()) {
+      if (writes.recordWords(head) * 4 <= MAX_RECORD_BYTES) continue;
       return this.#abort(name, locks, held, { kind: "refused", error: tooLarge() });
     }
     if (backups.size > 0) {
-      const logs = [...backups].map(([backup, writes]) => new Log(backup, name, writes));
+      const logs = [...backups].map(([backup, writes]) => new Log(backup, head, writes));
       yield logs;
       const stuck = firstFailure(logs);
       if (stuck !== undefined) return unknown(stuck);
@@ -222,6 +235,19 @@ export class Coordinator {
   *#tellAborted(name: Name, nodes: readonly NodeId[]): Routine<void> {
     if (nodes.length > 0) yield nodes.map((node) => new Abort(node, name));
     this.sequences.end(name.sequence);
+  }
+
+  #headOf(name: Name, origin: Origin | undefined, ...parts: readonly Parts[]): Head {
+    const partitions = new Set<number>();
+    for (const each of parts) {
+      for (const { writes } of each.values()) {
+        for (let at = 0; at < writes.length; at = nextWrite(writes, at)) {
+          partitions.add(partitionAt(writes, at));
+        }
+      }
+    }
+    const sorted = [...partitions].sort((a, b) => a - b);
+    return new Head(name, this.#view.current.configurationId, origin, sorted);
   }
 
   /** For each backup, what it must log. */

@@ -1,6 +1,7 @@
 /**
  * The names of transactions, and what makes their messages idempotent. A name is the coordinator's
- * number and its sequence, which never comes twice. A participant remembers how far each
+ * number and its sequence, which never comes twice: its upper part is the number of the node's life, kept in
+ * the node's own store and raised at each start (tables/served/lives.ts). A participant remembers how far each
  * transaction has come while it is under way, and *that* it is over from then on, so that a late
  * duplicate of an earlier message does not begin it anew. Coordinators say with every message below
  * which sequence all of theirs are over: what lies below need not be remembered.
@@ -8,6 +9,7 @@
 
 import type { Incoming, NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
+import { assert } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_NODES } from "../runtime/limits.ts";
 import { KIND_NAMES } from "./kinds.ts";
@@ -15,6 +17,16 @@ import type { Thread } from "./places.ts";
 
 /** The threads of a node that coordinate: its NIC worker and its host. */
 export const COORDINATORS_PER_NODE = 2;
+
+/** A life has so many sequences; 2^20 lives fit a safe integer. */
+export const SEQUENCES_PER_LIFE = 2 ** 33;
+
+/** All sequences of earlier lives lie below it. */
+export function firstSequenceOf(life: number): number {
+  const first = life * SEQUENCES_PER_LIFE;
+  assert(Number.isSafeInteger(first + SEQUENCES_PER_LIFE - 1), "a node has at most 2^20 lives");
+  return first;
+}
 
 export class Name {
   coordinator = 0;
@@ -122,23 +134,36 @@ export class UnderWay<State> {
 /** The sequences of one coordinator. */
 export class Sequences {
   readonly coordinator: number;
+  readonly #newLife: () => number;
   #next: number;
+  #end: number;
   /** Those that are not over, in their order. */
   readonly #open = new Set<number>();
 
-  /** `first` must lie above all that an earlier life of the coordinator has used. */
-  constructor(coordinator: number, first: number) {
+  /** `newLife` gives a life that the coordinator has not had, should this one's sequences run out. */
+  constructor(coordinator: number, life: number, newLife: () => number) {
     this.coordinator = coordinator;
-    this.#next = first;
+    this.#newLife = newLife;
+    this.#next = firstSequenceOf(life);
+    this.#end = this.#next + SEQUENCES_PER_LIFE;
   }
 
   begin(): Name {
+    if (this.#next === this.#end) {
+      this.#next = firstSequenceOf(this.#newLife());
+      this.#end = this.#next + SEQUENCES_PER_LIFE;
+    }
     const name = new Name();
     name.coordinator = this.coordinator;
     name.sequence = this.#next++;
     this.#open.add(name.sequence);
     name.low = this.low;
     return name;
+  }
+
+  /** Leaves some out, of this life. */
+  skip(count: number): void {
+    this.#next += count;
   }
 
   get low(): number {

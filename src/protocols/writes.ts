@@ -165,6 +165,14 @@ export function* writesIn(body: Reader): Generator<WriteRequest> {
   body.at = end;
 }
 
+/** Passes over all of them. */
+export function skipWrites(body: Reader): void {
+  body.count(MAX_ACCESSES);
+  const words = body.count(body.left);
+  body.align();
+  body.skip(words);
+}
+
 function nowhere(regionId: number): SituError {
   return new SituError(
     "SITU_PROTOCOL",

@@ -379,6 +379,9 @@ export const RING_SLEEP_MS = 500;
 export const RESEND_MIN_MS = 1;
 export const RESEND_MAX_MS = 250;
 
+/** How often requests under way are looked at, whether their time is over. */
+export const DEADLINE_LOOK_MS = 20;
+
 /** Transactions that hold locks at one node between two messages. */
 export const MAX_PREPARED = 4_096;
 /** Records that a backup keeps and has not applied: beyond, coordinators wait. */
@@ -391,15 +394,38 @@ export const APPLY_BATCH = 16;
 export const APPLY_RETRY_MS = 1;
 /** A commit that met another's lock on its way, or a full journal, is tried again after this time. */
 export const COMMIT_RETRY_MS = 1;
+/** Transactions in doubt that one message of a recovery tells of. */
+export const RECOVERY_BATCH = 256;
+/** Rows that a recovery cannot lock at once are tried again after this time. */
+export const RECOVERY_RETRY_MS = 1;
 /** Backups are told of so many committed transactions at once, or after this time. */
 export const TRUNCATE_BATCH = 64;
 export const TRUNCATE_MS = 2;
 
-/** Clients whose outcomes a node remembers, and how many of each. */
-export const MAX_REMEMBERED_CLIENTS = 10_000;
-export const MAX_OUTCOMES = 4_096;
-/** A client that was silent for so long will not ask for an outcome again. */
-export const REMEMBERED_CLIENT_MS = 10 * 60_000;
+/** Sessions of clients that a node remembers, and requests of one that are under way at once. */
+export const MAX_SESSIONS = 10_000;
+export const SESSION_SLOTS = 4_096;
+/** Outcomes that a node remembers, of all sessions together. */
+export const MAX_KEPT_OUTCOMES = 1 << 18;
+/** What procedures have returned, for clients that may ask again; beyond, the oldest are forgotten. */
+export const MAX_KEPT_RESULT_BYTES = 64 * MIB;
+/** The name of a client's session; it is part of every record. */
+export const MAX_SESSION_NAME_LENGTH = 128;
+/** A session that was silent for so long may be forgotten, where there are too many. */
+export const SESSION_IDLE_MS = 60_000;
+
+/** Transactions and calls of one connected database that run at once; further ones wait. */
+export const MAX_RUNNING_TRANSACTIONS = 1_024;
+export const MAX_WAITING_TRANSACTIONS = 1 << 16;
+/** For so long it is counted how many of them end, to tell those whose turn would come too late. */
+export const RATE_WINDOW_MS = 250;
+/** Commits that one thread of a node coordinates for clients at once; further ones are refused. */
+export const MAX_SUBMITTED = 1 << 14;
+/** Procedures that run at once at a node; further calls wait, up to so many. */
+export const MAX_RUNNING_CALLS = 1_024;
+export const MAX_WAITING_CALLS = 1 << 14;
+/** The least time that a commit has, however late it is begun; and a reply, after its request's time. */
+export const OUTCOME_GRACE_MS = 250;
 
 /** How long a coordinator tries to lock what it does not reach, before it gives up. */
 export const LOCK_TIMEOUT_MS = 3_000;
@@ -416,9 +442,6 @@ export const SCAN_HELD_ROWS = 4_096;
 export const REMOTE_LOOKUP_ATTEMPTS = 16;
 /** Blocks of a chain that a lookup by verbs reads one by one, before it asks by a message. */
 export const MAX_CHAIN_READS = 32;
-
-/** How long the reply to a call may travel, after the procedure's own time is over at its node. */
-export const CALL_GRACE_MS = 1_000;
 
 /** How long a node that is told to stop waits for the commits that it takes part in. */
 export const DRAIN_MS = 5_000;
@@ -438,6 +461,19 @@ export const HANDED_OVER_AT_ONCE = 32;
 export const DEFAULT_LEASE_MS = 250;
 export const MIN_LEASE_MS = 20;
 export const MAX_LEASE_MS = 60_000;
+/** How much faster or slower than true time the clock of a node may run. */
+export const LEASE_DRIFT = 0.05;
+/** How often a lease is renewed in the time that it lasts (FaRM §5.1). */
+export const LEASE_RENEWALS = 5;
+/** Requests for a lease that can still be answered: later ones take the places of the oldest. */
+export const MAX_LEASE_REQUESTS = 16;
+/** How often the lease thread looks at the clock in the time that a lease lasts. */
+export const LEASE_TICKS = 20;
+/** A message about a lease, and how many wait to be sent: beyond, they are dropped. */
+export const MAX_LEASE_MESSAGE_BYTES = 384;
+export const MAX_LEASE_MESSAGES = 2 * MAX_NODES;
+/** A NIC worker that hangs for so many leases has them no more. */
+export const HANGING_LEASES = 20;
 
 /** One request to etcd; then the next of its members is asked. */
 export const ETCD_CALL_MS = 2_000;

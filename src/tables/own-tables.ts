@@ -4,6 +4,8 @@ const OWN = "situ ";
 
 /** The log of a node that keeps copies for others: a store that has it belongs to a cluster. */
 export const BACKUP_LOG = `${OWN}backup log`;
+/** How often the node of the store was started. */
+export const LIVES = `${OWN}lives`;
 /** The next numbers of autoIncrement() keys. */
 export const COUNTERS = `${OWN}counters`;
 /** How far loads of rows are that can be resumed. */

@@ -11,6 +11,7 @@ import { Name } from "../../src/protocols/names.ts";
 import { Log, LogWrites, serveLog } from "../../src/protocols/phases/log.ts";
 import type { ServingThread } from "../../src/protocols/phases/table.ts";
 import { serveTruncate, Truncate } from "../../src/protocols/phases/truncate.ts";
+import { Head } from "../../src/protocols/records.ts";
 import { WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { BackupLog, ServedTable, ServedTables } from "../../src/tables/served/contract.ts";
@@ -105,6 +106,10 @@ const start = (): BackupRecords => new BackupRecords(executor, tables, kept, clo
 const thread = (backup: BackupRecords): ServingThread =>
   ({ backup, view: { current: { configurationId: 3 } } }) as unknown as ServingThread;
 
+function headOf(name: Name): Head {
+  return new Head(name, 3, undefined, [0]);
+}
+
 function incoming(kind: number, write: (out: Writer) => void): Incoming {
   return {
     from: { node: 1, connection: 0 },
@@ -126,7 +131,7 @@ function log(backup: BackupRecords, sequence: number, low = 0, coordinator = 1, 
   const writes = new LogWrites();
   writes.add(words, 0);
   writes.add(words, words[0]);
-  const message = new Log(0, name, writes);
+  const message = new Log(0, headOf(name), writes);
   serveLog(
     thread(backup),
     incoming(LOG, (out) => message.encode(out)),
@@ -140,7 +145,7 @@ function logMany(backup: BackupRecords, sequence: number, count: number): void {
   const writes = new LogWrites();
   for (let at = 0; at < words.length; at += words[at]) writes.add(words, at);
   const name = Object.assign(new Name(), { coordinator: 1, sequence, low: 0 });
-  const message = new Log(0, name, writes);
+  const message = new Log(0, headOf(name), writes);
   serveLog(
     thread(backup),
     incoming(LOG, (out) => message.encode(out)),

@@ -7,12 +7,14 @@ import { Coordinator, type Held } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import { ABORT, COMMIT, LOCK, LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
 import { Message, OK, type Routine } from "../../src/protocols/message.ts";
-import { Name, Sequences } from "../../src/protocols/names.ts";
+import { firstSequenceOf, Name, Sequences } from "../../src/protocols/names.ts";
 import { Truncations } from "../../src/protocols/phases/truncate.ts";
 import { protocolOf } from "../../src/protocols/places.ts";
+import { Head } from "../../src/protocols/records.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import {
+  DEADLINE_LOOK_MS,
   MAX_RECORD_BYTES,
   RESEND_MAX_MS,
   TRUNCATE_BATCH,
@@ -78,6 +80,7 @@ describe("a batch", () => {
     expect(ended.results).toEqual([]);
     sent[1].reply((out) => out.word(8));
     expect(ended.results).toEqual([["SITU_UNKNOWN_TABLE", 8, 7]]);
+    endpoint.clock.advance(DEADLINE_LOOK_MS);
     expect([driver.running, endpoint.clock.waiting]).toEqual([0, 0]);
   });
 
@@ -96,6 +99,46 @@ describe("a batch", () => {
     endpoint.take()[0].reply((out) => out.word(1));
     expect(failed.errors).toEqual([expect.objectContaining({ message: "its own" })]);
     expect(driver.running).toBe(0);
+  });
+});
+
+describe("a coroutine whose time is over", () => {
+  test("goes on, though nothing was heard; a reply that comes later is not", () => {
+    const endpoint = new FakeEndpoint();
+    const driver = new Driver(endpoint);
+    const [first, second] = [new Ask(1), new Ask(2)];
+    const ended = run(driver, ask(first, second), 700);
+    const sent = endpoint.take();
+    sent[1].reply((out) => out.word(5));
+    endpoint.clock.advance(700 - 1);
+    expect(ended.results).toEqual([]);
+    endpoint.clock.advance(1 + DEADLINE_LOOK_MS);
+    expect(ended.results).toEqual([["SITU_LOST", 5]]);
+    sent[0].reply((out) => out.word(7));
+    sent[0].fail("SITU_CLOSED");
+    expect([first.answer, first.error?.code]).toEqual([0, "SITU_LOST"]);
+    expect([driver.running, endpoint.clock.waiting]).toEqual([0, 0]);
+  });
+
+  test("does not end what is insistent, and sends nothing else any more", () => {
+    const endpoint = new FakeEndpoint();
+    const driver = new Driver(endpoint);
+    function* both(): Routine<(string | undefined)[]> {
+      const [insistent, other] = [new Ask(1, true), new Ask(2)];
+      yield [insistent, other];
+      const late = new Ask(3);
+      yield [late];
+      return [insistent, other, late].map(({ error }) => error?.code);
+    }
+    const ended = run(driver, both(), 700);
+    const [insistent] = endpoint.take();
+    endpoint.clock.advance(60_000);
+    expect(ended.results).toEqual([]);
+    // Nothing is left to happen but the reply.
+    expect([endpoint.clock.waiting, endpoint.take().length]).toEqual([0, 0]);
+    insistent.reply((out) => out.word(5));
+    expect(ended.results).toEqual([[undefined, "SITU_LOST", "SITU_LOST"]]);
+    expect(endpoint.take()).toEqual([]);
   });
 });
 
@@ -121,7 +164,8 @@ describe("what is lost", () => {
       expect(ended.results).toEqual([[code, 5]]);
       expect(attempts).toBeGreaterThan(4);
       expect(attempts).toBeLessThan(40);
-      expect(endpoint.clock.waiting).toBe(0);
+      endpoint.clock.advance(RESEND_MAX_MS);
+      expect([endpoint.clock.waiting, endpoint.take().length]).toEqual([0, 0]);
     },
   );
 
@@ -225,9 +269,11 @@ describe("messages to the own node", () => {
 });
 
 describe("truncations", () => {
+  const FIRST = firstSequenceOf(1);
+
   function started(): { endpoint: FakeEndpoint; sequences: Sequences; truncations: Truncations } {
     const endpoint = new FakeEndpoint();
-    const sequences = new Sequences(6, 100);
+    const sequences = new Sequences(6, 1, () => 2);
     return { endpoint, sequences, truncations: new Truncations(new Driver(endpoint), sequences) };
   }
 
@@ -248,15 +294,15 @@ describe("truncations", () => {
     endpoint.clock.advance(TRUNCATE_MS);
     const [toFirst, toSecond] = endpoint.take();
     expect([toFirst.kind, toFirst.to, toSecond.to]).toEqual([TRUNCATE, 1, 2]);
-    expect(told(toFirst)).toEqual({ coordinator: 6, low: 100, sequences: [100] });
-    expect(told(toSecond)).toEqual({ coordinator: 6, low: 100, sequences: [100, 101] });
+    expect(told(toFirst)).toEqual({ coordinator: 6, low: FIRST, sequences: [FIRST] });
+    expect(told(toSecond)).toEqual({ coordinator: 6, low: FIRST, sequences: [FIRST, FIRST + 1] });
     toSecond.reply();
-    expect([sequences.open, truncations.pending, sequences.low]).toEqual([2, 1, 100]);
+    expect([sequences.open, truncations.pending, sequences.low]).toEqual([2, 1, FIRST]);
     // Lost, and then told after all.
     toFirst.fail("SITU_LOST");
     endpoint.clock.advance(RESEND_MAX_MS);
     endpoint.take()[0].reply();
-    expect([sequences.open, truncations.pending, sequences.low]).toEqual([1, 0, 102]);
+    expect([sequences.open, truncations.pending, sequences.low]).toEqual([1, 0, FIRST + 2]);
   });
 
   test("without backups a transaction is over at once; a full batch waits for no time", () => {
@@ -303,7 +349,7 @@ describe("a coordinator", () => {
     const protocol = protocolOf("rpc", "nic");
     const view = { current: { self: 0, configurationId: 1, placement, protocol } };
     const driver = new Driver(endpoint);
-    const coordinator = new Coordinator(driver, view, 0, 1);
+    const coordinator = new Coordinator({ driver, view, number: 0, life: 1, newLife: () => 2 });
     const commit = (parts: Map<NodeId, Part>, held?: Held): Ended =>
       run(driver, coordinator.commit(parts, held));
     return { endpoint, coordinator, commit };
@@ -367,10 +413,10 @@ describe("a coordinator", () => {
 /** How many writes a message has. */
 function writesIn({ kind, body }: Sent): number {
   const reader = body();
-  new Name().decode(reader);
-  if (kind === COMMIT) reader.wide();
-  if (kind !== LOCK) return reader.word();
-  reader.word();
-  reader.skip(4 * reader.word());
+  if (kind !== COMMIT) Head.decode(reader);
+  else {
+    new Name().decode(reader);
+    reader.wide();
+  }
   return reader.word();
 }

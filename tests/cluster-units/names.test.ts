@@ -1,7 +1,14 @@
 /** The names of transactions: what makes late and doubled messages harmless, and memory bounded. */
 
 import { describe, expect, test } from "vitest";
-import { COORDINATORS_PER_NODE, Name, Sequences, UnderWay } from "../../src/protocols/names.ts";
+import {
+  COORDINATORS_PER_NODE,
+  firstSequenceOf,
+  Name,
+  SEQUENCES_PER_LIFE,
+  Sequences,
+  UnderWay,
+} from "../../src/protocols/names.ts";
 import { MAX_NODES } from "../../src/runtime/limits.ts";
 import { check, fc } from "../helpers/property.ts";
 import { failureSync } from "../helpers/store.ts";
@@ -115,20 +122,36 @@ describe("what is under way", () => {
 });
 
 describe("the sequences of a coordinator", () => {
-  test("grow from the first; low is the first that is not over", () => {
-    const sequences = new Sequences(3, 1_000);
-    expect(sequences.low).toBe(1_000);
+  const FIRST = firstSequenceOf(7);
+
+  test("grow from the first of the life; low is the first that is not over", () => {
+    const sequences = new Sequences(3, 7, () => 8);
+    expect(sequences.low).toBe(FIRST);
     const names = [1, 2, 3, 4].map(() => sequences.begin());
-    expect(names.map(({ sequence }) => sequence)).toEqual([1_000, 1_001, 1_002, 1_003]);
-    expect(names.map(({ low }) => low)).toEqual([1_000, 1_000, 1_000, 1_000]);
+    expect(names.map(({ sequence }) => sequence - FIRST)).toEqual([0, 1, 2, 3]);
+    expect(names.map(({ low }) => low - FIRST)).toEqual([0, 0, 0, 0]);
     expect(names.every(({ coordinator }) => coordinator === 3)).toBe(true);
-    sequences.end(1_001);
-    expect([sequences.low, sequences.open]).toEqual([1_000, 3]);
-    sequences.end(1_000);
-    expect([sequences.low, sequences.open]).toEqual([1_002, 2]);
-    sequences.end(1_000);
-    expect(sequences.begin().low).toBe(1_002);
-    for (const each of [1_002, 1_003, 1_004]) sequences.end(each);
-    expect([sequences.low, sequences.open]).toEqual([1_005, 0]);
+    sequences.end(FIRST + 1);
+    expect([sequences.low - FIRST, sequences.open]).toEqual([0, 3]);
+    sequences.end(FIRST);
+    expect([sequences.low - FIRST, sequences.open]).toEqual([2, 2]);
+    sequences.end(FIRST);
+    expect(sequences.begin().low).toBe(FIRST + 2);
+    for (const each of [2, 3, 4]) sequences.end(FIRST + each);
+    expect([sequences.low - FIRST, sequences.open]).toEqual([5, 0]);
+  });
+
+  test("a life whose sequences have run out is followed by another one", () => {
+    const sequences = new Sequences(3, 7, () => 9);
+    sequences.skip(SEQUENCES_PER_LIFE - 1);
+    const last = sequences.begin();
+    const next = sequences.begin();
+    expect(last.sequence).toBe(firstSequenceOf(8) - 1);
+    expect([next.sequence, next.low]).toEqual([firstSequenceOf(9), last.sequence]);
+  });
+
+  test("there are more lives than a node is ever started", () => {
+    expect(Number.isSafeInteger(firstSequenceOf(2 ** 20 - 1))).toBe(true);
+    expect(() => firstSequenceOf(2 ** 20)).toThrow(/lives/);
   });
 });

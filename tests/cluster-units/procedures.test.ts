@@ -8,7 +8,7 @@ import { Call } from "../../src/cluster/call.ts";
 import type { Incoming, Ticket } from "../../src/fabric/fabric.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import { type ProcedureHost, Procedures } from "../../src/node/procedures.ts";
-import { CALL } from "../../src/protocols/kinds.ts";
+import { CALL, OPEN_CALLS } from "../../src/protocols/kinds.ts";
 import { MAX_FRAME_BYTES } from "../../src/runtime/limits.ts";
 import { eventually, failure } from "../helpers/store.ts";
 import { encoded, readerOf } from "./fake-endpoint.ts";
@@ -38,6 +38,13 @@ beforeEach(async () => {
   const path = join(folder, "procedures.mjs");
   writeFileSync(path, MODULE);
   procedures = await Procedures.load([path]);
+  procedures.serveOpen({
+    from: { node: -1, connection: 0 },
+    kind: OPEN_CALLS,
+    body: encoded((out) => out.text("s")),
+    reply: () => new Writer(),
+    defer: () => expect.fail("a session is opened at once"),
+  });
   opened = 0;
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -46,12 +53,10 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const host = {
   db: {
     openTables: async () => void opened++,
-    transact: async (body: (tx: unknown) => unknown) => await body({}),
+    transactFor: async (_: unknown, __: number, body: (tx: unknown) => unknown) => await body({}),
   },
-  service: { self: 0, checkInstance: () => {} },
+  service: { self: 0 },
   meet: async () => {},
-  meetAgain: async () => {},
-  instanceOf: () => "life",
 } as unknown as ProcedureHost;
 
 interface Answered {
@@ -61,13 +66,8 @@ interface Answered {
 /** Calls a procedure as a message would, and collects what goes back. */
 function call(name: string, number: number, ...values: unknown[]): Answered {
   const replies: unknown[] = [];
-  const message = new Call(0, {
-    numbered: { instance: "life", client: "s", number, low: 0 },
-    procedure: name,
-    values,
-    timeoutMs: 1_000,
-    isPassedOn: false,
-  });
+  const called = { procedure: name, values, isPassedOn: false };
+  const message = new Call(0, { session: "s", number }, called, { leftMs: () => 1_000 });
   const ticket: Ticket = {
     isWanted: true,
     reply(write) {

@@ -7,7 +7,7 @@
 import { describe, expect, test } from "vitest";
 import type { Exchange, Message, Routine } from "../../src/protocols/message.ts";
 import { LOCKED, OK, OVER } from "../../src/protocols/message.ts";
-import { Name } from "../../src/protocols/names.ts";
+import { firstSequenceOf, Name } from "../../src/protocols/names.ts";
 import { Abort } from "../../src/protocols/phases/abort.ts";
 import { Commit } from "../../src/protocols/phases/commit.ts";
 import { Lock } from "../../src/protocols/phases/lock.ts";
@@ -15,6 +15,7 @@ import { Log, LogWrites } from "../../src/protocols/phases/log.ts";
 import { ReadLock } from "../../src/protocols/phases/read-lock.ts";
 import { Truncate } from "../../src/protocols/phases/truncate.ts";
 import { Validate } from "../../src/protocols/phases/validate.ts";
+import { Head } from "../../src/protocols/records.ts";
 import type { Part } from "../../src/protocols/writes.ts";
 import { balancesOf, FIRST_BALANCE, Scene } from "../simulation/scene.ts";
 
@@ -26,6 +27,10 @@ function nameOf(sequence: number, low = 1): Name {
   return Object.assign(new Name(), { coordinator: FROM * 2, sequence, low });
 }
 
+function headOf(name: Name): Head {
+  return new Head(name, 5, undefined, []);
+}
+
 function logOf(part: Part): LogWrites {
   const list = new LogWrites();
   list.add(part.writes, 0);
@@ -33,7 +38,7 @@ function logOf(part: Part): LogWrites {
 }
 
 /** Sequences of their own, which no coordinator of the scene uses. */
-let next = 1_000_000;
+let next = firstSequenceOf(1) + 1_000_000;
 
 class Script {
   readonly scene = new Scene();
@@ -50,7 +55,7 @@ class Script {
   }
 
   lock(balance: bigint, name = this.name, round = 1): Lock {
-    return this.send(new Lock(AT, name, this.scene.put(this.account, balance), round));
+    return this.send(new Lock(AT, headOf(name), this.scene.put(this.account, balance), round));
   }
 
   get prepared(): number {
@@ -177,7 +182,7 @@ describe("READ_LOCK", () => {
     const absent = script.scene.accountAt(AT, 3);
     expect(readLock(script, 1, [absent]).message).toMatchObject({ outcome: OK, locked: [false] });
     const other = nameOf(next++);
-    script.send(new Lock(AT, other, script.scene.put(absent, 5n), 1));
+    script.send(new Lock(AT, headOf(other), script.scene.put(absent, 5n), 1));
     script.send(new Commit(AT, other, 0));
     expect(script.send(new Validate(AT, script.name)).isValid).toBe(false);
     script.send(new Abort(AT, script.name));
@@ -254,7 +259,7 @@ describe("LOG and TRUNCATE", () => {
     const backup = scene.nodes[AT].service.backup!;
     const mine = scene.accountAt(FROM);
     const log = (sequence: number, balance: bigint): Log =>
-      script.send(new Log(AT, nameOf(sequence), logOf(scene.put(mine, balance))));
+      script.send(new Log(AT, headOf(nameOf(sequence)), logOf(scene.put(mine, balance))));
     const [first, second] = [next++, next++];
     log(first, 1n);
     log(first, 1n);
@@ -281,7 +286,7 @@ describe("LOG and TRUNCATE", () => {
       [first, 1n],
       [second, 2n],
     ] as const) {
-      script.send(new Log(AT, nameOf(sequence), logOf(scene.put(mine, balance))));
+      script.send(new Log(AT, headOf(nameOf(sequence)), logOf(scene.put(mine, balance))));
     }
     script.send(new Truncate(AT, FROM * 2, 1, [second]));
     expect(backup.logged).toBe(2);
@@ -297,11 +302,11 @@ test("only nodes take part in a commit: from clients these messages are refused"
   const client = await scene.client();
   const part = scene.put(account, 1n);
   const messages = [
-    new Lock(AT, name, part, 1),
+    new Lock(AT, headOf(name), part, 1),
     new ReadLock(AT, name, 1, [], () => {}),
     new Commit(AT, name, 0),
     new Abort(AT, name),
-    new Log(AT, name, logOf(part)),
+    new Log(AT, headOf(name), logOf(part)),
     new Truncate(AT, 0, 1, []),
   ];
   let isDone = false;

@@ -13,6 +13,7 @@ import {
 import { LOG, VALIDATE } from "../../src/protocols/kinds.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { coordinatorNumber } from "../../src/protocols/names.ts";
+import type { Origin } from "../../src/protocols/origin.ts";
 import { Validate } from "../../src/protocols/phases/validate.ts";
 
 /** Whatever was read is said to be as it was. */
@@ -65,7 +66,7 @@ class LateBackup extends NodeService {
 
 /** Validates what is only read before the locks are asked for. */
 class HastyCoordinator extends Coordinator {
-  override *commit(parts: Parts, held?: Held): Routine<Outcome> {
+  override *commit(parts: Parts, held?: Held, origin?: Origin): Routine<Outcome> {
     const early = new Map<NodeId, Validate>();
     for (const [node, part] of parts) {
       if (part.writeCount === 0 && part.dependencyCount > 0) {
@@ -73,7 +74,7 @@ class HastyCoordinator extends Coordinator {
       }
     }
     if (early.size > 0) yield [...early.values()];
-    const routine = super.commit(parts, held);
+    const routine = super.commit(parts, held, origin);
     for (let step = routine.next(); ; step = routine.next()) {
       if (step.done === true) return step.value;
       const [first] = step.value;
@@ -93,9 +94,10 @@ class HastyNode extends NodeService {
 
   constructor(options: ServiceOptions) {
     super(options);
-    const { view, thread, firstSequence } = options;
+    const { view, thread, life, newLife } = options;
+    const { driver } = this;
     const number = coordinatorNumber(this.self, thread);
-    this.coordinator = new HastyCoordinator(this.driver, view, number, firstSequence);
+    this.coordinator = new HastyCoordinator({ driver, view, number, life, newLife });
   }
 }
 

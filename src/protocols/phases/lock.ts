@@ -3,7 +3,7 @@
  * carries what the transaction has read there, and what it writes. The node depends on the one and does
  * the other in an engine transaction of its own, and locks and validates that.
  *
- *   message  name, round, dependencies, writes (writes.ts)
+ *   message  head (records.ts), writes (writes.ts), round, dependencies
  *   reply    OK, LOCKED or OVER; with OK: whether anything there was read and is not locked, and the
  *            epoch of the node
  */
@@ -17,9 +17,9 @@ import type { Reader, Writer } from "../../fabric/wire.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { LOCK } from "../kinds.ts";
 import { Message, OK } from "../message.ts";
-import type { Name } from "../names.ts";
 import type { Participant, Prepared } from "../participant.ts";
-import { everyDependency, type Part, writesIn } from "../writes.ts";
+import { type Head, skipHead } from "../records.ts";
+import { encodeWrites, everyDependency, type Part, skipWrites, writesIn } from "../writes.ts";
 import type { ServingThread } from "./table.ts";
 
 export class Lock extends Message {
@@ -28,21 +28,22 @@ export class Lock extends Message {
   /** Something was read there that must be validated once all locks are held. */
   hasReads = false;
   epoch: Epoch = 0;
-  readonly #name: Name;
+  readonly #head: Head;
   readonly #part: Part;
   readonly #round: number;
 
-  constructor(to: NodeId, name: Name, part: Part, round: number) {
+  constructor(to: NodeId, head: Head, part: Part, round: number) {
     super(to);
-    this.#name = name;
+    this.#head = head;
     this.#part = part;
     this.#round = round;
   }
 
   encode(out: Writer): void {
-    this.#name.encode(out);
+    this.#head.encode(out);
+    encodeWrites(out, this.#part.writes, this.#part.writeCount);
     out.word(this.#round);
-    this.#part.encode(out);
+    this.#part.encodeDependencies(out);
   }
 
   protected decode(reply: Reader): void {
@@ -57,7 +58,9 @@ export class Lock extends Message {
 export function serveLock({ participant, backup }: ServingThread, incoming: Incoming): void {
   backup?.refuseIfBehind();
   const { body } = incoming;
-  const name = participant.name.decode(body);
+  const name = skipHead(body, participant.name);
+  const writesAt = body.at;
+  skipWrites(body);
   const round = body.word();
   const prepared = participant.begin(incoming, name, round);
   if (prepared === undefined) return;
@@ -71,6 +74,7 @@ export function serveLock({ participant, backup }: ServingThread, incoming: Inco
       participant.conflict(incoming, name, prepared);
       return;
     }
+    body.at = writesAt;
     write(participant, prepared, body);
     if (!executor.committer.prepare(tx)) {
       participant.conflict(incoming, name, prepared);

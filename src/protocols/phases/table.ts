@@ -24,7 +24,18 @@ import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { BackupRecords } from "../backup-records.ts";
 import type { CurrentView } from "../cluster-view.ts";
-import { ABORT, COMMIT, LOCK, LOG, READ, READ_LOCK, SCAN, TRUNCATE, VALIDATE } from "../kinds.ts";
+import {
+  ABORT,
+  COMMIT,
+  KIND_NAMES,
+  LOCK,
+  LOG,
+  READ,
+  READ_LOCK,
+  SCAN,
+  TRUNCATE,
+  VALIDATE,
+} from "../kinds.ts";
 import { requireCoordinator } from "../names.ts";
 import type { Participant } from "../participant.ts";
 import { serveAbort } from "./abort.ts";
@@ -48,7 +59,7 @@ export interface ServingThread {
 export interface Handler<Thread> {
   readonly kind: number;
   /** Of a coordinator's message the body begins with its number: only its own node may send it. */
-  readonly sender: "anyone" | "coordinator";
+  readonly sender: "anyone" | "node" | "coordinator";
   /** Whether it begins something here: a node that is being closed refuses it. */
   readonly begins: boolean;
   /** Replies, defers, or throws a SituError, which becomes the reply. */
@@ -96,6 +107,11 @@ export class Handlers<Thread> {
       throw new SituError("SITU_OVERLOADED", this.#refusal);
     }
     if (handler.sender === "coordinator") requireCoordinator(incoming);
+    else if (handler.sender === "node" && incoming.from.node < 0) throw onlyNodes(incoming);
     handler.serve(thread, incoming);
   }
+}
+
+function onlyNodes({ kind }: Incoming): SituError {
+  return new SituError("SITU_PERMISSION", `only nodes send ${KIND_NAMES[kind]}`);
 }
