@@ -29,7 +29,7 @@ const FIRST_PIECE = 1024;
 export class Logged extends Ordered {
   readonly name: Name;
   readonly arrival: number;
-  readonly record: Int32Array;
+  record: Int32Array;
   /** What its coordinator has decided, if it has. */
   decision: Ended | undefined;
   /** Those who wait to hear that it is done. */
@@ -104,6 +104,19 @@ export class BackupRecords {
   /** Transactions whose records are here. */
   records(): IterableIterator<Logged> {
     return this.#underWay.states();
+  }
+
+  /** The record of a transaction. */
+  find(name: Name): Logged | undefined {
+    return this.#underWay.find(name);
+  }
+
+  /** Puts another record in the place of one, which writes these rows, too. */
+  extend(logged: Logged, record: Int32Array, rows: readonly number[]): void {
+    this.#log.drop(logged.arrival >>> 0, logged.record);
+    this.#append(logged.arrival, record);
+    logged.record = record;
+    this.#order.addRows(logged, rows);
   }
 
   /** Those of the name's coordinator below its sequence that are in the store: decisions are not. */

@@ -8,7 +8,7 @@
 /** A record in the order. */
 export class Ordered {
   /** Numbers of the rows that it writes; two rows that share one are taken for the same. */
-  readonly rows: readonly number[];
+  rows: readonly number[];
   /** Earlier ones, not done yet, that write one of its rows. */
   waits = 0;
   followers: Ordered[] | undefined;
@@ -24,7 +24,17 @@ export class RowOrder<T extends Ordered> {
 
   /** Puts one behind all that came before it. */
   add(record: T): void {
-    for (const row of record.rows) {
+    this.#queue(record, record.rows);
+  }
+
+  /** One that is in the order writes more rows than it was known to. */
+  addRows(record: T, rows: readonly number[]): void {
+    record.rows = [...record.rows, ...rows];
+    this.#queue(record, rows);
+  }
+
+  #queue(record: T, rows: readonly number[]): void {
+    for (const row of rows) {
       const before = this.#last.get(row);
       this.#last.set(row, record);
       if (before === undefined || before === record) continue;

@@ -404,8 +404,6 @@ export const APPLY_RETRY_MS = 1;
 export const COMMIT_RETRY_MS = 1;
 /** Transactions in doubt that one message of a recovery tells of. */
 export const RECOVERY_BATCH = 256;
-/** Rows that a recovery cannot lock at once are tried again after this time. */
-export const RECOVERY_RETRY_MS = 1;
 /** Backups are told of so many committed transactions at once, or after this time. */
 export const TRUNCATE_BATCH = 64;
 export const TRUNCATE_MS = 2;

@@ -6,7 +6,7 @@
  * A backup may have records of several transactions in doubt that write the same row. All but the last
  * of them are committed: a primary unlocks a row when it has installed what it was locked for, or when
  * all backups have dropped the record of it. That holds for recovery, too: `abort` drops the records of
- * backups, and the locks of primaries go with `forget`, which comes when all replicas have aborted.
+ * backups, and primaries unlock with `forget`, which comes when all replicas have aborted.
  */
 
 import type { Name } from "../names.ts";
@@ -31,8 +31,8 @@ export interface Replica {
    */
   takeOver(head: Head, partition: number, seen: Seen, writes: PartitionWrites | undefined): void;
   /**
-   * At a primary: from now on nobody else can lock or read the rows, until the outcome is told. Where
-   * another transaction in doubt has them, this one is next. False if that must be tried again.
+   * At a primary: whether nobody else can lock or read the rows until the transaction is settled. If not,
+   * the partition is not served until then.
    */
   lock(name: Name, partition: number): boolean;
   /** Installs it, and removes the record. False if that must be tried again. */
