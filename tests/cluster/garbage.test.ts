@@ -83,7 +83,13 @@ async function prepared(seed: number): Promise<{ fuzzed: FuzzedCluster; db: Remo
   await fuzzed.run(() => work(db, new Random(seed)));
   fuzzed.fabric.run();
   const heard = new Set(fuzzed.recorded.map(({ kind }) => kind));
-  const unheard: readonly number[] = [kinds.CALL, kinds.ABORT, kinds.READ_LOCK];
+  const unheard: readonly number[] = [
+    ...[kinds.CALL, kinds.ABORT, kinds.READ_LOCK],
+    // Sent after a restart, or a death.
+    ...[kinds.FIND, kinds.DECIDE, kinds.NEED_RECOVERY, kinds.FETCH_TX_STATE],
+    ...[kinds.REPLICATE_TX_STATE, kinds.RECOVERY_VOTE, kinds.REQUEST_VOTE],
+    ...[kinds.COMMIT_RECOVERY, kinds.ABORT_RECOVERY, kinds.TRUNCATE_RECOVERY],
+  ];
   for (const kind of ALL_KINDS) if (!unheard.includes(kind)) expect(heard).toContain(kind);
   return { fuzzed, db };
 }
