@@ -84,7 +84,7 @@ async function prepared(seed: number): Promise<{ fuzzed: FuzzedCluster; db: Remo
   fuzzed.fabric.run();
   const heard = new Set(fuzzed.recorded.map(({ kind }) => kind));
   const unheard: readonly number[] = [
-    ...[kinds.CALL, kinds.ABORT, kinds.READ_LOCK],
+    ...[kinds.OPEN_CALLS, kinds.CALL, kinds.ABORT, kinds.READ_LOCK],
     // Sent after a restart, or a death.
     ...[kinds.FIND, kinds.DECIDE, kinds.NEED_RECOVERY, kinds.FETCH_TX_STATE],
     ...[kinds.REPLICATE_TX_STATE, kinds.RECOVERY_VOTE, kinds.REQUEST_VOTE],
