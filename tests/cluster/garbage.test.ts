@@ -155,7 +155,8 @@ function endAll(fuzzed: FuzzedCluster, sent: readonly Recorded[]): void {
   for (const words of names.values()) {
     for (let node = 0; node < 3; node++) {
       fuzzed.serve(node, kinds.ABORT, words, true);
-      const truncate = new Int32Array(8);
+      // One that is committed, none that is aborted.
+      const truncate = new Int32Array(9);
       truncate[0] = words[0];
       truncate[4] = 1;
       truncate.set(words.slice(2, 4), 6);
