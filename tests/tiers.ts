@@ -31,6 +31,7 @@ export const TIERS = {
     "tests/log/crash-points*.test.ts",
     "tests/log/faults-*.test.ts",
     "tests/log/log-{power-loss,reader}.test.ts",
+    "tests/membership/simulation.test.ts",
     "tests/papers/{farm,fasst,namdb}.test.ts",
     "tests/recovery/{model,recovery}.test.ts",
     "tests/report/pages.test.ts",

@@ -87,7 +87,11 @@ describe("the configuration of a cluster", () => {
     ["a lease without end", { nodes: NODES, leaseMs: Number.POSITIVE_INFINITY }],
     ["a manager that is no node", { nodes: NODES, manager: 2 }],
     ["a manager that is a text", { nodes: NODES, manager: "0" }],
+    ["earlier nodes that are no lists", { nodes: NODES, unsettled: [1] }],
+    ["too many of them", { nodes: NODES, unsettled: Array(33).fill(NODES) }],
+    ["an earlier node without an address", { nodes: NODES, unsettled: [[{ id: 1 }]] }],
     ["an instance that is a number", { nodes: [{ ...node, instance: 7 }] }],
+    ["a node since configuration 0", { nodes: [{ ...node, since: 0 }] }],
     ["a domain with a blank", { nodes: [{ ...node, domain: "rack 1" }] }],
     ["an empty domain", { nodes: [{ ...node, domain: "" }] }],
   ])("%s is refused, and the message says whose it is", (_, given) => {
@@ -98,10 +102,25 @@ describe("the configuration of a cluster", () => {
   const placed = { primary: 0, backups: [1], filling: [], primarySince: 1, replicasSince: 2 };
   const stateful = { nodes: NODES, partitions: 1, backups: 2, configurationId: 3 };
 
+  test("names the nodes of earlier ones that may still serve", () => {
+    const checked = configurationOf({ nodes: NODES, unsettled: [NODES] }, "a test");
+    expect(checked.unsettled).toEqual([NODES]);
+    const json = JSON.stringify(packConfiguration(checked));
+    expect(configurationOf(JSON.parse(json), "a test")).toEqual(checked);
+    expect(configurationOf({ nodes: NODES, unsettled: [] }, "a test")).not.toHaveProperty(
+      "unsettled",
+    );
+  });
+
   test("may have a manager, domains and its placement, and goes through JSON", () => {
     const given = {
       ...stateful,
-      nodes: NODES.map((each) => ({ ...each, domain: `rack-${each.id}`, instance: "a:b-1_2.3" })),
+      nodes: NODES.map((each) => ({
+        ...each,
+        domain: `rack-${each.id}`,
+        instance: "a:b-1_2.3",
+        since: 2,
+      })),
       manager: 1,
       leaseMs: 100,
       placement: [placed],
