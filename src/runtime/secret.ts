@@ -27,7 +27,7 @@ export class Transcript {
   }
 }
 
-/** Of single messages without a transcript. `role` says what they are, so that they serve for nothing else. */
+/** Proves a single message, outside of any connection. `role` says what for, so that a proof is worth nothing elsewhere. */
 export function prove(secret: string, role: string, said: Uint8Array): Uint8Array {
   return createHmac("sha256", secret).update(role).update("\0").update(said).digest();
 }
