@@ -14,6 +14,7 @@ import {
   MAX_LEASE_MS,
   MAX_NODES,
   MAX_PARTITIONS,
+  MAX_UNSETTLED,
   MIN_LEASE_MS,
 } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
@@ -25,6 +26,8 @@ export interface NodeAddress {
   readonly port: number;
   /** Names the life of the node that the configuration knows: it has another one after a restart. */
   readonly instance?: string;
+  /** The configuration that took in this life of the node; 1 if it is not said. */
+  readonly since?: ConfigurationId;
   /** What fails together with others of the same name, such as a rack. */
   readonly domain?: string;
   /** It gives all that it has to others, and gets nothing more: it is to leave. */
@@ -46,6 +49,11 @@ export interface Configuration {
   readonly leaseMs: number;
   /** The node that notices failures and changes the configuration (FaRM's CM). None in a fixed cluster. */
   readonly manager?: NodeId;
+  /**
+   * The nodes of earlier configurations whose leases may still run: before this one is committed, a majority of
+   * each has to know it (membership/succession.ts).
+   */
+  readonly unsettled?: readonly (readonly NodeAddress[])[];
   /** One for each partition. Without it, consistent hashing says where they lie. */
   readonly placement?: readonly Replicas[];
 }
@@ -101,8 +109,11 @@ const KNOWN = [
   "partitions",
   "leaseMs",
   "manager",
+  "unsettled",
   "placement",
 ];
+/** Its number is a word of every frame. */
+const MAX_CONFIGURATION_ID = 2 ** 31 - 1;
 /** What `configurationId` was called in older files. */
 const OLD_CONFIGURATION_ID = "epoch";
 
@@ -131,18 +142,23 @@ export function configurationOf(given: unknown, from: string): Configuration {
   if (!Array.isArray(nodes) || nodes.length === 0 || nodes.length > MAX_NODES) {
     return refuse(`nodes is a list of 1 to ${MAX_NODES} entries { "id", "host", "port" }`);
   }
-  const list = nodes.map((each: unknown): NodeAddress => {
-    const { id, host, port, instance, domain, draining } = (each ?? {}) as Record<string, unknown>;
+  const addressOf = (each: unknown): NodeAddress => {
+    const values = (each ?? {}) as Record<string, unknown>;
+    const { id, host, port, instance, since, domain, draining } = values;
     if (typeof host !== "string" || host === "") return refuse(`a node has no host: ${show(each)}`);
     return {
       id: whole(id, "the id of a node", 0, MAX_NODES - 1),
       host,
       port: whole(port, `the port of node ${String(id)}`, 0, 65535),
       ...named("instance", instance, refuse),
+      ...(since === undefined
+        ? {}
+        : { since: whole(since, `since of node ${String(id)}`, 1, MAX_CONFIGURATION_ID) }),
       ...named("domain", domain, refuse),
       ...(draining === true ? { draining } : {}),
     };
-  });
+  };
+  const list = nodes.map(addressOf);
   const members = new Set(list.map(({ id }) => id));
   if (members.size !== list.length) refuse("two nodes have the same id");
   const { backups = Math.min(2, list.length - 1), leaseMs = DEFAULT_LEASE_MS, manager } = values;
@@ -151,7 +167,7 @@ export function configurationOf(given: unknown, from: string): Configuration {
   }
   const checked: Configuration = {
     cluster: cluster as string,
-    configurationId: whole(configurationId, "configurationId", 1, 2 ** 31 - 1),
+    configurationId: whole(configurationId, "configurationId", 1, MAX_CONFIGURATION_ID),
     nodes: list.sort((a, b) => a.id - b.id),
     // Where placement is state, fewer nodes than there should be copies is a state, too.
     backups: whole(
@@ -165,8 +181,21 @@ export function configurationOf(given: unknown, from: string): Configuration {
     leaseMs: whole(leaseMs, "leaseMs", MIN_LEASE_MS, MAX_LEASE_MS),
     ...(manager === undefined ? {} : { manager: manager as NodeId }),
   };
-  if (values.placement === undefined) return checked;
-  return { ...checked, placement: placementOf(values.placement, checked, members, refuse) };
+  const { unsettled = [], placement } = values;
+  if (!Array.isArray(unsettled) || unsettled.length > MAX_UNSETTLED) {
+    return refuse(`unsettled is a list of at most ${MAX_UNSETTLED} lists of nodes`);
+  }
+  const earlier = unsettled.map((set: unknown) => {
+    if (Array.isArray(set) && set.length <= MAX_NODES) return set.map(addressOf);
+    return refuse(`unsettled has lists of up to ${MAX_NODES} nodes, not ${show(set)}`);
+  });
+  return {
+    ...checked,
+    ...(earlier.length === 0 ? {} : { unsettled: earlier }),
+    ...(placement === undefined
+      ? {}
+      : { placement: placementOf(placement, checked, members, refuse) }),
+  };
 }
 
 /** For JSON that `configurationOf` takes. */

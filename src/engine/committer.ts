@@ -190,7 +190,6 @@ export class Committer {
    */
   prepare(tx: Transaction): boolean {
     const { set } = tx;
-    const { words, end } = set;
     if (loadAcquire(this.#control, LOG_STATE) >= FAILED) this.#executor.durability.check();
     // No waiting here: a message must be answered, and locks may be held already.
     if (loadAcquire(this.#control, TURN) !== 0 && this.#executor.turns.mustYield(tx)) {
@@ -198,6 +197,22 @@ export class Committer {
     }
     this.#executor.journal.refuseTooLarge(set);
     Atomics.store(this.#control, this.#preparesAt, 1);
+    if (!this.#lockMore(tx)) return this.#refuse(tx);
+    return this.#validate(tx, READ | WRITE) || this.#refuse(tx);
+  }
+
+  /**
+   * Takes the locks of what a prepared transaction has come to write since, and that nobody else writes: part
+   * of what it leaves with its commit. All that it holds stays as it is.
+   */
+  extend(tx: Transaction): void {
+    assert(this.#lockMore(tx), "what a commit adds to a prepared transaction nobody else writes");
+  }
+
+  /** Locks what is written and not locked yet. False if somebody is in the way. */
+  #lockMore(tx: Transaction): boolean {
+    const { set } = tx;
+    const { words, end } = set;
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
       if ((words[entry + KIND] & (WRITE | LOCKED)) !== WRITE) continue;
       const { i32 } = set.regionOf(entry);
@@ -216,10 +231,10 @@ export class Committer {
       ) {
         tx.metLock = lock;
         tx.metEntry = entry;
-        return this.#refuse(tx);
+        return false;
       }
     }
-    return this.#validate(tx, READ | WRITE) || this.#refuse(tx);
+    return true;
   }
 
   #refuse(tx: Transaction): false {

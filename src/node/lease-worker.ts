@@ -31,7 +31,6 @@ export interface LeaseTask {
 
 type ToLeases =
   | { readonly what: "adopt"; readonly configuration: Configuration }
-  | { readonly what: "commit"; readonly configurationId: ConfigurationId }
   | { readonly what: "close" };
 
 type FromLeases =
@@ -128,10 +127,6 @@ class LeaseLoop {
       case "adopt":
         this.#adopt(message.configuration);
         break;
-      case "commit":
-        this.#leases.commit(message.configurationId);
-        this.#update();
-        break;
       case "close":
         this.#gate.close();
         this.#ticking?.cancel();
@@ -179,7 +174,7 @@ class LeaseLoop {
 
   #update(): void {
     const { configurationId, deadlineMs } = this.#leases;
-    if (deadlineMs > Number.NEGATIVE_INFINITY) this.#gate.open(configurationId, deadlineMs);
+    if (deadlineMs > Number.NEGATIVE_INFINITY) this.#gate.extend(configurationId, deadlineMs);
     const suspects = this.#leases.suspects();
     const said = suspects.join();
     if (said === this.#suspects) return;
@@ -243,14 +238,8 @@ export class LeaseThread {
     return thread;
   }
 
-  /** The gate is closed when it returns. */
   adopt(configuration: Configuration): void {
-    this.gate.close();
     this.#worker.postMessage({ what: "adopt", configuration } satisfies ToLeases);
-  }
-
-  commit(configurationId: ConfigurationId): void {
-    this.#worker.postMessage({ what: "commit", configurationId } satisfies ToLeases);
   }
 
   async close(): Promise<void> {

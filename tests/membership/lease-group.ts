@@ -47,7 +47,6 @@ export class LeaseGroup {
     });
     this.nodes.set(instance, node);
     node.adopt(configuration);
-    node.commit(configuration.configurationId);
     return node;
   }
 
@@ -55,7 +54,7 @@ export class LeaseGroup {
     return this.nodes.get(instance)!;
   }
 
-  mayServe(instance: string): boolean {
+  hasLease(instance: string): boolean {
     return this.nowMs < this.node(instance).deadlineMs;
   }
 

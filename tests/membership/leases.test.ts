@@ -17,22 +17,19 @@ function threeNodes(): LeaseGroup {
 describe("who may serve", () => {
   test("all, after each node has asked once", () => {
     const group = threeNodes();
-    expect(THREE.map((each) => group.mayServe(each))).toEqual([true, true, true]);
+    expect(THREE.map((each) => group.hasLease(each))).toEqual([true, true, true]);
     group.pass(10 * LEASE_MS);
-    expect(THREE.map((each) => group.mayServe(each))).toEqual([true, true, true]);
+    expect(THREE.map((each) => group.hasLease(each))).toEqual([true, true, true]);
     expect(group.node("0.0").suspects()).toEqual([]);
   });
 
-  test("nobody before the configuration is committed, nor in the next until that one is", () => {
+  test("nobody in the next configuration by what it had in the last", () => {
     const group = threeNodes();
     const next = configurationWith(2, THREE);
     for (const each of THREE) group.node(each).adopt(next);
+    expect(THREE.map((each) => group.hasLease(each))).toEqual([false, false, false]);
     group.deliver();
-    expect(THREE.map((each) => group.mayServe(each))).toEqual([false, false, false]);
-    group.node("1.0").commit(1);
-    expect(group.mayServe("1.0")).toBe(false);
-    group.node("1.0").commit(2);
-    expect(group.mayServe("1.0")).toBe(true);
+    expect(THREE.map((each) => group.hasLease(each))).toEqual([true, true, true]);
   });
 
   test("a node without the manager, only until its lease ends", () => {
@@ -40,7 +37,7 @@ describe("who may serve", () => {
     group.pass(LEASE_MS);
     group.reaches = (from, to) => from !== 1 && to !== 1;
     group.pass(2 * LEASE_MS);
-    expect(THREE.map((each) => group.mayServe(each))).toEqual([true, false, true]);
+    expect(THREE.map((each) => group.hasLease(each))).toEqual([true, false, true]);
     expect(group.node("0.0").suspects()).toEqual([1]);
     expect(group.node("1.0").suspects()).toEqual([0]);
     expect(group.node("2.0").suspects()).toEqual([]);
@@ -50,19 +47,19 @@ describe("who may serve", () => {
     const five = ["0.0", "1.0", "2.0", "3.0", "4.0"];
     const group = new LeaseGroup(configurationWith(1, five));
     group.pass(LEASE_MS);
-    expect(five.every((each) => group.mayServe(each))).toBe(true);
+    expect(five.every((each) => group.hasLease(each))).toBe(true);
     const isMinority = (node: number): boolean => node <= 1;
     group.reaches = (from, to) => isMinority(from) === isMinority(to);
     group.pass(3 * LEASE_MS);
-    expect(five.filter((each) => group.mayServe(each))).toEqual([]);
+    expect(five.filter((each) => group.hasLease(each))).toEqual([]);
   });
 
   test("a node alone always", () => {
     const group = new LeaseGroup(configurationWith(1, ["0.0"]));
     group.nowMs += 100 * LEASE_MS;
-    expect(group.mayServe("0.0")).toBe(true);
+    expect(group.hasLease("0.0")).toBe(true);
     group.node("0.0").adopt(configurationWith(2, ["1.0"], 1));
-    expect(group.mayServe("0.0")).toBe(false);
+    expect(group.hasLease("0.0")).toBe(false);
   });
 });
 
@@ -73,7 +70,7 @@ describe("the holder stops before the other thinks that it has", () => {
     group.nowMs += 400;
     group.deliver();
     expect(group.node("1.0").deadlineMs).toBeLessThanOrEqual(sentMs + LEASE_MS * (1 - LEASE_DRIFT));
-    expect(group.mayServe("1.0")).toBe(true);
+    expect(group.hasLease("1.0")).toBe(true);
   });
 
   test("what the manager grants ends before what it holds", () => {
@@ -94,7 +91,7 @@ describe("the holder stops before the other thinks that it has", () => {
     const remainingMs = group.node("0.0").remainingMs();
     expect(remainingMs).toBeGreaterThan(group.node("2.0").deadlineMs - group.nowMs);
     group.nowMs += remainingMs;
-    expect(group.mayServe("2.0")).toBe(false);
+    expect(group.hasLease("2.0")).toBe(false);
     expect(group.node("0.0").remainingMs()).toBe(0);
   });
 
@@ -141,7 +138,7 @@ describe("old messages", () => {
     expect(grants.length).toBeGreaterThan(0);
     group.nowMs += 2 * LEASE_MS;
     for (const { message } of grants) receive(message);
-    expect(group.mayServe("1.0")).toBe(false);
+    expect(group.hasLease("1.0")).toBe(false);
     expect(group.node("1.0").deadlineMs).toBeLessThan(group.nowMs);
   });
 
@@ -185,16 +182,21 @@ describe("old messages", () => {
 });
 
 describe("the gate", () => {
-  test("is closed at first, and open until the deadline of the view's configuration", () => {
+  test("is closed at first, and open until the deadline in a committed configuration", () => {
     const gate = new LeaseGate();
     expect(gate.mayServe(1, 0)).toBe(false);
-    gate.open(1, 100);
+    gate.extend(1, 100);
     const elsewhere = new LeaseGate(gate.buffer);
+    expect(elsewhere.mayServe(1, 99)).toBe(false);
+    expect(elsewhere.hasLease(1, 99)).toBe(true);
+    gate.commit(1);
     expect(elsewhere.mayServe(1, 99)).toBe(true);
     expect(elsewhere.mayServe(1, 100)).toBe(false);
     expect(elsewhere.mayServe(2, 99)).toBe(false);
-    gate.open(2, 200);
+    gate.extend(2, 200);
     expect(elsewhere.mayServe(1, 99)).toBe(false);
+    expect(elsewhere.mayServe(2, 199)).toBe(false);
+    gate.commit(2);
     expect(elsewhere.mayServe(2, 199)).toBe(true);
     gate.close();
     expect(elsewhere.mayServe(2, 0)).toBe(false);

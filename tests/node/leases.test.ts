@@ -59,7 +59,7 @@ function configurationWith(ids: readonly number[], configurationId = 1): Configu
 function adopt(configuration: Configuration): void {
   for (const { id } of configuration.nodes) {
     threads[id].thread.adopt(configuration);
-    threads[id].thread.commit(configuration.configurationId);
+    threads[id].thread.gate.commit(configuration.configurationId);
   }
 }
 

@@ -92,11 +92,18 @@ export class PaperReplica implements Replica {
   }
 
   abort(name: Name): void {
-    this.#end(name, SAW_ABORT);
+    for (const [partition, kept] of this.#kept.get(keyOf(name))?.partitions ?? []) {
+      if (kept.isLocked && !kept.isOver) kept.seen = SAW_ABORT;
+      else this.#end(name, SAW_ABORT, partition);
+    }
   }
 
   forget(name: Name): void {
-    for (const kept of this.#kept.get(keyOf(name))?.partitions.values() ?? []) kept.seen = SAW_END;
+    for (const kept of this.#kept.get(keyOf(name))?.partitions.values() ?? []) {
+      kept.seen = SAW_END;
+      kept.isOver = true;
+      kept.isLocked = false;
+    }
   }
 
   #find(name: Name, partition: number): KeptPartition | undefined {

@@ -6,9 +6,9 @@
  *   manager → node   grant, and a request of its own
  *   node → manager   grant
  *
- * What a lease means. A node may serve while it has one from the manager. The manager may serve, and
- * grant, while it has leases of a majority, itself included; and what it grants ends before its own do.
- * So when a majority has stopped granting in a configuration, and what each of them granted has run out,
+ * What a lease means. In a configuration that is committed, a node may serve while it has one from the
+ * manager. The manager may serve, and grant, while it has leases of a majority, itself included; and what it
+ * grants ends before its own do. So when a majority has stopped granting in a configuration, and what each of them granted has run out,
  * nobody serves in that configuration any more. That is what a later configuration waits for before it is committed
  * (announcement.ts).
  *
@@ -105,7 +105,6 @@ export class Leases {
   readonly #forgottenUntilMs: number;
   #configuration: LeaseConfiguration | undefined;
   #isMember = false;
-  #isCommitted = false;
   /** The manager's are all other nodes; a node's is the manager. */
   #peers: readonly Peer[] = [];
   /** Nobody is suspected before everybody had the time to ask. */
@@ -136,7 +135,6 @@ export class Leases {
     const { nodes, manager, leaseMs } = configuration;
     this.#configuration = configuration;
     this.#forgetPromises();
-    this.#isCommitted = false;
     this.#isMember = nodes.some(
       ({ id, instance }) => id === this.self && instance === this.instance,
     );
@@ -149,11 +147,6 @@ export class Leases {
     this.#graceUntilMs = nowMs + leaseMs;
     this.#renewAtMs = nowMs;
     this.tick();
-  }
-
-  /** The configuration is committed: with a lease, this node may serve. */
-  commit(configurationId: ConfigurationId): void {
-    if (configurationId === this.configurationId) this.#isCommitted = true;
   }
 
   /** A node asks again each fifth of a lease. To be called a few times as often. */
@@ -184,9 +177,18 @@ export class Leases {
     return "same";
   }
 
-  /** Until when this node may serve, by `clock.nowMs()`. */
+  /**
+   * Until when this node has a lease, by `clock.nowMs()`; of the manager, when the last of any majority's
+   * leases ends.
+   */
   get deadlineMs(): number {
-    return this.#isCommitted ? this.#leasedUntilMs() : Number.NEGATIVE_INFINITY;
+    if (!this.#isMember) return Number.NEGATIVE_INFINITY;
+    if (!this.isManager) return this.#peers[0]?.heldUntilMs ?? Number.NEGATIVE_INFINITY;
+    // It has its own for ever.
+    const others = this.majorityOf(this.#peers.length + 1) - 1;
+    if (others === 0) return Number.POSITIVE_INFINITY;
+    const ends = this.#peers.map(({ heldUntilMs }) => heldUntilMs).sort((a, b) => b - a);
+    return ends[others - 1];
   }
 
   /** Those whose leases to this node have run out: of the manager all nodes, of a node the manager. */
@@ -237,22 +239,11 @@ export class Leases {
     peer.heldUntilMs = Math.max(peer.heldUntilMs, this.heldFromMs(sentMs) + lastsMs);
   }
 
-  /** Of the manager: when the last of any majority's leases ends. */
-  #leasedUntilMs(): number {
-    if (!this.#isMember) return Number.NEGATIVE_INFINITY;
-    if (!this.isManager) return this.#peers[0]?.heldUntilMs ?? Number.NEGATIVE_INFINITY;
-    // It has its own for ever.
-    const others = this.majorityOf(this.#peers.length + 1) - 1;
-    if (others === 0) return Number.POSITIVE_INFINITY;
-    const ends = this.#peers.map(({ heldUntilMs }) => heldUntilMs).sort((a, b) => b - a);
-    return ends[others - 1];
-  }
-
   /** How long a lease that is granted now may last. */
   #grantableMs(): number {
     const leaseMs = this.#configuration?.leaseMs ?? 0;
     if (!this.isManager) return leaseMs;
-    const leftMs = this.#leasedUntilMs() - this.clock.nowMs();
+    const leftMs = this.deadlineMs - this.clock.nowMs();
     // The other's clock may be slower than this one.
     return Math.max(0, Math.min(leaseMs, leftMs * (1 - LEASE_DRIFT)));
   }

@@ -1,6 +1,7 @@
 /**
  * What a settler has decided (FaRM §5.3, step 7): every replica of every written partition installs the
- * transaction or drops it, and remembers which. When all have, they may forget.
+ * transaction or drops it, and remembers which. When all have, they may forget, and primaries unlock what
+ * was aborted (replica.ts says why not before).
  *
  *   COMMIT-RECOVERY, ABORT-RECOVERY, TRUNCATE-RECOVERY   name
  *   reply                                                nothing, once it is done
