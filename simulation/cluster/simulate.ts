@@ -12,7 +12,7 @@ import type { Fault } from "../fabric/faults.ts";
 import { SimulatedClient } from "./client.ts";
 import { type FaultLevel, FaultSchedule } from "./fault-schedule.ts";
 import { disagreements, leftOvers, primaryRows, unsound } from "./rest.ts";
-import { introduce, SimulatedNode, type SimulatedNodeOptions } from "./sim-node.ts";
+import { SimulatedNode, type SimulatedNodeOptions } from "./sim-node.ts";
 import { TIMEOUT_MS, Worker } from "./worker.ts";
 import type { Counts, Witness, Workload } from "./workload.ts";
 import { AppendWorkload } from "./workloads/append.ts";
@@ -119,7 +119,6 @@ class Simulation {
       const each = { protocol: options.protocol, clockRate, isLogged, ...options.node };
       return new SimulatedNode(fabric, id, this.#configuration, each);
     });
-    introduce(this.#nodes);
     this.#workload = newWorkload(workload, {
       get nowUs() {
         return fabric.nowUs;

@@ -14,6 +14,7 @@ import {
   MAX_LEASE_MS,
   MAX_NODES,
   MAX_PARTITIONS,
+  MAX_UNSETTLED,
   MIN_LEASE_MS,
 } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
@@ -48,6 +49,11 @@ export interface Configuration {
   readonly leaseMs: number;
   /** The node that notices failures and changes the configuration (FaRM's CM). None in a fixed cluster. */
   readonly manager?: NodeId;
+  /**
+   * The nodes of earlier configurations whose leases may still run: before this one is committed, a majority of
+   * each has to know it (membership/succession.ts).
+   */
+  readonly unsettled?: readonly (readonly NodeAddress[])[];
   /** One for each partition. Without it, consistent hashing says where they lie. */
   readonly placement?: readonly Replicas[];
 }
@@ -103,6 +109,7 @@ const KNOWN = [
   "partitions",
   "leaseMs",
   "manager",
+  "unsettled",
   "placement",
 ];
 /** Its number is a word of every frame. */
@@ -135,7 +142,7 @@ export function configurationOf(given: unknown, from: string): Configuration {
   if (!Array.isArray(nodes) || nodes.length === 0 || nodes.length > MAX_NODES) {
     return refuse(`nodes is a list of 1 to ${MAX_NODES} entries { "id", "host", "port" }`);
   }
-  const list = nodes.map((each: unknown): NodeAddress => {
+  const addressOf = (each: unknown): NodeAddress => {
     const values = (each ?? {}) as Record<string, unknown>;
     const { id, host, port, instance, since, domain, draining } = values;
     if (typeof host !== "string" || host === "") return refuse(`a node has no host: ${show(each)}`);
@@ -150,7 +157,8 @@ export function configurationOf(given: unknown, from: string): Configuration {
       ...named("domain", domain, refuse),
       ...(draining === true ? { draining } : {}),
     };
-  });
+  };
+  const list = nodes.map(addressOf);
   const members = new Set(list.map(({ id }) => id));
   if (members.size !== list.length) refuse("two nodes have the same id");
   const { backups = Math.min(2, list.length - 1), leaseMs = DEFAULT_LEASE_MS, manager } = values;
@@ -173,8 +181,21 @@ export function configurationOf(given: unknown, from: string): Configuration {
     leaseMs: whole(leaseMs, "leaseMs", MIN_LEASE_MS, MAX_LEASE_MS),
     ...(manager === undefined ? {} : { manager: manager as NodeId }),
   };
-  if (values.placement === undefined) return checked;
-  return { ...checked, placement: placementOf(values.placement, checked, members, refuse) };
+  const { unsettled = [], placement } = values;
+  if (!Array.isArray(unsettled) || unsettled.length > MAX_UNSETTLED) {
+    return refuse(`unsettled is a list of at most ${MAX_UNSETTLED} lists of nodes`);
+  }
+  const earlier = unsettled.map((set: unknown) => {
+    if (Array.isArray(set) && set.length <= MAX_NODES) return set.map(addressOf);
+    return refuse(`unsettled has lists of up to ${MAX_NODES} nodes, not ${show(set)}`);
+  });
+  return {
+    ...checked,
+    ...(earlier.length === 0 ? {} : { unsettled: earlier }),
+    ...(placement === undefined
+      ? {}
+      : { placement: placementOf(placement, checked, members, refuse) }),
+  };
 }
 
 /** For JSON that `configurationOf` takes. */

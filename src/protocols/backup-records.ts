@@ -119,9 +119,9 @@ export class BackupRecords {
     this.#order.addRows(logged, rows);
   }
 
-  /** Those of the name's coordinator below its sequence. */
+  /** Those of the name's coordinator below its sequence that are in the store: decisions are not. */
   below(name: Name): [number, Logged][] {
-    return this.#underWay.below(name).filter(([, { decision }]) => decision === undefined);
+    return this.#underWay.below(name).filter(([, { decision }]) => decision !== ABORTED);
   }
 
   /** How a transaction has ended here, if that is remembered. */

@@ -356,7 +356,7 @@ function addWrites({ writes }: Part, placement: Placement, lists: Map<NodeId, Lo
 
 /**
  * What goes with the first LOCK, and what later, together with LOG: writes to rows that are locked already. Where
- * anything at a node must go with LOCK, all of it does: to add or remove a row may move another one out of the
+ * LOCK is sent to a node anyway, all of it goes with it: to add or remove a row may move another one out of the
  * place where it is locked. So does what is written at this node, whose record is kept before any LOG is sent.
  */
 function withLock(
@@ -369,7 +369,7 @@ function withLock(
   const parts = new Map(given);
   for (const [node, more] of held!.writes) {
     const part = given.get(node) ?? new Part();
-    if (part.writeCount === 0 && node !== self) continue;
+    if (part.writeCount + part.dependencyCount === 0 && node !== self) continue;
     late.delete(node);
     parts.set(node, part.with(more));
   }

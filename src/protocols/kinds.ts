@@ -26,6 +26,9 @@ export const SUBMIT = 23;
 export const CALL = 24;
 export const OPEN_TABLE = 25;
 export const SCAN = 26;
+/** Open sessions, at the thread that serves SUBMIT and at the one that serves CALL. */
+export const OPEN_SESSION = 40;
+export const OPEN_CALLS = 41;
 
 /** As people call them, for traces and counts. */
 export const KIND_NAMES: Readonly<Record<number, string>> = {
@@ -51,5 +54,7 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [CALL]: "call",
   [OPEN_TABLE]: "open table",
   [SCAN]: "scan",
+  [OPEN_SESSION]: "open session",
+  [OPEN_CALLS]: "open session of calls",
   [DESCRIBE_KIND]: "describe",
 };

@@ -24,6 +24,8 @@ import {
   LOCK,
   LOG,
   NEED_RECOVERY,
+  OPEN_CALLS,
+  OPEN_SESSION,
   OPEN_TABLE,
   READ,
   READ_LOCK,
@@ -65,6 +67,7 @@ const AT_NIC: Threads = {
   [DECIDE]: "nic",
   [FIND]: "nic",
   [SUBMIT]: "nic",
+  [OPEN_SESSION]: "nic",
   [OPEN_TABLE]: "nic",
   [NEED_RECOVERY]: "nic",
   [FETCH_TX_STATE]: "nic",
@@ -77,7 +80,7 @@ const AT_NIC: Threads = {
 };
 
 /** Whatever the protocol: procedures are the application's own code, and may take their time. */
-const FIXED: Threads = { [CALL]: "host", [DESCRIBE_KIND]: "nic" };
+const FIXED: Threads = { [CALL]: "host", [OPEN_CALLS]: "host", [DESCRIBE_KIND]: "nic" };
 
 const AT_HOST: Threads = Object.fromEntries(Object.keys(AT_NIC).map((kind) => [kind, "host"]));
 
@@ -99,6 +102,7 @@ export function withThreads(protocol: Protocol, threads: Threads): Protocol {
   const moved = { ...protocol, threads: { ...protocol.threads, ...threads } };
   const all = [LOCK, READ_LOCK, SUBMIT, VALIDATE, COMMIT, ABORT, LOG, TRUNCATE, DECIDE, FIND];
   assertShared(moved, all, "what LOCK has prepared and LOG has kept");
+  assertShared(moved, [OPEN_SESSION, SUBMIT], "a session");
   return moved;
 }
 

@@ -1,8 +1,9 @@
 /** Secrets: what is derived from them, and comparisons whose time says nothing. */
 
-import { createHash, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 
 export const NONCE_BYTES = 32;
+export const PROOF_BYTES = 32;
 
 export function makeNonce(): Uint8Array {
   return randomBytes(NONCE_BYTES);
@@ -24,6 +25,11 @@ export class Transcript {
     const info = Buffer.concat([Buffer.from(`${use}\0`), this.#digest]);
     return new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), info, bytes));
   }
+}
+
+/** Of single messages without a transcript. `role` says what they are, so that they serve for nothing else. */
+export function prove(secret: string, role: string, said: Uint8Array): Uint8Array {
+  return createHmac("sha256", secret).update(role).update("\0").update(said).digest();
 }
 
 /** Takes the same time wherever they differ. */

@@ -53,6 +53,13 @@ test("a protocol that is not known here reads by message", () => {
 test("every kind of message has one row: a name, a place, a handler", () => {
   const phases = [...PHASES, ...RECOVERY_PHASES].map(({ kind }) => kind);
   expect(new Set(phases).size).toBe(phases.length);
-  const others = [kinds.SUBMIT, kinds.CALL, kinds.OPEN_TABLE, DESCRIBE_KIND];
+  const others = [
+    kinds.SUBMIT,
+    kinds.CALL,
+    kinds.OPEN_SESSION,
+    kinds.OPEN_CALLS,
+    kinds.OPEN_TABLE,
+    DESCRIBE_KIND,
+  ];
   expect([...phases, ...others].sort()).toEqual(Object.keys(kinds.KIND_NAMES).map(Number).sort());
 });

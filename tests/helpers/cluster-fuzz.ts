@@ -4,7 +4,7 @@
  */
 
 import { SimulatedClient } from "../../simulation/cluster/client.ts";
-import { introduce, SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { ClusterPlacement } from "../../src/cluster/placement.ts";
@@ -67,7 +67,6 @@ export class FuzzedCluster {
         new RecordingService(options, this.recorded);
       return new SimulatedNode(this.fabric, id, this.#configuration, { makeService });
     });
-    introduce(this.nodes);
   }
 
   async client(tables: readonly Table[]): Promise<RemoteDatabase> {

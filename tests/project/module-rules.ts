@@ -11,6 +11,9 @@ export const ENTRIES = [
   "src/index.ts",
   "src/log/main.ts",
   "src/node/nic-main.ts",
+  "src/node/lease-main.ts",
+  // Run by the simulation (simulation/membership/) only, so far.
+  "src/cluster/membership/membership.ts",
   "src/gateways/thread-main.ts",
   "src/cli/main.ts",
   "src/cli/work/command-work.ts",

@@ -6,7 +6,7 @@
 import { afterEach, expect } from "vitest";
 import { SimulatedClient } from "../../simulation/cluster/client.ts";
 import { disagreements, leftOvers, rowsOf } from "../../simulation/cluster/rest.ts";
-import { introduce, SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { type Ended, TIMEOUT_MS, Worker } from "../../simulation/cluster/worker.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import type { TraceLine } from "../../simulation/fabric/trace.ts";
@@ -68,7 +68,6 @@ export class Scene {
     );
     this.placement = new ClusterPlacement(this.configuration);
     this.nodes = ids.map((id) => new SimulatedNode(this.fabric, id, this.configuration));
-    introduce(this.nodes);
     this.accounts = new RemoteTable(Account, this.placement);
     scenes.push(this);
   }

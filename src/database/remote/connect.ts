@@ -27,6 +27,7 @@ export async function connect(options: ConnectOptions): Promise<RemoteDatabase> 
   const db = new RemoteDatabase({ endpoint, driver, client, timeoutMs, readsByVerb });
   try {
     await driver.start(client.meet(), timeoutMs);
+    await driver.start(client.openSessions(), timeoutMs);
     await db.openTables(tables);
     return db;
   } catch (error) {
