@@ -33,6 +33,8 @@ export async function joinedNode(
   const instance = uniqueId();
   const gateway = new EtcdGateway(etcd);
   const record = new EtcdRecord(gateway, settings.cluster);
+  const stop = (): void => gateway.close();
+  signal?.addEventListener("abort", stop);
   try {
     const { id, read } = await joinCluster(record, {
       settings,
@@ -51,7 +53,10 @@ export async function joinedNode(
     return { configuration: { ...rest, id, cluster, instance, listen }, configurations };
   } catch (error) {
     gateway.close();
+    signal?.throwIfAborted();
     throw error;
+  } finally {
+    signal?.removeEventListener("abort", stop);
   }
 }
 

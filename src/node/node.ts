@@ -63,12 +63,12 @@ export class SituNode {
     try {
       const db = await openStore({ ...settings, isAlone: true });
       closing.push(() => db.close());
-      const life = await beginLife(db.executor);
       const joined = "etcd" in file ? await joinedNode(file, waiting) : undefined;
       closing.push(() => joined?.configurations.close());
       const configuration = joined?.configuration ?? (file as NodeConfiguration);
       const configurations =
         joined?.configurations ?? new StaticConfiguration(configuration.cluster);
+      const life = await beginLife(db.executor);
       const [here, there] = makeChannel();
       const nic = await NicThread.start(configuration, life, there, died);
       closing.push(() => nic.close());

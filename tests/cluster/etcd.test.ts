@@ -8,6 +8,7 @@ import { EtcdConfigurations } from "../../src/cluster/etcd/etcd-configurations.t
 import { EtcdGateway, NO_REVISION } from "../../src/cluster/etcd/gateway.ts";
 import { EtcdRecord } from "../../src/cluster/etcd/record.ts";
 import { eventually, freePorts } from "../helpers/cluster.ts";
+import { OTHER_TLS, TLS } from "../helpers/fabric-certificates.ts";
 import { FakeEtcd, type Fault } from "../helpers/fake-etcd.ts";
 import { failureSync } from "../helpers/store.ts";
 
@@ -168,6 +169,30 @@ describe("a user of etcd", () => {
     member.put("open");
     expect((await gatewayTo([member.url], user).get("a"))?.value).toBe("open");
   });
+});
+
+test("with TLS, both ends have certificates, and those of others are refused", async () => {
+  const secure = await FakeEtcd.start(TLS);
+  try {
+    secure.put("secret");
+    const { ca, cert, key } = TLS as { ca: string; cert: string; key: string };
+    expect((await gatewayTo([secure.url], { ca, cert, key }).get("a"))?.value).toBe("secret");
+    for (const wrong of [{ ca }, { cert, key }, { ...OTHER_TLS, ca } as Partial<EtcdOptions>]) {
+      await failure(gatewayTo([secure.url], wrong).get("a"), "SITU_UNREACHABLE");
+    }
+  } finally {
+    await secure.close();
+  }
+});
+
+test("a wait for etcd ends when its client is closed", async () => {
+  member.fault = () => "silent";
+  const gateway = gatewayTo([member.url]);
+  const waiting = failure(gateway.get("a"), "SITU_CLOSED");
+  await eventually("it has asked", async () => member.asked.length > 0);
+  gateway.close();
+  await waiting;
+  await failure(gateway.get("a"), "SITU_CLOSED");
 });
 
 describe("configurations", () => {

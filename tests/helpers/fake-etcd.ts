@@ -2,7 +2,9 @@
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createSecureServer, Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import type { TlsOptions } from "../../src/fabric/tcp/options.ts";
 
 interface Asked {
   readonly path: string;
@@ -28,15 +30,22 @@ export class FakeEtcd {
     this.#server = server;
   }
 
-  static async start(): Promise<FakeEtcd> {
-    const server = createServer((request, response) => void fake.#serve(request, response));
+  /** With TLS, clients need a certificate, too. */
+  static async start(tls?: TlsOptions): Promise<FakeEtcd> {
+    const serve = (request: IncomingMessage, response: ServerResponse): void =>
+      void fake.#serve(request, response);
+    const server =
+      tls === undefined
+        ? createServer(serve)
+        : createSecureServer({ ...tls, requestCert: true, rejectUnauthorized: true }, serve);
     const fake = new FakeEtcd(server);
     await once(server.listen(0, "127.0.0.1"), "listening");
     return fake;
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    const scheme = this.#server instanceof SecureServer ? "https" : "http";
+    return `${scheme}://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   get watchers(): number {

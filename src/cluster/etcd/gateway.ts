@@ -113,6 +113,7 @@ export class EtcdGateway {
     const deadlineMs = nowMs() + this.#times.patienceMs;
     let pauseMs = ETCD_RETRY_MIN_MS;
     for (let failed = 0; ; ) {
+      if (this.#closing.signal.aborted) throw closed();
       try {
         const to = await this.#to(this.#endpoint);
         attempts.count++;
