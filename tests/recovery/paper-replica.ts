@@ -48,6 +48,9 @@ export class PaperReplica implements Replica {
     return left;
   }
 
+  /** Here all that is locked has a record. */
+  release(): void {}
+
   *inDoubt(): Generator<Head> {
     for (const { head, partitions } of this.#kept.values()) {
       if ([...partitions.values()].some(({ isOver }) => !isOver)) yield head;

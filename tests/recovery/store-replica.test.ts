@@ -5,75 +5,23 @@
  */
 
 import { describe, expect, test } from "vitest";
+import { RecoveringNodes } from "../../simulation/cluster/recovering-nodes.ts";
 import { leftOvers } from "../../simulation/cluster/rest.ts";
-import { ringReplicas } from "../../src/cluster/placement.ts";
-import { afterFailures, type PlacedConfiguration } from "../../src/cluster/planning/planning.ts";
-import { View } from "../../src/cluster/view.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import { COMMIT, LOCK, LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
-import {
-  RECOVERY_PHASES,
-  type RecoveringThread,
-} from "../../src/protocols/recovery/phases/table.ts";
-import { Recovery } from "../../src/protocols/recovery/recovery.ts";
-import { StoreReplica } from "../../src/protocols/recovery/store-replica.ts";
 import { Scene, transfer } from "../simulation/scene.ts";
 
 /** A scene whose nodes recover when they are told to. */
 class RecoveringScene extends Scene {
-  readonly told: string[] = [];
-  #configuration: PlacedConfiguration;
-  readonly #threads: RecoveringThread[];
-
-  constructor(nodes: number, backups: number) {
-    super({ nodes, backups });
-    const { configuration } = this;
-    this.#configuration = { ...configuration, placement: ringReplicas(configuration) };
-    this.#threads = this.nodes.map(({ service }) => {
-      const { participant, backup, driver, disk } = service;
-      const replica = new StoreReplica(participant, backup!);
-      const recovery = new Recovery(driver, replica, (_, outcome) => this.told.push(outcome));
-      const thread = { replica, recovery, disk };
-      for (const { serve, ...handler } of RECOVERY_PHASES) {
-        service.handle({ ...handler, serve: (_, incoming) => serve(thread, incoming) });
-      }
-      return thread;
-    });
-  }
-
-  get up(): typeof this.nodes {
-    return this.nodes.filter(({ isUp }) => isUp);
-  }
-
-  isBlocked(node: NodeId, partition: number): boolean {
-    return this.#threads[node].recovery.isBlocked(partition);
-  }
+  readonly recovering = new RecoveringNodes(this.fabric, this.nodes, this.configuration);
 
   copiesOf(account: number): NodeId[] {
-    const { primary, backups } = this.#configuration.placement[this.accounts.partitionOf(account)];
-    return [primary, ...backups];
-  }
-
-  /** The survivors get a configuration without those who have died. */
-  recover(): void {
-    const survivors = new Set(this.up.map(({ id }) => id));
-    this.#configuration = afterFailures(this.#configuration, survivors, this.up[0].id);
-    for (const node of this.up) {
-      const view = node.service.view as { current: View };
-      const previous = view.current;
-      const { instance } = previous;
-      const configuration = this.#configuration;
-      view.current = new View({ self: node.id, instance, configuration, protocol: "rpc" });
-      node.endpoint.configurationId = configuration.configurationId;
-      this.fabric.at(this.fabric.nowUs + 1, () => {
-        if (node.isUp) this.#threads[node.id].recovery.recover(view.current, previous);
-      });
-    }
+    return this.recovering.copiesOf(this.accounts.partitionOf(account));
   }
 
   /** All survivors are at rest; the balance of an account, the same at all copies. */
   settled(account: number): bigint {
-    expect(leftOvers(this.up)).toEqual([]);
+    expect(leftOvers(this.recovering.up)).toEqual([]);
     const copies = this.copiesOf(account);
     const found = new Set(copies.map((node) => this.balances(node).get(`n${account}`)));
     expect(
@@ -81,7 +29,7 @@ class RecoveringScene extends Scene {
       `copies of ${account} at ${copies.join(", ")}: ${[...found].join(", ")}`,
     ).toBe(1);
     for (const node of copies) {
-      expect(this.isBlocked(node, this.accounts.partitionOf(account))).toBe(false);
+      expect(this.recovering.isBlocked(node, this.accounts.partitionOf(account))).toBe(false);
     }
     return [...found][0]!;
   }
@@ -94,7 +42,7 @@ async function transferAndKill(
   victims: (scene: RecoveringScene, a: number, b: number) => readonly NodeId[],
   second?: (scene: RecoveringScene, a: number, b: number) => readonly NodeId[],
 ): Promise<{ outcome: string; told: string | undefined; wasSent: boolean }> {
-  const scene = new RecoveringScene(5, 2);
+  const scene = new RecoveringScene({ nodes: 5, backups: 2 });
   const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
   scene.open([a, b]);
   const client = await scene.client();
@@ -116,12 +64,12 @@ async function transferAndKill(
   await scene.work(5);
   if (!wasSent) kill(victims(scene, a, b));
   client.vanish();
-  scene.recover();
+  scene.recovering.recover();
   if (second !== undefined) {
     // In the middle of it.
     scene.fabric.run(scene.fabric.nowUs + 25);
     kill(second(scene, a, b));
-    scene.recover();
+    scene.recovering.recover();
   }
   scene.pass(5_000);
   const [from, to] = [scene.settled(a), scene.settled(b)];

@@ -69,6 +69,10 @@ export class Recovery {
     }
     if (this.#round !== undefined) this.#round.isCurrent = false;
     this.#round = new Round(view, blocked);
+    for (const node of previous.nodes) {
+      const since = view.memberSince(node);
+      if (since === undefined || since > previous.configurationId) this.#replica.release(node);
+    }
     this.#driver.detach(this.#ask(this.#round));
   }
 

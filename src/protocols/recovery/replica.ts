@@ -9,6 +9,7 @@
  * backups, and primaries unlock with `forget`, which comes when all replicas have aborted.
  */
 
+import type { NodeId } from "../../fabric/fabric.ts";
 import type { Name } from "../names.ts";
 import type { Head } from "../records.ts";
 import type { Seen } from "./votes.ts";
@@ -20,6 +21,8 @@ export interface PartitionWrites {
 }
 
 export interface Replica {
+  /** A node is gone: what its coordinators have locked only to read it is let go. There is nothing to settle. */
+  release(node: NodeId): void;
   /** Transactions of which there are records or locks here, whatever was seen of them. */
   inDoubt(): Iterable<Head>;
   seen(name: Name, partition: number): Seen;

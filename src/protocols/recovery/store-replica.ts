@@ -8,10 +8,11 @@
  * partition is served when its last doubt is settled.
  */
 
+import type { NodeId } from "../../fabric/fabric.ts";
 import { Writer } from "../../fabric/wire.ts";
 import { nextWrite, partitionAt } from "../../tables/served/requests.ts";
 import { type BackupRecords, Told } from "../backup-records.ts";
-import { ABORTED, COMMITTED, Name } from "../names.ts";
+import { ABORTED, COMMITTED, coordinatorNumber, Name } from "../names.ts";
 import { maintainTables, type Participant } from "../participant.ts";
 import { AT_BACKUP, Head, RecordReader, recordOf } from "../records.ts";
 import { encodeWrites, writesIn } from "../writes.ts";
@@ -46,6 +47,19 @@ export class StoreReplica implements Replica {
   constructor(participant: Participant, backup: BackupRecords) {
     this.#participant = participant;
     this.#backup = backup;
+  }
+
+  release(node: NodeId): void {
+    const { underWay } = this.#participant;
+    for (const thread of ["nic", "host"] as const) {
+      const coordinator = coordinatorNumber(node, thread);
+      const all = Object.assign(new Name(), { coordinator, sequence: Number.POSITIVE_INFINITY });
+      for (const [sequence, prepared] of underWay.below(all)) {
+        if (prepared.record.length > 0) continue;
+        const name = Object.assign(new Name(), { coordinator, sequence });
+        this.#participant.drop(name, prepared);
+      }
+    }
   }
 
   *inDoubt(): Generator<Head> {
