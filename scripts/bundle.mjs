@@ -187,6 +187,8 @@ await writeCommonJsTypes();
 await bundle("log/main.js", "situ-log.js");
 // The NIC worker of a node.
 await bundle("node/nic-main.js", "situ-nic.js");
+// And the thread that keeps its leases.
+await bundle("node/lease-main.js", "situ-lease.js");
 // The threads of a gateway that serve clients.
 await bundle("gateways/thread-main.js", "situ-gateway.js");
 await bundle("cli/main.js", "situ-cli.js");

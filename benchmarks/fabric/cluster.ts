@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import * as situ from "situ";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import { f64, i64, table, u32 } from "../../src/index.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import type { ProtocolName } from "../../src/protocols/places.ts";
@@ -139,7 +139,7 @@ export function pairsOnTwoPrimaries(
   const own = accountTable({ table, u32, i64, f64 } as unknown as typeof situ);
   const remote = new RemoteTable(
     own as unknown as ConstructorParameters<typeof RemoteTable>[0],
-    new RingPlacement(configuration),
+    new ClusterPlacement(configuration),
   );
   const primaries = Uint8Array.from({ length: rows }, (_, id) =>
     remote.primaryOf(remote.partitionOf(id)),

@@ -12,7 +12,7 @@ import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import { ClusterClient } from "../../src/cluster/client.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import { clientView } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { Endpoint, NodeId, Request } from "../../src/fabric/fabric.ts";
@@ -186,7 +186,7 @@ class CountingCluster {
 
   /** All have different primaries; those that are written, the first ones, share no node at all. */
   #keys(reads: number, writes: number): number[] {
-    const placement = new RingPlacement(this.#configuration);
+    const placement = new ClusterPlacement(this.#configuration);
     const remote = new RemoteTable(Row as never, placement);
     const keys: number[] = [];
     const primaries = new Set<NodeId>([COORDINATOR]);

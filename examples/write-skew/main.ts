@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bool, type Database, destroy, open, str, table } from "situ";
 
-const Doctor = table("doctor", { name: str(16), onCall: bool() }, { key: "name" });
+// Rows of more than 128 bytes are locked one by one; shorter ones may share a lock with neighbours.
+const Doctor = table("doctor", { name: str(16), onCall: bool(), notes: str(200) }, { key: "name" });
 const NAMES = ["ada", "grace"];
 
 /** Goes home if somebody else stays. The rule: one doctor at least is on call. */
@@ -49,7 +50,7 @@ const db = await open({ path: folder, tables: [Doctor], memoryBytes: 16 * 2 ** 2
 try {
   for (const isolation of ["snapshot", "strict-serializable"] as const) {
     db.transactSync((tx) => {
-      for (const name of NAMES) tx.put(Doctor, { name, onCall: true });
+      for (const name of NAMES) tx.put(Doctor, { name, onCall: true, notes: "" });
     });
     const meeting = meetingOfTwo();
     await Promise.all(NAMES.map((name) => goHome(db, name, isolation, meeting)));

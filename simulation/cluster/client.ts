@@ -5,6 +5,7 @@
 
 import { ClusterClient } from "../../src/cluster/client.ts";
 import type { Configuration } from "../../src/cluster/configuration.ts";
+import type { TimeLeft } from "../../src/cluster/session.ts";
 import { clientView, type ViewHolder } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
@@ -68,6 +69,7 @@ export class SimulatedClient {
   /** Meets the nodes and makes tables known to them. */
   async arrive(tables: readonly Table[]): Promise<void> {
     await this.driver.start(this.session.meet(), this.#timeoutMs);
+    await this.driver.start(this.session.openSessions(), this.#timeoutMs);
     await this.db.openTables(tables);
   }
 
@@ -89,9 +91,10 @@ class StrayClient extends ClusterClient {
     this.#oneIn = oneIn;
   }
 
-  override submit(parts: Parts, coordinator: NodeId): Routine<Outcome> {
+  override submit(parts: Parts, coordinator: NodeId, time: TimeLeft): Routine<Outcome> {
     const isAstray = this.#oneIn > 0 && this.#random.below(this.#oneIn) === 0;
     const { nodes } = this;
-    return super.submit(parts, isAstray ? nodes[this.#random.below(nodes.length)] : coordinator);
+    const to = isAstray ? nodes[this.#random.below(nodes.length)] : coordinator;
+    return super.submit(parts, to, time);
   }
 }

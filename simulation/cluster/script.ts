@@ -24,7 +24,7 @@
  */
 
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
@@ -39,7 +39,7 @@ import type { TraceLine } from "../fabric/trace.ts";
 import { SimulatedClient } from "./client.ts";
 import { disagreements, leftOvers, rowsOf } from "./rest.ts";
 import { ScriptTrace } from "./script-trace.ts";
-import { introduce, SimulatedNode } from "./sim-node.ts";
+import { SimulatedNode } from "./sim-node.ts";
 
 const Accounts = table("accounts", { id: u32(), balance: i64() }, { key: "id" });
 const TIMEOUT_MS = 4_000;
@@ -312,7 +312,6 @@ class ClusterScript {
     this.#nodes = ids.map((id) => {
       return new SimulatedNode(this.#fabric, id, this.#configuration, options);
     });
-    introduce(this.#nodes);
   }
 
   /** Makes the accounts, and a database for everybody; the trace begins. */
@@ -390,8 +389,8 @@ class ClusterScript {
     return String(rows.get(`n${id}`)?.balance ?? "nothing");
   }
 
-  get #placement(): RingPlacement {
-    return new RingPlacement(this.#configuration);
+  get #placement(): ClusterPlacement {
+    return new ClusterPlacement(this.#configuration);
   }
 
   get #remote(): RemoteTable {

@@ -147,8 +147,10 @@ export class SimulatedNode {
       readsByVerb: execute === "verb",
       random,
       own: {
-        commit: (parts, held) =>
-          held === undefined ? service.commit(parts) : coordinator.commit(parts, held),
+        commit: (parts, held, time, origin) =>
+          held === undefined
+            ? service.commit(parts, time, origin)
+            : coordinator.commit(parts, held, origin),
         locks: locksOnRead ? coordinator : undefined,
       },
     });
@@ -226,15 +228,6 @@ export class SimulatedNode {
           run();
         }),
     };
-  }
-}
-
-/** Nodes that are up tell each other who they are, so that they can ship transactions. */
-export function introduce(nodes: readonly SimulatedNode[]): void {
-  for (const { id, service } of nodes) {
-    for (const other of nodes) {
-      if (other.id !== id) service.instances.set(other.id, other.instance);
-    }
   }
 }
 

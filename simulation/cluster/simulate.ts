@@ -4,7 +4,7 @@
  */
 
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import type { ProtocolName } from "../../src/protocols/places.ts";
 import { assert } from "../../src/runtime/assert.ts";
 import { SimulatedFabric } from "../fabric/fabric.ts";
@@ -12,7 +12,7 @@ import type { Fault } from "../fabric/faults.ts";
 import { SimulatedClient } from "./client.ts";
 import { type FaultLevel, FaultSchedule } from "./fault-schedule.ts";
 import { disagreements, leftOvers, primaryRows, unsound } from "./rest.ts";
-import { introduce, SimulatedNode, type SimulatedNodeOptions } from "./sim-node.ts";
+import { SimulatedNode, type SimulatedNodeOptions } from "./sim-node.ts";
 import { TIMEOUT_MS, Worker } from "./worker.ts";
 import type { Counts, Witness, Workload } from "./workload.ts";
 import { AppendWorkload } from "./workloads/append.ts";
@@ -119,7 +119,6 @@ class Simulation {
       const each = { protocol: options.protocol, clockRate, isLogged, ...options.node };
       return new SimulatedNode(fabric, id, this.#configuration, each);
     });
-    introduce(this.#nodes);
     this.#workload = newWorkload(workload, {
       get nowUs() {
         return fabric.nowUs;
@@ -264,7 +263,7 @@ class Simulation {
   }
 
   async #inspect(): Promise<void> {
-    const placement = new RingPlacement(this.#configuration);
+    const placement = new ClusterPlacement(this.#configuration);
     const { tables } = this.#workload;
     const problems = this.#problems;
     problems.push(...leftOvers(this.#nodes));

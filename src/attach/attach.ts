@@ -29,7 +29,6 @@ import {
   memoryFolder,
   newIdentity,
   readIdentity,
-  refuseIfServed,
   withLog,
   withOpenLock,
 } from "../folder/store-files.ts";
@@ -71,7 +70,7 @@ export interface Attached {
   readonly identity?: Identity;
   /** What was found on disk, if memory had to be rebuilt. */
   readonly recovered?: Recovered;
-  /** The lock of the store's folder. */
+  /** The lock of the store's folder, to be shared with others once the store is made. */
   readonly lock?: FolderLock;
 }
 
@@ -82,7 +81,6 @@ export async function attach<T>(
 ): Promise<T> {
   if (settings.sharing === "threads") return guarded(joinProcessThreads(settings), use);
   makeFolder(settings.path);
-  if (settings.isNode !== true) refuseIfServed(settings.path);
   return withOpenLock(settings.path, async () => guarded(await joinProcesses(settings), use));
 }
 
@@ -119,12 +117,14 @@ async function joinProcesses(settings: StoreSettings): Promise<Attached> {
       `${path} is open among the threads of this process only: open it with sharing: "threads"`,
     );
   }
-  const lock = FolderLock.enter(path);
+  const { isAlone = false, isNode = false } = settings;
+  const lock = isNode ? FolderLock.ofNode(path) : await FolderLock.enter(path);
   try {
+    if (isAlone && !(await lock.takeAlone())) throw inUse(path, visibleOpeners(path));
     const attached = await joinFolder(settings, lock);
     // Held until the executor closes its memory.
     attached.executor.memory.onClose(() => lock.release());
-    return { ...attached, lock };
+    return isAlone ? attached : { ...attached, lock };
   } catch (error) {
     lock.release();
     throw error;
@@ -334,7 +334,7 @@ export function refuseIfInThreads(path: string): void {
 
 /** Takes the folder's lock alone, for `work`; refuses if anyone has the store open. */
 export async function whileAlone<T>(path: string, work: () => T | Promise<T>): Promise<T> {
-  const lock = FolderLock.enter(path);
+  const lock = await FolderLock.enter(path);
   try {
     if (!(await lock.takeAlone())) throw inUse(path, visibleOpeners(path));
     return await work();

@@ -21,6 +21,7 @@ import { FolderLock } from "../folder/folder-lock.ts";
 import { findMemory } from "../folder/memory-search.ts";
 import { memoryFolder, readIdentity, withOpenLock } from "../folder/store-files.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
+import { SituError } from "../runtime/errors.ts";
 
 /** A thread or process that has a store open. */
 export interface Opener {
@@ -48,11 +49,15 @@ export function openersOf(path: string): Opener[] {
 /** Whether a process has the store open, also one whose memory is not seen here. */
 export async function isOpenSomewhere(path: string): Promise<boolean> {
   return withOpenLock(path, async () => {
-    const lock = FolderLock.enter(path);
+    let lock: FolderLock | undefined;
     try {
+      lock = await FolderLock.enter(path);
       return !(await lock.takeAlone());
+    } catch (error) {
+      if (error instanceof SituError && error.code === "SITU_IN_USE") return true;
+      throw error;
     } finally {
-      lock.release();
+      lock?.release();
     }
   });
 }

@@ -9,7 +9,9 @@ export type DurabilityMode = "sync" | "lazy" | "none";
 export interface StoreSettings {
   /** The store's folder. */
   readonly path: string;
-  /** For the threads of a node, which has the store to itself. */
+  /** For a node: nobody else has the store open, now and until it is closed. */
+  readonly isAlone?: boolean;
+  /** For the other threads of that node. */
   readonly isNode?: boolean;
   /** Undefined: as the store is, and "lazy" for a new one. */
   readonly durability: DurabilityMode | undefined;

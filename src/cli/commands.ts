@@ -1,6 +1,7 @@
 /** All commands by their names, in the order of help. */
 
 import type { Command } from "./command.ts";
+import { CLUSTER_STATUS } from "./commands/cluster.ts";
 import { CLEAN, DESTROY, PS, RESIZE } from "./commands/living.ts";
 import { NODE } from "./commands/node.ts";
 import { SERVE } from "./commands/serve.ts";
@@ -27,6 +28,7 @@ export const COMMANDS = {
   bench: BENCH,
   doctor: DOCTOR,
   node: NODE,
+  "cluster status": CLUSTER_STATUS,
   "demo-teller": DEMO_TELLER,
 } as const satisfies Readonly<Record<string, Command>>;
 

@@ -32,11 +32,11 @@ const teller = { who: "situ", isJson: false };
 
 async function main(args: readonly string[]): Promise<number> {
   const stopping = listenForSignals();
-  const [name, ...rest] = args;
+  const [name, ...rest] = joined(args);
   teller.isJson = args.includes("--json") || TRUE.includes(process.env.SITU_JSON ?? "");
   const screen = new Screen(teller.isJson);
   try {
-    const words = rest.filter((word) => word !== "--json");
+    const words = joined(rest.filter((word) => word !== "--json"));
     if (name === undefined || name === "--json" || HELP.includes(name)) return help(screen, words);
     if (VERSION.includes(name)) return tellVersion(screen);
     const command = commandOf(name);
@@ -47,6 +47,13 @@ async function main(args: readonly string[]): Promise<number> {
     tellFailure(teller.who, error, failure, teller.isJson);
     return failure.exitCode;
   }
+}
+
+/** Some commands have a name of two words. */
+function joined(words: readonly string[]): readonly string[] {
+  const [first, second, ...rest] = words;
+  const both = `${first} ${second}`;
+  return COMMAND_NAMES.some((name) => name === both) ? [both, ...rest] : words;
 }
 
 function commandOf(name: string): CommandName {

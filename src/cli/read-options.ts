@@ -208,4 +208,5 @@ export const OTHER_VARIABLES = [
   "SITU_HISTORY",
   "SITU_MEMORY_DIR",
   "SITU_SECRET",
+  "SITU_NODE_SECRET",
 ] as const;

@@ -2,47 +2,64 @@
  * Call: has a procedure run at a node, next to the data, once (outcomes.ts). The node that gets the
  * message may pass it on to the one that has the data the procedure names.
  *
- *   message  as in submit.ts: instance, client, number, low; the procedure's name, its arguments, how
- *            long it may take, and whether it was passed on already
+ *   message  session and number; the procedure's name, how much time is left, whether it was passed
+ *            on already, and from a node that passes it on the origin; the arguments
  *   reply    1 and what it returned; or 0 and its error: a code, and the text
  */
 
 import type { NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { CALL } from "../protocols/kinds.ts";
-import { Message } from "../protocols/message.ts";
+import type { Routine } from "../protocols/message.ts";
+import { decodeOrigin, encodeOrigin, type Origin } from "../protocols/origin.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
-import { decodeNumbered, encodeNumbered, type Numbered } from "./submit.ts";
+import {
+  decodeNumbered,
+  encodeNumbered,
+  isForgotten,
+  leftMsOf,
+  type Numbered,
+  NumberedMessage,
+  type Sessions,
+  type TimeLeft,
+  untold,
+} from "./session.ts";
 
 /** How a call ended. */
 export type Returned =
   | { readonly isDone: true; readonly value: unknown }
   | { readonly isDone: false; readonly error: SituError };
 
+/** What is to be called. */
 export interface Called {
-  readonly numbered: Numbered;
   readonly procedure: string;
   readonly values: readonly unknown[];
-  readonly timeoutMs: number;
   readonly isPassedOn: boolean;
+  /** For whom, if another node passes it on. */
+  readonly origin?: Origin | undefined;
 }
 
-export class Call extends Message {
+export class Call extends NumberedMessage {
   readonly kind = CALL;
   returned: Returned | undefined;
+  readonly #numbered: Numbered;
   readonly #called: Called;
+  readonly #time: TimeLeft;
 
-  constructor(to: NodeId, called: Called) {
+  constructor(to: NodeId, numbered: Numbered, called: Called, time: TimeLeft) {
     super(to);
+    this.#numbered = numbered;
     this.#called = called;
+    this.#time = time;
   }
 
-  encode(out: Writer): void {
-    const { numbered, procedure, values, timeoutMs, isPassedOn } = this.#called;
-    encodeNumbered(out, numbered);
+  protected encodeBody(out: Writer): void {
+    const { procedure, values, isPassedOn, origin } = this.#called;
+    encodeNumbered(out, this.#numbered);
     out.text(procedure);
-    out.wide(timeoutMs);
+    out.wide(this.#time.leftMs());
     out.word(isPassedOn ? 1 : 0);
+    encodeOrigin(out, origin);
     out.value(values);
   }
 
@@ -51,14 +68,37 @@ export class Call extends Message {
   }
 }
 
-export function decodeCalled(body: Reader): Called {
+/** Calls a procedure in a session, or in another one if the node has forgotten it and has done nothing. */
+export function* callOnce(
+  sessions: Sessions,
+  node: NodeId,
+  called: Called,
+  time: TimeLeft,
+): Routine<Returned> {
+  for (;;) {
+    const message: Call = yield* sessions.send(
+      node,
+      (numbered) => new Call(node, numbered, called, time),
+    );
+    if (message.returned !== undefined) return message.returned;
+    if (isForgotten(message.error) && !message.isInDoubt && time.leftMs() > 0) continue;
+    return { isDone: false, error: untold(message, `procedure ${called.procedure}`) };
+  }
+}
+
+export function decodeCalled(body: Reader): {
+  readonly numbered: Numbered;
+  readonly called: Called;
+  readonly leftMs: number;
+} {
   const numbered = decodeNumbered(body);
   const procedure = body.text();
-  const timeoutMs = body.wide();
+  const leftMs = leftMsOf(body);
   const isPassedOn = body.word() === 1;
+  const origin = decodeOrigin(body);
   const values = body.value();
   if (!Array.isArray(values)) throw new SituError("SITU_PROTOCOL", "arguments are a list");
-  return { numbered, procedure, timeoutMs, isPassedOn, values };
+  return { numbered, leftMs, called: { procedure, isPassedOn, origin, values } };
 }
 
 export function encodeReturned(out: Writer, returned: Returned): void {

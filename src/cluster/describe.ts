@@ -7,7 +7,7 @@ import { DESCRIBE_KIND, type Incoming, type NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { OPEN_TABLE } from "../protocols/kinds.ts";
 import { Message } from "../protocols/message.ts";
-import { type Configuration, configurationOf } from "./configuration.ts";
+import { type Configuration, configurationOf, packConfiguration } from "./configuration.ts";
 import type { NodeService } from "./service.ts";
 
 /** What a node says of itself. */
@@ -40,7 +40,12 @@ export class Describe extends Message {
 /** At the node. */
 export function serveDescribe({ view }: NodeService, incoming: Incoming): void {
   const { self, instance, configuration, protocol } = view.current;
-  const said: Description = { node: self, instance, configuration, protocol: protocol.name };
+  const said: { [Key in keyof Description]: unknown } = {
+    node: self,
+    instance,
+    configuration: packConfiguration(configuration),
+    protocol: protocol.name,
+  };
   incoming.reply().text(JSON.stringify(said));
 }
 

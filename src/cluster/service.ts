@@ -14,10 +14,10 @@ import {
 } from "../fabric/fabric.ts";
 import { serveVerb } from "../fabric/verbs.ts";
 import { BackupRecords } from "../protocols/backup-records.ts";
-import { ABORTED, Coordinator, type Outcome, type Parts } from "../protocols/coordinator.ts";
+import { Coordinator, type Outcome, type Parts } from "../protocols/coordinator.ts";
 import type { Disk } from "../protocols/disk.ts";
-import { Driver } from "../protocols/driver.ts";
-import { OPEN_TABLE, SUBMIT } from "../protocols/kinds.ts";
+import { Driver, rethrow } from "../protocols/driver.ts";
+import { OPEN_SESSION, OPEN_TABLE, SUBMIT } from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { coordinatorNumber, firstSequenceOf } from "../protocols/names.ts";
 import type { Origin } from "../protocols/origin.ts";
@@ -25,13 +25,13 @@ import { Participant } from "../protocols/participant.ts";
 import { type Handler, Handlers, PHASES, type ServingThread } from "../protocols/phases/table.ts";
 import { type Thread, threadOf } from "../protocols/places.ts";
 import { Settlement } from "../protocols/settlement.ts";
-import { SituError } from "../runtime/errors.ts";
-import { DRAIN_MS, DRAIN_TRUNCATE_MS } from "../runtime/limits.ts";
+import { DRAIN_MS, DRAIN_TRUNCATE_MS, LOCK_TIMEOUT_MS } from "../runtime/limits.ts";
 import type { DecisionLog, ServedTables } from "../tables/served/contract.ts";
 import type { KeptRecords } from "../tables/served/kept-records.ts";
 import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { Outcomes } from "./outcomes.ts";
-import { type Numbered, Submit, serveSubmit } from "./submit.ts";
+import { Deadline, Sessions, serveOpenSession, type TimeLeft } from "./session.ts";
+import { serveSubmit, submitOnce } from "./submit.ts";
 import type { ViewHolder } from "./view.ts";
 
 export interface ServiceOptions {
@@ -54,6 +54,13 @@ export interface ServiceOptions {
 /** What nodes serve beside the phases. */
 const CLUSTER_HANDLERS: readonly Handler<NodeService>[] = [
   { kind: SUBMIT, sender: "anyone", begins: true, serve: serveSubmit },
+  {
+    kind: OPEN_SESSION,
+    sender: "anyone",
+    begins: true,
+    serve: ({ outcomes, driver }, incoming) =>
+      serveOpenSession(outcomes, incoming, driver.endpoint.clock.nowMs()),
+  },
   { kind: OPEN_TABLE, sender: "anyone", begins: false, serve: serveOpenTable },
   { kind: DESCRIBE_KIND, sender: "anyone", begins: false, serve: serveDescribe },
 ];
@@ -72,15 +79,14 @@ export class NodeService implements ServingThread {
   readonly #life: number;
   readonly coordinator: Coordinator;
   readonly outcomes = new Outcomes<Outcome>();
-  /** The instances of other nodes, as far as they are known. */
-  readonly instances = new Map<NodeId, string>();
+  /** Commits of clients that are under way here. */
+  submitted = 0;
   readonly #handlers = new Handlers<NodeService>(PHASES, CLUSTER_HANDLERS);
   readonly #executor: Executor;
   readonly #thread: Thread;
   readonly #passOn: ((incoming: Incoming) => void) | undefined;
-  #shipped = 0;
-  /** Numbers of shipped transactions that have not ended, in order. */
-  readonly #shipping = new Set<number>();
+  /** For transactions that are shipped to others. */
+  readonly #sessions: Sessions;
 
   constructor(options: ServiceOptions) {
     const { view, endpoint, executor, tables, kept, disk, thread, life, newLife } = options;
@@ -88,6 +94,7 @@ export class NodeService implements ServingThread {
     const { locks, copies, decisions, left } = kept;
     this.view = view;
     this.tables = tables;
+    this.#sessions = new Sessions(`${thread} ${view.current.instance}`, OPEN_SESSION);
     this.#executor = executor;
     this.#thread = thread;
     this.#passOn = options.passOn;
@@ -165,47 +172,31 @@ export class NodeService implements ServingThread {
     this.participant.releaseAll();
   }
 
-  /** Fails unless the request was meant for this life of the node: outcomes are not older. */
-  checkInstance({ instance }: Numbered): void {
-    if (instance === this.view.current.instance) return;
-    throw new SituError(
-      "SITU_UNKNOWN_OUTCOME",
-      `node ${this.self} was restarted meanwhile, and does not know whether the transaction was committed`,
-    );
-  }
-
   /** Commits a transaction, here or, if all of its data lies on one other node, there. */
-  commit(parts: Parts, origin?: Origin): Routine<Outcome> {
-    if (parts.size === 1) {
-      const [only] = parts.keys();
-      if (only !== this.self) return this.#ship(only, parts, origin);
-    }
-    return this.coordinator.commit(parts, undefined, origin);
+  commit(parts: Parts, time: TimeLeft, origin?: Origin): Routine<Outcome> {
+    const elsewhere = this.#onlyOther(parts);
+    if (elsewhere === undefined) return this.coordinator.commit(parts, undefined, origin);
+    return submitOnce(this.#sessions, elsewhere, parts, time, origin);
   }
 
-  *#ship(to: NodeId, parts: Parts, origin: Origin | undefined): Routine<Outcome> {
-    const number = this.#shipped++;
-    this.#shipping.add(number);
-    try {
-      const instance = this.instances.get(to);
-      if (instance === undefined) {
-        // Not met yet: then the longer way.
-        return yield* this.coordinator.commit(parts, undefined, origin);
-      }
-      const [low] = this.#shipping;
-      const client = `node ${this.self} ${this.#thread} ${this.view.current.instance}`;
-      const message = new Submit(to, { instance, client, number, low }, parts, origin);
-      yield [message];
-      if (message.error === undefined) return message.outcome;
-      if (message.error.code === "SITU_UNKNOWN_OUTCOME") {
-        // It was started anew. What was sent only once, to a life that had ended, was not done.
-        this.instances.delete(to);
-        if (message.attempts === 1) return ABORTED;
-      }
-      const isAborted = message.error.code === "SITU_STALE_CONFIGURATION";
-      return { kind: isAborted ? "refused" : "unknown", error: message.error };
-    } finally {
-      this.#shipping.delete(number);
-    }
+  /** Commits what a client has submitted, and wants to hear of within its time. */
+  commitFor(origin: Origin, parts: Parts, leftMs: number, end: (outcome: Outcome) => void): void {
+    const { driver } = this;
+    const time = new Deadline(driver.endpoint.clock, leftMs);
+    // Locks are not asked for as long as a client may wait; what another node says is waited for.
+    const isHere = this.#onlyOther(parts) === undefined;
+    const timeoutMs = isHere ? Math.min(leftMs, LOCK_TIMEOUT_MS) : leftMs;
+    this.submitted++;
+    const ended = (outcome: Outcome): void => {
+      this.submitted--;
+      end(outcome);
+    };
+    driver.run(this.commit(parts, time, origin), timeoutMs, ended, rethrow);
+  }
+
+  #onlyOther(parts: Parts): NodeId | undefined {
+    if (parts.size !== 1) return undefined;
+    const [only] = parts.keys();
+    return only === this.self ? undefined : only;
   }
 }

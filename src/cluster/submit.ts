@@ -5,65 +5,58 @@
  * of something that is written, so that a transaction whose data lies on one node takes place there
  * entirely (FaRM §3.4: single machine transactions are shipped to their primary).
  *
- *   message  the node's instance, the client, its number and low; from a node that ships what
- *            another has submitted or called: the origin (protocols/origin.ts); nodes, and for each:
- *            its number, and the part of the transaction there (protocols/writes.ts)
+ *   message  session and number; how much time is left; from a node that ships what another has
+ *            submitted or called: the origin (protocols/origin.ts); nodes, and for each: its number,
+ *            and the part of the transaction there (protocols/writes.ts)
  *   reply    an outcome; if it is not "committed" or "aborted", the error
  */
 
 import { type Incoming, type NodeId, nodeIdOf } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coordinator.ts";
-import { rethrow } from "../protocols/driver.ts";
 import { SUBMIT } from "../protocols/kinds.ts";
-import { Message } from "../protocols/message.ts";
+import type { Routine } from "../protocols/message.ts";
 import { decodeOrigin, encodeOrigin, type Origin } from "../protocols/origin.ts";
 import { Part } from "../protocols/writes.ts";
-import { SituError, type SituErrorCode } from "../runtime/errors.ts";
-import { LOCK_TIMEOUT_MS, MAX_NODES } from "../runtime/limits.ts";
+import { SituError, type SituErrorCode, TimeoutError } from "../runtime/errors.ts";
+import { MAX_NODES, MAX_SUBMITTED } from "../runtime/limits.ts";
 import { nextWrite, partitionAt } from "../tables/served/requests.ts";
 import type { NodeService } from "./service.ts";
+import {
+  decodeNumbered,
+  encodeNumbered,
+  isForgotten,
+  leftMsOf,
+  type Numbered,
+  NumberedMessage,
+  type Sessions,
+  sessionOf,
+  type TimeLeft,
+  untold,
+} from "./session.ts";
 import type { View } from "./view.ts";
 
 const KINDS = ["committed", "aborted", "refused", "unknown"] as const;
 
-/** Under which number a client has something done. */
-export interface Numbered {
-  readonly instance: string;
-  /** Names the one who asks, for as long as it lives. */
-  readonly client: string;
-  readonly number: number;
-  /** The client has heard of all numbers below this one. */
-  readonly low: number;
-}
-
-export function encodeNumbered(out: Writer, numbered: Numbered): void {
-  out.text(numbered.instance);
-  out.text(numbered.client);
-  out.wide(numbered.number);
-  out.wide(numbered.low);
-}
-
-export function decodeNumbered(body: Reader): Numbered {
-  return { instance: body.text(), client: body.text(), number: body.wide(), low: body.wide() };
-}
-
-export class Submit extends Message {
+export class Submit extends NumberedMessage {
   readonly kind = SUBMIT;
   outcome: Outcome = ABORTED;
   readonly #numbered: Numbered;
   readonly #parts: Parts;
+  readonly #time: TimeLeft;
   readonly #origin: Origin | undefined;
 
-  constructor(to: NodeId, numbered: Numbered, parts: Parts, origin?: Origin) {
+  constructor(to: NodeId, numbered: Numbered, parts: Parts, time: TimeLeft, origin?: Origin) {
     super(to);
     this.#numbered = numbered;
     this.#parts = parts;
+    this.#time = time;
     this.#origin = origin;
   }
 
-  encode(out: Writer): void {
+  protected encodeBody(out: Writer): void {
     encodeNumbered(out, this.#numbered);
+    out.wide(this.#time.leftMs());
     encodeOrigin(out, this.#origin);
     out.word(this.#parts.size);
     for (const [node, part] of this.#parts) {
@@ -77,25 +70,51 @@ export class Submit extends Message {
   }
 }
 
+/** Has a node commit a transaction, within its time. */
+export function* submitOnce(
+  sessions: Sessions,
+  to: NodeId,
+  parts: Parts,
+  time: TimeLeft,
+  origin?: Origin,
+): Routine<Outcome> {
+  let message: Submit;
+  try {
+    message = yield* sessions.send(to, (numbered) => new Submit(to, numbered, parts, time, origin));
+  } catch (error) {
+    // There is no session, so nothing was sent.
+    if (!(error instanceof SituError)) throw error;
+    return { kind: "refused", error };
+  }
+  if (message.error === undefined) return message.outcome;
+  // The node was started anew: what was read there may lie elsewhere now.
+  if (isForgotten(message.error) && !message.isInDoubt) return ABORTED;
+  const kind = message.isInDoubt ? "unknown" : "refused";
+  return { kind, error: untold(message, "the transaction") };
+}
+
 /** At the node that coordinates: commits what was submitted, once, and replies with the outcome. */
 export function serveSubmit(service: NodeService, incoming: Incoming): void {
   const { body } = incoming;
   const numbered = decodeNumbered(body);
-  service.checkInstance(numbered);
-  const { client, number, low } = numbered;
+  const session = sessionOf(incoming, numbered.session);
+  const { number } = numbered;
   const { attempt, isNew } = service.outcomes.attempt(
-    `${incoming.from.node} ${client}`,
+    session,
     number,
-    low,
     service.driver.endpoint.clock.nowMs(),
+    service.submitted >= MAX_SUBMITTED,
   );
   if (isNew) {
     let parts: Parts;
-    let origin: Origin | undefined;
+    let origin: Origin;
+    const leftMs = leftMsOf(body);
     try {
+      // Whoever asked has given up, or is about to: nothing is begun.
+      if (leftMs === 0) throw tooLate();
       // Only a node speaks for others.
       const told = decodeOrigin(body);
-      origin = (incoming.from.node >= 0 && told) || { session: client, number };
+      origin = (incoming.from.node >= 0 && told) || { session, number };
       parts = decodeParts(body);
       checkParts(parts, service.view.current);
     } catch (error) {
@@ -103,11 +122,14 @@ export function serveSubmit(service: NodeService, incoming: Incoming): void {
       attempt.end({ kind: "refused", error });
       throw error;
     }
-    const end = (outcome: Outcome): void => attempt.end(outcome);
-    service.driver.run(service.commit(parts, origin), LOCK_TIMEOUT_MS, end, rethrow);
+    service.commitFor(origin, parts, leftMs, (outcome) => attempt.end(outcome));
   }
   const ticket = incoming.defer();
   attempt.hear((outcome) => ticket.reply((out) => encodeOutcome(out, outcome)));
+}
+
+function tooLate(): TimeoutError {
+  return new TimeoutError("the transaction's time was over before a node began to commit it");
 }
 
 /** A client may know another configuration, or none: what it names must be there. */

@@ -1,7 +1,7 @@
 /**
  * The view that a node or a client has of its cluster: who it is, the configuration, where data lies
  * under it, and where each phase of the protocol runs. It is made once and never changes; a later
- * configuration will come as another view that replaces it whole. So whoever decides something by a
+ * configuration comes as another view that replaces it whole. So whoever decides something by a
  * view decides all of it by one configuration.
  */
 
@@ -10,7 +10,7 @@ import type { ClusterView, CurrentView } from "../protocols/cluster-view.ts";
 import { type Protocol, protocolOf, type Thread } from "../protocols/places.ts";
 import type { Placement } from "../tables/partitions.ts";
 import type { Configuration } from "./configuration.ts";
-import { RingPlacement } from "./placement.ts";
+import { ClusterPlacement } from "./placement.ts";
 
 export interface ViewOptions {
   /** CLIENT for one who is no node. */
@@ -36,13 +36,19 @@ export class View implements ClusterView {
     this.self = self;
     this.instance = instance;
     this.configuration = configuration;
-    this.placement = new RingPlacement(configuration);
+    this.placement = new ClusterPlacement(configuration);
     this.protocol = protocolOf(protocol, thread);
     this.nodes = configuration.nodes.map(({ id }) => id);
   }
 
   get configurationId(): ConfigurationId {
     return this.configuration.configurationId;
+  }
+
+  /** The configuration that took in this life of a node; undefined for one that is no member. */
+  memberSince(node: NodeId): ConfigurationId | undefined {
+    const found = this.configuration.nodes.find(({ id }) => id === node);
+    return found && (found.since ?? 1);
   }
 }
 
@@ -64,5 +70,9 @@ export function currentPlacement(view: CurrentView): Placement {
     },
     primaryOf: (partition) => view.current.placement.primaryOf(partition),
     backupsOf: (partition) => view.current.placement.backupsOf(partition),
+    copiesOf: (partition) => view.current.placement.copiesOf(partition),
+    fillingOf: (partition) => view.current.placement.fillingOf(partition),
+    primarySince: (partition) => view.current.placement.primarySince(partition),
+    replicasSince: (partition) => view.current.placement.replicasSince(partition),
   };
 }

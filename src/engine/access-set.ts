@@ -44,13 +44,13 @@ export const DIRTY_TO = 9;
 const PLACE = 10;
 /** The first edit of the object; 0 if there is none, -1 if its changed words are logged instead (edits.ts). */
 export const EDITS = 11;
-const LAST_EDIT = 12;
-const EDIT_WORDS = 13;
+export const LAST_EDIT = 12;
+export const EDIT_WORDS = 13;
 /** Words that were changed after the last edit. */
-const PENDING_FROM = 14;
-const PENDING_TO = 15;
+export const PENDING_FROM = 14;
+export const PENDING_TO = 15;
 
-const NOT_EDITED = -1;
+export const NOT_EDITED = -1;
 /** Where the journal keeps changed words beside their edits, it says which: two more words. */
 const BESIDE_EDITS_WORDS = 2;
 
@@ -71,6 +71,9 @@ export const OLD = 64;
 /** Its lock is held already, by this transaction's prepare (prepared.ts). */
 export const LOCKED = 128;
 
+/** Nothing of the object is in the arena: its edits are applied where it lies (splices.ts). */
+export const SPLICED = 256;
+
 const FIRST_CAPACITY = 64;
 const FIRST_ARENA_BYTES = 64 * 1024;
 /** The arena starts here, so that a window's object begins at a positive place, see `window`. */
@@ -88,7 +91,7 @@ export class AccessSet {
   readonly changes = new ChangeList();
   /** Whether there is a log that edits would make shorter. */
   recordsEdits = false;
-  readonly #edits = new EditList();
+  readonly edits = new EditList();
   readonly #regions: (Region | undefined)[] = new Array<undefined>(FIRST_CAPACITY).fill(undefined);
   #arenaTop = MAX_WINDOW_START;
   /** Open addressing from (region, word) to entry + 1; each entry remembers its place. */
@@ -105,7 +108,7 @@ export class AccessSet {
     this.end = 0;
     this.writes = 0;
     if (this.changes.count > 0) this.changes.clear();
-    this.#edits.clear();
+    this.edits.clear();
     this.#arenaTop = MAX_WINDOW_START;
     if (this.arena.i32.length * 4 > KEPT_ARENA_BYTES) {
       this.arena.reset(new ArrayBuffer(FIRST_ARENA_BYTES));
@@ -264,8 +267,8 @@ export class AccessSet {
     if (this.words[entry + EDITS] === NOT_EDITED) return;
     const at = this.#addEdit(entry, 2);
     if (at === 0) return;
-    this.#edits.words[at] = editWord(MOVE_EDIT, from, count);
-    this.#edits.words[at + 1] = to;
+    this.edits.words[at] = editWord(MOVE_EDIT, from, count);
+    this.edits.words[at + 1] = to;
   }
 
   /** Words were written, and are as they are to be. */
@@ -288,14 +291,15 @@ export class AccessSet {
     if (this.words[entry + EDITS] === NOT_EDITED) return;
     const at = this.#addEdit(entry, 2);
     if (at === 0) return;
-    this.#edits.words[at] = editWord(REPACK_EDIT, slotsAt, slots);
-    this.#edits.words[at + 1] = (slotWords << 16) | end;
+    this.edits.words[at] = editWord(REPACK_EDIT, slotsAt, slots);
+    this.edits.words[at + 1] = (slotWords << 16) | end;
   }
 
   /** For the journal, if EDITS > 0: words of all edits of an object; 0 if its changed words are to be logged. */
   editWordsOf(entry: number): number {
     const { words } = this;
     if (words[entry + EDITS] <= 0) return 0;
+    if ((words[entry + KIND] & SPLICED) !== 0) return words[entry + EDIT_WORDS];
     this.#flushPending(entry);
     if (words[entry + EDITS] === NOT_EDITED) return 0;
     const changed = words[entry + DIRTY_TO] - words[entry + DIRTY_FROM];
@@ -304,7 +308,7 @@ export class AccessSet {
 
   /** For the journal: copies the edits of an object. */
   copyEdits(entry: number, to: Int32Array, toAt: number): void {
-    const edits = this.#edits.words;
+    const edits = this.edits.words;
     let at = toAt;
     for (let edit = this.words[entry + EDITS]; edit !== 0; edit = edits[edit]) {
       const end = wordsOfEdit(edits[edit + 1]);
@@ -338,7 +342,7 @@ export class AccessSet {
   #addWrite(entry: number, from: number, to: number): void {
     const at = this.#addEdit(entry, 1 + to - from);
     if (at === 0) return;
-    const edits = this.#edits.words;
+    const edits = this.edits.words;
     const source = this.words[entry + BUFFER] + from;
     edits[at] = editWord(WRITE_EDIT, from, to - from);
     for (let i = 0; i < to - from; i++) edits[at + 1 + i] = this.arena.i32[source + i];
@@ -352,9 +356,9 @@ export class AccessSet {
       words[entry + EDITS] = NOT_EDITED;
       return 0;
     }
-    const at = this.#edits.add(count);
+    const at = this.edits.add(count);
     if (words[entry + EDITS] === 0) words[entry + EDITS] = at - 1;
-    else this.#edits.words[words[entry + LAST_EDIT]] = at - 1;
+    else this.edits.words[words[entry + LAST_EDIT]] = at - 1;
     words[entry + LAST_EDIT] = at - 1;
     return at;
   }

@@ -53,6 +53,7 @@ import {
   CELL,
   DIRTY_FROM,
   DIRTY_TO,
+  EDITS,
   ENTRY_WORDS,
   FREE,
   INCARNATION,
@@ -61,6 +62,7 @@ import {
   NEW,
   READ,
   REGION_ID,
+  SPLICED,
   VERSION_HIGH,
   VERSION_LOW,
   WORD,
@@ -83,6 +85,7 @@ import {
   STATUS,
 } from "./slot.ts";
 import { IN_USE_MASK } from "./snapshots/registry.ts";
+import { applySplice } from "./splices.ts";
 import { epochBitsOf, epochOf, isLater, MAX_SEQUENCE, sequenceOf, tidHigh, tidLow } from "./tid.ts";
 import type { Transaction } from "./transaction.ts";
 import { VERSIONING } from "./versioning.ts";
@@ -487,10 +490,14 @@ export class Committer {
       const entry = this.#order[i];
       const { i32 } = set.regionOf(entry);
       const word = words[entry + WORD];
-      const from = words[entry + DIRTY_FROM];
-      const changed = words[entry + DIRTY_TO] - from;
-      const target = word + HEADER_WORDS + from;
-      if (changed > 0) copyWords(arena, words[entry + BUFFER] + from, i32, target, changed);
+      if ((words[entry + KIND] & SPLICED) !== 0) {
+        applySplice(set, words[entry + EDITS], i32, word + HEADER_WORDS);
+      } else {
+        const from = words[entry + DIRTY_FROM];
+        const changed = words[entry + DIRTY_TO] - from;
+        const target = word + HEADER_WORDS + from;
+        if (changed > 0) copyWords(arena, words[entry + BUFFER] + from, i32, target, changed);
+      }
       i32[word + HEADER_INCARNATION] = words[entry + INCARNATION];
       storeVersion(i32, word, this.#lastHigh, this.#lastLow);
       storeRelease(i32, word + LOCK, 0);

@@ -62,10 +62,21 @@ export function editWord(operation: number, offset: number, length: number): num
   return operation | (length << LENGTH_SHIFT) | (offset << OFFSET_SHIFT);
 }
 
+export function editOperation(first: number): number {
+  return first & OPERATION_MASK;
+}
+
+export function editLength(first: number): number {
+  return (first >>> LENGTH_SHIFT) & LENGTH_MASK;
+}
+
+export function editOffset(first: number): number {
+  return first >>> OFFSET_SHIFT;
+}
+
 /** Words of the edit that begins with this one. */
 export function wordsOfEdit(first: number): number {
-  const operation = first & OPERATION_MASK;
-  return operation === WRITE_EDIT ? 1 + ((first >>> LENGTH_SHIFT) & LENGTH_MASK) : 2;
+  return editOperation(first) === WRITE_EDIT ? 1 + editLength(first) : 2;
 }
 
 /**
@@ -82,9 +93,9 @@ export function applyEdits(
 ): string | undefined {
   for (let edit = from; edit < to; ) {
     const first = edits[edit];
-    const operation = first & OPERATION_MASK;
-    const length = (first >>> LENGTH_SHIFT) & LENGTH_MASK;
-    const offset = first >>> OFFSET_SHIFT;
+    const operation = editOperation(first);
+    const length = editLength(first);
+    const offset = editOffset(first);
     const next = edit + wordsOfEdit(first);
     if (next > to) return "an edit is cut off";
     if (operation === REPACK_EDIT) {

@@ -5,7 +5,7 @@
  * TID, not to copy data.
  *
  *   word 0  length of the record in words
- *   word 1  entries, or FILLING: nothing up to the end of the ring. Above them REDO, if redo words follow
+ *   word 1  entries, or FILLING: nothing up to the end of the ring
  *   words 2–3  TID, written just before the commit point
  *   then for each entry, in address order:
  *     region id, and above 16 bits 1 + the size class of a new cell
@@ -15,11 +15,16 @@
  *   then the row changes of watched tables, as entries of no region (changes.ts)
  *
  * This is what goes to the log. Edits cannot be applied twice, but a commit whose owner dies while it installs is
- * installed again, over whatever is there. So behind a record with edits lie redo words, which do not go to
- * the log and do not count in its length:
+ * installed again, over whatever is there. So behind a record with edits lie redo words, for each edited entry:
  *
- *   their number, this word included
- *   then for each edited entry: first changed data word, changed data words, and these words
+ *   number of pieces
+ *   then for each piece: first changed data word, changed data words, and these words
+ *
+ * One that is in the arena has one piece; one that is spliced (splices.ts) has a piece for each of its edits. Without a
+ * log the record has no edits, but spliced entries are still marked so, and have their redo words.
+ *
+ * Nobody needs them once the commit is installed. They do not count in the record's length, do not go to the log, and
+ * the next record is written over them.
  *
  * In a store with a log the journal is a ring. A commit writes its record at the head, and moves the
  * head when it has installed it, before the slot turns to IDLE: whoever has waited for the commits of
@@ -36,6 +41,7 @@
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
 import { LOG_RESTS } from "../memory/control.ts";
+import { HEADER_WORDS } from "../memory/object.ts";
 import { loadAcquire, storeRelease } from "../memory/ordering.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
 import type { Views } from "../memory/views.ts";
@@ -47,43 +53,38 @@ import {
   CELL,
   DIRTY_FROM,
   DIRTY_TO,
+  EDIT_WORDS,
   EDITS,
   ENTRY_WORDS,
   INCARNATION,
   KIND,
   NEW,
   REGION_ID,
+  SPLICED,
   WORD,
   WRITE,
 } from "./access-set.ts";
+import { editLength, editOffset, editOperation, MOVE_EDIT } from "./edits.ts";
 import { LARGE_RECORD, LargeRecord } from "./large-record.ts";
 import { HEAD, RECORD, type SlotId, TAIL } from "./slot.ts";
+import { materialize, PIECE_HEADER_WORDS, PIECE_WORDS, PIECES } from "./splices.ts";
 
-const LENGTH = 0;
-const ENTRIES = 1;
+export const LENGTH = 0;
+export const ENTRIES = 1;
 const TID_HIGH = 2;
 const TID_LOW = 3;
 export const RECORD_WORDS = 4;
 export const RECORD_ENTRY_WORDS = 5;
-/** In an entry: first changed word, changed words, and these; in redo words they begin with the same. */
+/** In an entry: first changed word, changed words, and these; a piece of redo words has the same. */
 export const CHANGED = 3;
 /** In the place of the entries: a record that only fills the ring up to its end. */
 export const FILLING = -1;
-/** Beside the entries: redo words follow the record. Not in the log. */
-export const REDO = 1 << 30;
 export const REGION_MASK = 0xffff;
 export const CLASS_SHIFT = 16;
 /** In the place of the first changed word: the entry has edits. No object has so many words. */
 export const EDITED = 1 << 20;
-/** Of an edited entry among the redo words: first changed word, changed words. */
-const REDO_ENTRY_WORDS = 2;
-
-/** Words that a record takes in the journal, with its redo words. */
-export function recordWords(i32: Int32Array, at: number): number {
-  const length = i32[at + LENGTH];
-  const entries = i32[at + ENTRIES];
-  return entries < 0 || (entries & REDO) === 0 ? length : length + i32[at + length];
-}
+/** Of an edited entry in the arena, among the redo words: one piece, first changed word, changed words. */
+const ONE_PIECE_WORDS = 1 + PIECE_HEADER_WORDS;
 
 /** In the place of a large record that is being emptied. */
 const NO_RECORD = new Int32Array(RECORD_WORDS);
@@ -162,9 +163,9 @@ export class Journal {
     const tail = this.#isLogged ? loadAcquire(this.#control, this.#slotAt + TAIL) : this.#head;
     for (let position = tail; position !== this.#head; ) {
       const at = position & (this.#capacity - 1);
-      const fills = i32[at] < RECORD_WORDS;
+      const fills = i32[at + LENGTH] < RECORD_WORDS;
       if (!fills && i32[at + ENTRIES] === LARGE_RECORD) return true;
-      position = (position + (fills ? i32[at] : recordWords(i32, at))) | 0;
+      position = (position + i32[at + LENGTH]) | 0;
     }
     return false;
   }
@@ -184,11 +185,10 @@ export class Journal {
       const entry = order[i];
       const from = words[entry + DIRTY_FROM];
       const changed = Math.max(words[entry + DIRTY_TO] - from, 0);
-      const edits = words[entry + EDITS] > 0 ? set.editWordsOf(entry) : 0;
-      const logged = edits === 0 ? changed : edits;
-      if (edits !== 0) redo += REDO_ENTRY_WORDS + changed;
-      // With one word for the number of redo words.
-      if (at + RECORD_ENTRY_WORDS + logged + redo >= room) {
+      const isEdited = words[entry + EDITS] > 0 && set.editWordsOf(entry) > 0;
+      const logged = isEdited ? this.#loggedEdits(words, entry) : changed;
+      if (isEdited) redo += redoWords(words, entry);
+      if (at + RECORD_ENTRY_WORDS + logged + redo > room) {
         return this.#writeElsewhere(set, order, count);
       }
       let region = words[entry + REGION_ID];
@@ -198,48 +198,77 @@ export class Journal {
       i32[at] = region;
       i32[at + 1] = words[entry + WORD];
       i32[at + 2] = words[entry + INCARNATION];
-      i32[at + 3] = edits === 0 ? from : EDITED;
+      i32[at + 3] = isEdited ? EDITED : from;
       i32[at + 4] = logged;
       at += RECORD_ENTRY_WORDS;
-      if (edits === 0) copyWords(arena, words[entry + BUFFER] + from, i32, at, changed);
-      else set.copyEdits(entry, i32, at);
+      if (!isEdited) copyWords(arena, words[entry + BUFFER] + from, i32, at, changed);
+      else if (logged > 0) set.copyEdits(entry, i32, at);
       at += logged;
     }
     if (changes.count > 0) {
-      if (at + changes.end + redo >= room) return this.#writeElsewhere(set, order, count);
+      if (at + changes.end + redo > room) return this.#writeElsewhere(set, order, count);
       copyWords(changes.views.i32, 0, i32, at, changes.end);
       at += changes.end;
     }
     i32[this.#at + LENGTH] = at - this.#at;
     i32[this.#at + ENTRIES] = count + changes.count;
-    if (redo !== 0) this.#writeRedo(set, order, count, at, 1 + redo);
+    if (redo !== 0) this.#writeRedo(set, order, count, at);
     storeRelease(this.#control, this.#slotAt + RECORD, this.#head);
     return true;
   }
 
-  #writeRedo(set: AccessSet, order: Int32Array, count: number, redoAt: number, redo: number): void {
+  #writeRedo(set: AccessSet, order: Int32Array, count: number, redoAt: number): void {
     const { i32 } = this.views;
     const { words } = set;
-    i32[this.#at + ENTRIES] |= REDO;
-    i32[redoAt] = redo;
-    let at = redoAt + 1;
+    let at = redoAt;
     for (let i = 0; i < count; i++) {
       const entry = order[i];
-      if (set.editWordsOf(entry) === 0) continue;
-      const from = words[entry + DIRTY_FROM];
-      const changed = words[entry + DIRTY_TO] - from;
-      i32[at] = from;
-      i32[at + 1] = changed;
-      at += REDO_ENTRY_WORDS;
-      copyWords(set.arena.i32, words[entry + BUFFER] + from, i32, at, changed);
-      at += changed;
+      if (words[entry + EDITS] <= 0 || set.editWordsOf(entry) === 0) continue;
+      if ((words[entry + KIND] & SPLICED) !== 0) {
+        this.#writePieces(set, entry, at);
+      } else {
+        const from = words[entry + DIRTY_FROM];
+        const changed = words[entry + DIRTY_TO] - from;
+        i32[at] = 1;
+        i32[at + 1] = from;
+        i32[at + 2] = changed;
+        const source = words[entry + BUFFER] + from;
+        copyWords(set.arena.i32, source, i32, at + ONE_PIECE_WORDS, changed);
+      }
+      at += redoWords(words, entry);
     }
+  }
+
+  /** What each edit of a spliced object leaves behind. */
+  #writePieces(set: AccessSet, entry: number, redoAt: number): void {
+    const { i32 } = this.views;
+    const edits = set.edits.words;
+    const object = set.regionOf(entry).i32;
+    const dataAt = set.wordOf(entry) + HEADER_WORDS;
+    let at = redoAt + 1;
+    i32[redoAt] = set.words[entry + PIECES];
+    for (let edit = set.words[entry + EDITS]; edit !== 0; edit = edits[edit]) {
+      const first = edits[edit + 1];
+      const length = editLength(first);
+      const isMove = editOperation(first) === MOVE_EDIT;
+      i32[at] = isMove ? edits[edit + 2] : editOffset(first);
+      i32[at + 1] = length;
+      at += PIECE_HEADER_WORDS;
+      if (isMove) copyWords(object, dataAt + editOffset(first), i32, at, length);
+      else for (let word = 0; word < length; word++) i32[at + word] = edits[edit + 2 + word];
+      at += length;
+    }
+  }
+
+  /** Edits are for the log. */
+  #loggedEdits(words: Int32Array, entry: number): number {
+    return this.#isLogged ? words[entry + EDIT_WORDS] : 0;
   }
 
   /** Fails if the record of a write set never fits: before anything is locked for long. */
   refuseTooLarge(set: AccessSet): void {
     const { words, end } = set;
-    let length = RECORD_WORDS + 1 + set.changes.end;
+    let length = RECORD_WORDS + set.changes.end;
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
       if ((words[entry + KIND] & WRITE) !== 0) length += wordsOf(set, entry);
     }
@@ -262,7 +291,7 @@ export class Journal {
   pass(): boolean {
     if (this.#largeWords !== undefined) this.#passLarge();
     if (!this.#isLogged) return false;
-    const length = recordWords(this.views.i32, this.#at);
+    const length = this.views.i32[this.#at + LENGTH];
     this.#head = (this.#head + length) | 0;
     this.#at += length;
     storeRelease(this.#control, this.#slotAt + HEAD, this.#head);
@@ -308,12 +337,12 @@ export class Journal {
   passRecord(): void {
     if (!this.#isLogged) return;
     const record = this.#control[this.#slotAt + RECORD];
-    const length = recordWords(this.views.i32, record & (this.#capacity - 1));
+    const length = this.views.i32[(record & (this.#capacity - 1)) + LENGTH];
     Atomics.store(this.#control, this.#slotAt + HEAD, (record + length) | 0);
   }
 
   get entries(): number {
-    return this.record[this.recordAt + ENTRIES] & ~REDO;
+    return this.record[this.recordAt + ENTRIES];
   }
 
   get tidHigh(): number {
@@ -336,11 +365,14 @@ export class Journal {
   /** Where the redo words of the record's first edited entry start; `nextRedo` gives those of the following one. */
   get firstRedo(): number {
     const at = this.recordAt;
-    return at + this.record[at + LENGTH] + 1;
+    return at + this.record[at + LENGTH];
   }
 
   nextRedo(at: number): number {
-    return at + REDO_ENTRY_WORDS + this.views.i32[at + 1];
+    const { i32 } = this.views;
+    let next = at + 1;
+    for (let piece = i32[at]; piece > 0; piece--) next += PIECE_HEADER_WORDS + i32[next + 1];
+    return next;
   }
 
   #classBits(regionId: number, word: number): number {
@@ -350,7 +382,7 @@ export class Journal {
 
   /** The record does not fit where the head is: from the ring's start, or later. */
   #writeElsewhere(set: AccessSet, order: Int32Array, count: number): boolean {
-    let length = RECORD_WORDS + 1 + set.changes.end;
+    let length = RECORD_WORDS + set.changes.end;
     for (let i = 0; i < count; i++) length += wordsOf(set, order[i]);
     if (length > this.#capacity) return this.#writeLarge(set, order, count);
     this.#look();
@@ -363,6 +395,9 @@ export class Journal {
   #writeLarge(set: AccessSet, order: Int32Array, count: number): boolean {
     const { words, changes } = set;
     if (!this.#large.isPossible) throw tooLarge(this.#capacity);
+    for (let i = 0; i < count; i++) {
+      if ((words[order[i] + KIND] & SPLICED) !== 0) materialize(set, order[i]);
+    }
     let length = RECORD_WORDS + changes.end;
     for (let i = 0; i < count; i++) length += RECORD_ENTRY_WORDS + changedWords(words, order[i]);
     if (4 * length > MAX_TRANSACTION_BYTES) throw tooLarge(MAX_TRANSACTION_BYTES / 4);
@@ -430,9 +465,16 @@ export class Journal {
 
 /** Words that an entry takes in a journal, redo words included. */
 function wordsOf(set: AccessSet, entry: number): number {
-  const changed = changedWords(set.words, entry);
+  const { words } = set;
   const edits = set.editWordsOf(entry);
-  return RECORD_ENTRY_WORDS + changed + (edits === 0 ? 0 : REDO_ENTRY_WORDS + edits);
+  if (edits === 0) return RECORD_ENTRY_WORDS + changedWords(words, entry);
+  return RECORD_ENTRY_WORDS + edits + redoWords(words, entry);
+}
+
+/** Redo words of an edited entry. */
+function redoWords(words: Int32Array, entry: number): number {
+  if ((words[entry + KIND] & SPLICED) !== 0) return 1 + words[entry + PIECE_WORDS];
+  return ONE_PIECE_WORDS + changedWords(words, entry);
 }
 
 function changedWords(words: Int32Array, entry: number): number {

@@ -36,6 +36,7 @@ import { CHANGED, CLASS_SHIFT, copyWords, EDITED, type Journal, REGION_MASK } fr
 import { releasePrepared } from "./prepared.ts";
 import { ACTIVE, COMMITTED, IDLE, phaseOf, type SlotId, STATUS } from "./slot.ts";
 import { Registry } from "./snapshots/registry.ts";
+import { PIECE_HEADER_WORDS } from "./splices.ts";
 import { releaseTurn } from "./turns.ts";
 
 export type EndedCommit = "rolled forward" | "rolled back" | "nothing to do";
@@ -95,13 +96,13 @@ function rollForward(memory: StoreMemory, slot: SlotId, journal: Journal): void 
   for (let i = 0, at = journal.first; i < journal.entries; i++, at = journal.next(at)) {
     if (record[at] === CHANGE_REGION) break;
     const isEdited = record[at + 3] === EDITED;
-    const changedAt = isEdited ? redo : at + CHANGED;
+    const redoAt = redo;
     if (isEdited) redo = journal.nextRedo(redo);
     const { i32 } = memory.region(record[at] & REGION_MASK);
     const word = record[at + 1];
     if (!isLockedBy(i32, word, slot)) continue;
-    const target = word + HEADER_WORDS + record[changedAt];
-    copyWords(record, changedAt + 2, i32, target, record[changedAt + 1]);
+    if (isEdited) redoPieces(record, redoAt, i32, word + HEADER_WORDS);
+    else redoPiece(record, at + CHANGED, i32, word + HEADER_WORDS);
     i32[word + INCARNATION] = record[at + 2];
     storeVersion(i32, word, journal.tidHigh, journal.tidLow);
     Atomics.store(i32, word + LOCK, 0);
@@ -109,6 +110,20 @@ function rollForward(memory: StoreMemory, slot: SlotId, journal: Journal): void 
     if ((record[at + 2] & ALLOCATED) === 0)
       blocks.countFree(blocks.blockOf(addressOf(record[at] & REGION_MASK, word)));
   }
+}
+
+/** Writes the changed words of an edited object, which may be half-written. */
+function redoPieces(record: Int32Array, redoAt: number, i32: Int32Array, dataAt: number): void {
+  let at = redoAt + 1;
+  for (let piece = record[redoAt]; piece > 0; piece--) {
+    at += redoPiece(record, at, i32, dataAt);
+  }
+}
+
+/** First changed word, changed words, and these. Returns how many words that is. */
+function redoPiece(record: Int32Array, at: number, i32: Int32Array, dataAt: number): number {
+  copyWords(record, at + PIECE_HEADER_WORDS, i32, dataAt + record[at], record[at + 1]);
+  return PIECE_HEADER_WORDS + record[at + 1];
 }
 
 /**

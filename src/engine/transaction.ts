@@ -60,6 +60,7 @@ import {
   OLD,
   READ,
   REGION_ID,
+  SPLICED,
   VERSION_HIGH,
   VERSION_LOW,
   WINDOW,
@@ -71,7 +72,11 @@ import type { Executor } from "./executor.ts";
 import { copyWords } from "./journal.ts";
 import { CONFLICT, EXHAUSTED, isSignal } from "./signals.ts";
 import type { Snapshot } from "./snapshots/snapshot.ts";
+import { beginSplice, materialize } from "./splices.ts";
 import { isLater } from "./tid.ts";
+
+/** Of these only some of what has changed is in the arena, or nothing. */
+const NOT_WHOLE = WINDOW | SPLICED;
 
 export class Transaction {
   readonly executor: Executor;
@@ -164,7 +169,7 @@ export class Transaction {
       entry = set.add(region, word);
       this.#look(entry, region, word);
     } else if (set.words[entry + BUFFER] >= 0) {
-      if ((set.words[entry + KIND] & WINDOW) !== 0) this.#widen(entry);
+      if ((set.words[entry + KIND] & NOT_WHOLE) !== 0) this.#widen(entry);
       this.views = set.arena;
       this.at = set.words[entry + BUFFER];
       return entry;
@@ -182,7 +187,7 @@ export class Transaction {
     const entry = known < 0 ? set.add(region, word) : known;
     if (known < 0) this.#look(entry, region, word);
     const kind = set.words[entry + KIND];
-    if ((kind & WINDOW) !== 0) this.#widen(entry);
+    if ((kind & NOT_WHOLE) !== 0) this.#widen(entry);
     if ((kind & OLD) !== 0 && !this.readsOnly) {
       set.forgetCopy(entry);
       this.#look(entry, region, word);
@@ -296,7 +301,7 @@ export class Transaction {
     if (this.snapshot !== undefined) this.#dependAt(this.snapshot, entry);
     const { set } = this;
     if (set.words[entry + BUFFER] >= 0) {
-      if ((set.words[entry + KIND] & WINDOW) !== 0) this.#widen(entry);
+      if ((set.words[entry + KIND] & NOT_WHOLE) !== 0) this.#widen(entry);
       return set.words[entry + BUFFER];
     }
     const source = set.words[entry + WORD] + HEADER_WORDS;
@@ -329,7 +334,7 @@ export class Transaction {
     if (this.snapshot !== undefined) this.#dependAt(this.snapshot, entry);
     const { set } = this;
     if (set.words[entry + BUFFER] >= 0) {
-      if ((set.words[entry + KIND] & WINDOW) !== 0) this.#widen(entry);
+      if ((set.words[entry + KIND] & NOT_WHOLE) !== 0) this.#widen(entry);
       set.markDirty(entry, from, to);
       return set.words[entry + BUFFER];
     }
@@ -338,8 +343,27 @@ export class Transaction {
     return at;
   }
 
-  /** Brings all of an object into the arena, around the window that has changed. */
+  /**
+   * Makes an object changeable in place, by splices that the caller notes: nothing is copied. False if it is in the
+   * arena already, or was spliced before: `writable`, then.
+   */
+  splice(entry: number, words: number): boolean {
+    if (this.snapshot !== undefined) this.#dependAt(this.snapshot, entry);
+    const { set } = this;
+    if (set.words[entry + BUFFER] >= 0) return false;
+    beginSplice(set, entry, words);
+    set.mark(entry, READ | WRITE);
+    return true;
+  }
+
+  /** Brings all of an object into the arena, with what has changed of it. */
   #widen(entry: number): void {
+    if ((this.set.words[entry + KIND] & SPLICED) !== 0) materialize(this.set, entry);
+    else this.#widenWindow(entry);
+    if (!this.#isCurrent(entry)) this.conflict(entry);
+  }
+
+  #widenWindow(entry: number): void {
     const { set } = this;
     const window = set.words[entry + BUFFER];
     const from = set.words[entry + DIRTY_FROM];
@@ -352,7 +376,6 @@ export class Transaction {
     copyWords(set.regionOf(entry).i32, source, i32, at, dataWords);
     i32.copyWithin(at + from, window + from, window + to);
     set.markDirty(entry, from, to);
-    if (!this.#isCurrent(entry)) this.conflict(entry);
   }
 
   /** The second look of a consistent read. What is locked by this transaction nobody changes. */
@@ -415,7 +438,7 @@ export class Transaction {
     const incarnation = set.words[entry + INCARNATION];
     assert((incarnation & ALLOCATED) !== 0, "only an allocated object is freed");
     if (set.words[entry + BUFFER] < 0) set.reserve(entry, 0);
-    set.words[entry + KIND] &= ~WINDOW;
+    set.words[entry + KIND] &= ~NOT_WHOLE;
     set.markUnchanged(entry);
     set.words[entry + INCARNATION] = freedWord(incarnation);
     set.mark(entry, READ | WRITE | FREE | CELL);

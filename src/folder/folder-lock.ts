@@ -13,6 +13,9 @@
  *
  * flock goes from shared to exclusive and back by giving the lock up in between. All who change their
  * lock hold open.lock meanwhile (store-files.ts), so nobody else can take it there.
+ *
+ * A node of a cluster holds the lock alone for as long as it runs: whoever else wrote to its store would
+ * leave the copies at other nodes behind. Its other threads join without a lock of their own.
  */
 
 import { closeSync, constants, openSync } from "node:fs";
@@ -28,18 +31,19 @@ export class FolderLock {
   readonly #path: string;
   #fd: number | undefined;
 
-  private constructor(path: string, fd: number) {
+  private constructor(path: string, fd: number | undefined) {
     this.#path = path;
     this.#fd = fd;
   }
 
-  /** Takes the lock shared. To be called under open.lock, as `takeAlone` and `share`. */
-  static enter(path: string): FolderLock {
+  /**
+   * Takes the lock shared. To be called under open.lock, as `takeAlone` and `share`; so one who holds it
+   * alone is a node, which may be on its way out.
+   */
+  static async enter(path: string): Promise<FolderLock> {
     const fd = openFolder(path);
     try {
-      if (!libc().tryLockShared(fd)) {
-        throw new SituError("SITU_IN_USE", `another process is creating or removing ${path}`);
-      }
+      if (!(await patiently(() => libc().tryLockShared(fd)))) throw servedByNode(path);
       refuseUnlessLocked(path);
     } catch (error) {
       closeSync(fd);
@@ -48,21 +52,22 @@ export class FolderLock {
     return new FolderLock(path, fd);
   }
 
+  /** For a thread of a node: another one of its process holds the lock, alone and for longer. */
+  static ofNode(path: string): FolderLock {
+    return new FolderLock(path, undefined);
+  }
+
   /**
    * Takes the lock alone; false if others have the store open. Waits a moment for those who are on
    * their way out.
    */
   async takeAlone(): Promise<boolean> {
-    const startMs = nowMs();
-    while (!libc().tryLock(this.#fd!)) {
-      if (nowMs() - startMs > FOLDER_PATIENCE_MS) {
-        // A failed attempt may have cost the shared lock: see above.
-        libc().tryLockShared(this.#fd!);
-        return false;
-      }
-      await sleep(LOOK_MS);
-    }
-    return true;
+    const fd = this.#fd;
+    if (fd === undefined) return false;
+    if (await patiently(() => libc().tryLock(fd))) return true;
+    // A failed attempt may have cost the shared lock: see above.
+    libc().tryLockShared(fd);
+    return false;
   }
 
   /** Lets others in again; they find the store as it is now. */
@@ -76,6 +81,24 @@ export class FolderLock {
     closeSync(this.#fd);
     this.#fd = undefined;
   }
+}
+
+/** Looks again and again, for a moment. */
+async function patiently(tryLock: () => boolean): Promise<boolean> {
+  const startMs = nowMs();
+  while (!tryLock()) {
+    if (nowMs() - startMs > FOLDER_PATIENCE_MS) return false;
+    await sleep(LOOK_MS);
+  }
+  return true;
+}
+
+function servedByNode(path: string): SituError {
+  return new SituError(
+    "SITU_IN_USE",
+    `a node of a cluster serves the store at ${path} and has it to itself while it runs: ` +
+      `use open({ connect: ["host:port"] }), or stop the node`,
+  );
 }
 
 /** The same for a folder whose lock nobody holds: that of new memory. */

@@ -5,7 +5,7 @@
  *   <path>                                locked by all who have the store open: folder-lock.ts
  *   <path>/store.json                     id, which memory it has and where, and the id of the log
  *   <path>/open.lock                      held while somebody creates, joins or recovers the store
- *   <path>/node.lock                      held by the process that serves the store to a cluster
+ *   <path>/cluster.json                   of which cluster it is which node, see src/node/membership-file.ts
  *   <path>/log/, <path>/checkpoints/      see src/log/
  *   <memoryDir>/situ-<id>-<memory id>/    control (memory/control.ts), region-<n>, journal-<slot>, …
  *
@@ -56,7 +56,6 @@ const IDENTITY = "store.json";
 const ID = /^[0-9a-f]{24}$/;
 const FOLDER_MARK = /^\d+:\d+:\d+$/;
 const OPEN_LOCK = "open.lock";
-const NODE_LOCK = "node.lock";
 /** There while the store is rebuilt from its log: others who want to open it wait longer. */
 const RECOVERING = "recovering";
 
@@ -154,33 +153,6 @@ function tellTurn(fd: number): void {
   }
 }
 
-/**
- * For a node of a cluster: the store is its own until the returned function is called, or it ends. Whoever
- * else wrote to it would leave the copies at other nodes behind.
- */
-export function lockForNode(path: string): () => void {
-  makeFolder(path);
-  const file = join(path, NODE_LOCK);
-  const fd = explained(file, () => openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600));
-  if (libc().tryLock(fd)) return () => closeSync(fd);
-  closeSync(fd);
-  throw new SituError("SITU_IN_USE", `another node serves the store at ${path} already`);
-}
-
-/** Fails if the store belongs to a node that runs. */
-export function refuseIfServed(path: string): void {
-  const file = join(path, NODE_LOCK);
-  if (!existsSync(file)) return;
-  const fd = explained(file, () => openSync(file, constants.O_RDWR));
-  const isFree = libc().tryLock(fd);
-  closeSync(fd);
-  if (isFree) return;
-  throw new SituError(
-    "SITU_IN_USE",
-    `a node of a cluster serves the store at ${path}: use open({ connect: ["host:port"] })`,
-  );
-}
-
 /** Runs the recovery of a store, under its open lock. */
 export async function whileRecovering<T>(path: string, work: () => Promise<T>): Promise<T> {
   const file = join(path, RECOVERING);
@@ -249,15 +221,18 @@ export function withLog(identity: Identity): Identity {
   return { ...identity, logId: uniqueId(), logStarted: false };
 }
 
-/**
- * Renamed into place and synced, so that neither a crash nor a power cut leaves half of it. Written by
- * one who has the folder's lock alone, or has the memory that it names.
- */
+/** Written by one who has the folder's lock alone, or has the memory that it names. */
 export function writeIdentity(path: string, given: Identity): Identity {
-  const file = join(path, IDENTITY);
   const identity = { ...given, folder: folderMark(path) };
+  writeJson(path, IDENTITY, identity);
+  return identity;
+}
+
+/** Renamed into place and synced, so that neither a crash nor a power cut leaves half of it. */
+export function writeJson(path: string, name: string, value: object): void {
+  const file = join(path, name);
   explainedOnDisk(file, () => {
-    const text = `${JSON.stringify(identity, undefined, 2)}\n`;
+    const text = `${JSON.stringify(value, undefined, 2)}\n`;
     writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
     renameSync(`${file}.new`, file);
     const folder = openSync(path, constants.O_RDONLY);
@@ -267,7 +242,6 @@ export function writeIdentity(path: string, given: Identity): Identity {
       closeSync(folder);
     }
   });
-  return identity;
 }
 
 /** For one who is alone in the store. A copy has no memory, and that of the original is not touched. */

@@ -2,11 +2,10 @@
  * The tails of all journals: what has been committed and is not in the log yet. A journal is read
  * from its tail to its head, record by record, up to the epoch that is being closed; later records
  * stay for the next batch. What is found is not copied: the batch is written from the journals
- * themselves, whose owners do not touch it before the tail has moved. Except for records with redo words, which the
- * log does not get: these are copied, and short ones between them.
+ * themselves, whose owners do not touch it before the tail has moved.
  */
 
-import { FILLING, RECORD_WORDS, REDO, recordWords } from "../engine/journal.ts";
+import { ENTRIES, FILLING, LENGTH, RECORD_WORDS } from "../engine/journal.ts";
 import { LARGE_RECORD, LargeRecord } from "../engine/large-record.ts";
 import { HEAD, slotsInUse, TAIL } from "../engine/slot.ts";
 import { epochOf } from "../engine/tid.ts";
@@ -14,11 +13,6 @@ import { loadAcquire } from "../memory/ordering.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
 import type { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
-import { Staging } from "./staging.ts";
-
-const ENTRIES = 1;
-/** Longer records are written from where they lie, even if their neighbours are copied. */
-const SHORT_WORDS = 256;
 
 export class Tails {
   /** The records that were gathered, in pieces: those of one journal lie in one or two. */
@@ -29,7 +23,6 @@ export class Tails {
   readonly #journals: (Views | undefined)[] = [];
   /** Where the tails will be when what was gathered is in the log. */
   readonly #ends: number[] = [];
-  readonly #staging = new Staging();
   /** By slot: large records whose place in the journal will be behind the tail then. */
   readonly #larges = new Map<number, LargeRecord>();
 
@@ -54,7 +47,6 @@ export class Tails {
     this.records = 0;
     this.bytes = 0;
     this.#ends.length = 0;
-    this.#staging.clear();
     const { control } = this.#memory;
     const slots = slotsInUse(control);
     for (let slot = 0; slot < slots; slot++) {
@@ -84,25 +76,21 @@ export class Tails {
     /** The piece that is being gathered: words of the ring. */
     let from = tail & mask;
     let to = from;
-    let isCopying = false;
     while (position !== head) {
       const at = position & mask;
-      const fills = i32[at] < RECORD_WORDS || i32[at + ENTRIES] === FILLING;
-      const length = fills ? i32[at] : recordWords(i32, at);
+      const length = i32[at + LENGTH];
+      const fills = length < RECORD_WORDS || i32[at + ENTRIES] === FILLING;
       assert(length > 0 && ((head - position) | 0) >= length, "a journal is whole records");
       const epoch = fills ? 0 : epochOf(i32[at + 2], i32[at + 3]);
       if (epoch > last) break;
       const isWanted = !fills && epoch > after;
-      const hasRedo = !fills && i32[at + ENTRIES] > 0 && (i32[at + ENTRIES] & REDO) !== 0;
       const isLarge = !fills && i32[at + ENTRIES] === LARGE_RECORD;
-      isCopying = isWanted && !isLarge && (hasRedo || (isCopying && length < SHORT_WORDS));
-      if (isWanted && !isCopying && !isLarge) {
+      if (isWanted && !isLarge) {
         to = at + length;
       } else {
         // The piece ends before it, and the next one begins after it.
         this.#add(u8, from, to);
-        if (isCopying) this.#copy(i32, at);
-        else if (isLarge) this.#addLarge(slot, isWanted);
+        if (isLarge) this.#addLarge(slot, isWanted);
         from = (at + length) & mask;
         to = from;
       }
@@ -115,23 +103,14 @@ export class Tails {
       }
     }
     this.#add(u8, from, to);
-    this.#staging.give(this.parts);
     return position;
   }
 
   /** A piece of a ring. */
   #add(u8: Uint8Array, from: number, to: number): void {
     if (to <= from) return;
-    this.#staging.give(this.parts);
     this.parts.push(u8.subarray(4 * from, 4 * to));
     this.bytes += 4 * (to - from);
-  }
-
-  /** A record without its redo words. */
-  #copy(i32: Int32Array, at: number): void {
-    const copy = this.#staging.copy(i32, at, at + i32[at], this.parts);
-    copy[ENTRIES] &= ~REDO;
-    this.bytes += 4 * copy.length;
   }
 
   /** A record in a segment of its own. What is in the log already is not read again. */
@@ -144,7 +123,6 @@ export class Tails {
     if (!isWanted) return;
     const record = large.read();
     assert(record !== undefined, "a large record is kept until the log has it");
-    this.#staging.give(this.parts);
     this.parts.push(new Uint8Array(record.buffer, record.byteOffset, 4 * record[0]));
     this.bytes += 4 * record[0];
   }

@@ -183,6 +183,7 @@ export class Passed implements Request {
   readonly kind: number;
   readonly #ticket: Ticket;
   readonly #words: Int32Array;
+  #hasLeft = false;
 
   constructor(kind: number, body: Reader, ticket: Ticket) {
     this.kind = kind;
@@ -191,6 +192,7 @@ export class Passed implements Request {
   }
 
   encode(out: Writer): void {
+    this.#hasLeft = true;
     out.words(this.#words, 0, this.#words.length);
   }
 
@@ -200,6 +202,8 @@ export class Passed implements Request {
   }
 
   failed(why: SituError): void {
-    this.#ticket.fail(why);
+    // The other thread cannot see it: what never left was not served.
+    const isUnsent = why.code === "SITU_LOST" && !this.#hasLeft;
+    this.#ticket.fail(isUnsent ? new SituError("SITU_UNREACHABLE", why.message) : why);
   }
 }

@@ -10,10 +10,9 @@ import { NodeService } from "../cluster/service.ts";
 import { currentPlacement, View } from "../cluster/view.ts";
 import { RemoteDatabase } from "../database/remote/remote-database.ts";
 import type { Executor } from "../engine/executor.ts";
-import type { NodeId } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { AT_ONCE, SyncedDisk } from "../protocols/disk.ts";
-import { CALL, LOG, TRUNCATE } from "../protocols/kinds.ts";
+import { CALL, LOG, OPEN_CALLS, TRUNCATE } from "../protocols/kinds.ts";
 import { threadOf } from "../protocols/places.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { keptRecords } from "../tables/served/kept-records.ts";
@@ -70,6 +69,12 @@ export class Host implements ProcedureHost {
       begins: false,
       serve: (_, incoming) => procedures.serve(this, incoming),
     });
+    this.service.handle({
+      kind: OPEN_CALLS,
+      sender: "anyone",
+      begins: false,
+      serve: (_, incoming) => procedures.serveOpen(incoming),
+    });
     this.service.settle();
     const { driver, coordinator } = this.service;
     this.#client = new ClusterClient(`host ${id} ${instance}`, view);
@@ -80,36 +85,25 @@ export class Host implements ProcedureHost {
       timeoutMs: DEFAULT_TIMEOUT_MS,
       readsByVerb: current.protocol.execute === "verb",
       own: {
-        commit: (parts, held) =>
-          held === undefined ? this.service.commit(parts) : coordinator.commit(parts, held),
+        commit: (parts, held, time, origin) =>
+          held === undefined
+            ? this.service.commit(parts, time, origin)
+            : coordinator.commit(parts, held, origin),
         locks: current.protocol.locksOnRead ? coordinator : undefined,
       },
     });
   }
 
-  instanceOf(node: NodeId): string {
-    return node === this.service.self
-      ? this.service.view.current.instance
-      : this.#client.instanceOf(node);
-  }
-
   /** Knows the other nodes, as soon as they are there. */
   async meet(): Promise<void> {
-    this.#meeting ??= this.#meet().catch((error: unknown) => {
-      this.#meeting = undefined;
-      throw error;
-    });
+    const { driver } = this.service;
+    this.#meeting ??= driver
+      .start(this.#client.meet(), DEFAULT_TIMEOUT_MS)
+      .catch((error: unknown) => {
+        this.#meeting = undefined;
+        throw error;
+      });
     await this.#meeting;
-  }
-
-  async #meet(): Promise<void> {
-    const met = await this.service.driver.start(this.#client.meet(), DEFAULT_TIMEOUT_MS);
-    for (const { node, instance } of met) this.service.instances.set(node, instance);
-  }
-
-  async meetAgain(node: NodeId): Promise<void> {
-    await this.service.driver.start(this.#client.meetAgain(node), DEFAULT_TIMEOUT_MS);
-    this.service.instances.set(node, this.#client.instanceOf(node));
   }
 
   /** The executor stays with the open store. */

@@ -57,8 +57,8 @@ export class Nic {
 
   /** Joins the store that the host has opened, and listens. `end` leads to the host's thread. */
   static async open(configuration: NodeConfiguration, life: number, end: ChannelEnd): Promise<Nic> {
-    const { id, path, cluster, secret, tls, protocol, place, maxConnections, durability } =
-      configuration;
+    const { id, path, cluster, secret, nodeSecret, tls, protocol, place } = configuration;
+    const { instance: given, listen, maxConnections, durability } = configuration;
     const executor = await attach(
       { ...settingsOf({ path }), isNode: true },
       (attached) => attached.executor,
@@ -78,7 +78,9 @@ export class Nic {
         cluster: cluster.cluster,
         memory: executor.memory,
         service: (incoming) => service!.serve(incoming),
+        ...(given === undefined ? {} : { instance: given }),
         ...(secret === undefined ? {} : { secret }),
+        ...(nodeSecret === undefined ? {} : { nodeSecret }),
         ...(tls === undefined ? {} : { tls }),
         ...(maxConnections === undefined ? {} : { maxConnections }),
       });
@@ -98,8 +100,9 @@ export class Nic {
         life,
         newLife: () => raiseLife(executor),
       });
-      await endpoint.listen({ host: own.host, port: own.port }).catch((error: unknown) => {
-        throw cannotListen(own, error as NodeJS.ErrnoException);
+      const { host, port } = listen ?? own;
+      await endpoint.listen({ host, port }).catch((error: unknown) => {
+        throw cannotListen({ id, host, port }, error as NodeJS.ErrnoException);
       });
       service.settle();
       return new Nic(endpoint, service, link, executor);

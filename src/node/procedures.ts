@@ -1,20 +1,36 @@
 /**
  * The procedures of a node: found in the modules that it was started with, run in the host's thread
- * when a CALL arrives, once for each number of a client (cluster/outcomes.ts). A call that names a row
- * of another node is passed on to that node.
+ * when a CALL arrives, once for each number of a client's session (cluster/outcomes.ts). A call that names
+ * a row of another node is passed on to that node. So many run at once; further calls wait for their
+ * turn, and one whose time is over by then is not begun.
  */
 
 import { pathToFileURL } from "node:url";
-import { Call, type Called, decodeCalled, encodeReturned, type Returned } from "../cluster/call.ts";
+import {
+  type Called,
+  callOnce,
+  decodeCalled,
+  encodeReturned,
+  type Returned,
+} from "../cluster/call.ts";
 import { Outcomes } from "../cluster/outcomes.ts";
 import type { NodeService } from "../cluster/service.ts";
+import {
+  Deadline,
+  Sessions,
+  serveOpenSession,
+  sessionOf,
+  type TimeLeft,
+} from "../cluster/session.ts";
 import { isProcedure, type Procedure } from "../database/procedure.ts";
 import type { RemoteDatabase } from "../database/remote/remote-database.ts";
 import type { Incoming, NodeId } from "../fabric/fabric.ts";
 import { MAX_FRAME_WORDS, tooLong, Writer } from "../fabric/wire.ts";
-import { once } from "../protocols/message.ts";
-import { nowMs } from "../runtime/clock.ts";
+import { OPEN_CALLS } from "../protocols/kinds.ts";
+import type { Origin } from "../protocols/origin.ts";
+import { nowMs, realClock } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
+import { MAX_RUNNING_CALLS, MAX_WAITING_CALLS, OUTCOME_GRACE_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 
 /** For the headers of frames around what a procedure returns. */
@@ -26,18 +42,15 @@ export interface ProcedureHost {
   readonly service: NodeService;
   /** Waits until all nodes are there. */
   meet(): Promise<void>;
-  /** Which life of another node this one has met. */
-  instanceOf(node: NodeId): string;
-  /** Asks a node for it again. */
-  meetAgain(node: NodeId): Promise<void>;
 }
 
 export class Procedures {
   readonly #byName: ReadonlyMap<string, Procedure>;
   readonly #outcomes = new Outcomes<Returned>();
   readonly #opened = new Map<Procedure, Promise<void>>();
-  #passedOn = 0;
-  readonly #passing = new Set<number>();
+  #sessions: Sessions | undefined;
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
 
   private constructor(byName: ReadonlyMap<string, Procedure>) {
     this.#byName = byName;
@@ -63,35 +76,47 @@ export class Procedures {
     return [...this.#byName.keys()];
   }
 
+  serveOpen(incoming: Incoming): void {
+    serveOpenSession(this.#outcomes, incoming, nowMs());
+  }
+
   serve(host: ProcedureHost, incoming: Incoming): void {
-    const called = decodeCalled(incoming.body);
-    const { numbered } = called;
-    host.service.checkInstance(numbered);
-    const { client, number, low } = numbered;
-    const { attempt, isNew } = this.#outcomes.attempt(
-      `${incoming.from.node} ${client}`,
-      number,
-      low,
-      nowMs(),
-    );
+    const { numbered, called, leftMs } = decodeCalled(incoming.body);
+    const session = sessionOf(incoming, numbered.session);
+    const { number } = numbered;
+    const isFull = this.#waiting.length >= MAX_WAITING_CALLS;
+    const { attempt, isNew } = this.#outcomes.attempt(session, number, nowMs(), isFull);
     const ticket = incoming.defer();
-    if (isNew) void this.#run(host, called).then((returned) => attempt.end(returned));
+    if (isNew) {
+      // Only a node speaks for others.
+      const origin = (incoming.from.node >= 0 && called.origin) || { session, number };
+      const time = new Deadline(realClock, leftMs);
+      void this.#run(host, { ...called, origin }, time).then(({ returned, bytes }) => {
+        attempt.end(returned);
+        this.#outcomes.keep(attempt, bytes, goneResult(called));
+      });
+    }
     attempt.hear((returned) => ticket.reply((out) => encodeReturned(out, returned)));
   }
 
   /** Never rejects: an error is an outcome, too. */
-  async #run(host: ProcedureHost, called: Called): Promise<Returned> {
+  async #run(
+    host: ProcedureHost,
+    called: CalledFor,
+    time: TimeLeft,
+  ): Promise<{ readonly returned: Returned; readonly bytes: number }> {
+    let returned: Returned;
     try {
-      const returned = { isDone: true, value: await this.#runHereOrThere(host, called) } as const;
-      checkSendable(returned);
-      return returned;
+      returned = { isDone: true, value: await this.#runHereOrThere(host, called, time) };
+      return { returned, bytes: bytesOf(returned) };
     } catch (error) {
-      return { isDone: false, error: toSend(called.procedure, error) };
+      returned = { isDone: false, error: toSend(called.procedure, error) };
+      return { returned, bytes: returned.error.message.length };
     }
   }
 
-  async #runHereOrThere(host: ProcedureHost, called: Called): Promise<unknown> {
-    const { procedure: name, values, timeoutMs, isPassedOn } = called;
+  async #runHereOrThere(host: ProcedureHost, called: CalledFor, time: TimeLeft): Promise<unknown> {
+    const { procedure: name, values, isPassedOn, origin } = called;
     const found = this.#byName.get(name);
     if (found === undefined) {
       const names = this.names.join(", ") || "none";
@@ -105,12 +130,20 @@ export class Procedures {
     if (place !== undefined) {
       const table = host.db.tableOf(place[0]);
       const node = table.primaryOf(table.partitionOf(place[1]));
-      if (node !== host.service.self) return this.#passOn(host, node, called);
+      // It takes no turn here: two nodes that waited for each other's would wait for ever.
+      if (node !== host.service.self) return this.#passOn(host, node, called, time);
     }
-    const result = await host.db.transact(async (tx) => await found.body(tx, ...values), {
-      timeoutMs,
-    });
-    return result;
+    if (this.#running < MAX_RUNNING_CALLS) this.#running++;
+    else await new Promise<void>((resolve) => void this.#waiting.push(resolve));
+    try {
+      const leftMs = Math.ceil(time.leftMs());
+      if (leftMs <= 0) throw notBegun(name);
+      return await host.db.transactFor(origin, leftMs, async (tx) => found.body(tx, ...values));
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#running--;
+      else next();
+    }
   }
 
   /** Its tables, at all nodes; once. */
@@ -125,33 +158,45 @@ export class Procedures {
     return opened;
   }
 
-  async #passOn(host: ProcedureHost, node: NodeId, called: Called): Promise<unknown> {
-    const { service } = host;
-    const number = this.#passedOn++;
-    this.#passing.add(number);
-    try {
-      const [low] = this.#passing;
-      const client = `calls of node ${service.self} ${host.instanceOf(service.self)}`;
-      const numbered = { instance: host.instanceOf(node), client, number, low };
-      const message = new Call(node, { ...called, numbered, isPassedOn: true });
-      await service.driver.start(once(message), called.timeoutMs);
-      const { returned, error } = message;
-      if (returned?.isDone) return returned.value;
-      // It was started anew: whether it had run there nobody knows, but the next one can be sent.
-      if (error?.code === "SITU_UNKNOWN_OUTCOME") await host.meetAgain(node);
-      throw returned?.error ?? error;
-    } finally {
-      this.#passing.delete(number);
-    }
+  async #passOn(
+    { service }: ProcedureHost,
+    node: NodeId,
+    called: CalledFor,
+    time: TimeLeft,
+  ): Promise<unknown> {
+    const { instance } = service.view.current;
+    this.#sessions ??= new Sessions(`calls ${instance}`, OPEN_CALLS);
+    const routine = callOnce(this.#sessions, node, { ...called, isPassedOn: true }, time);
+    const longestMs = Math.max(time.leftMs(), 0) + OUTCOME_GRACE_MS;
+    const returned = await service.driver.start(routine, longestMs);
+    if (returned.isDone) return returned.value;
+    throw returned.error;
   }
 }
 
+/** A call, and for whom it is. */
+type CalledFor = Called & { readonly origin: Origin };
+
+function notBegun(name: string): SituError {
+  return new SituError(
+    "SITU_OVERLOADED",
+    `procedure ${name} was not begun: its time was over before its turn came`,
+  );
+}
+
+/** In place of a result that was kept for long enough. */
+function goneResult({ procedure }: Called): Returned {
+  const why = `procedure ${procedure} has ended, and its result is not kept any more`;
+  return { isDone: false, error: new SituError("SITU_UNKNOWN_OUTCOME", why) };
+}
+
 /** What cannot be sent must fail now: later, with the outcome known, there is nobody to tell. */
-function checkSendable(returned: Returned): void {
+function bytesOf(returned: Returned): number {
   const out = new Writer();
   out.limit = MAX_FRAME_WORDS - REPLY_SPARE_WORDS;
   encodeReturned(out, returned);
   if (out.at > out.limit) throw tooLong();
+  return out.at * 4;
 }
 
 async function importModule(path: string): Promise<Record<string, unknown>> {

@@ -4,8 +4,8 @@
  *
  * Messages that were lost are sent again, after a pause that grows. Whoever serves them must
  * therefore be idempotent (names.ts). An insistent message is sent until it is answered: past the
- * point where a transaction can only go on, there is nothing else to do. Others end with their
- * error when the coroutine's time is over.
+ * point where a transaction can only go on, there is nothing else to do. Others end when the
+ * coroutine's time is over, answered or not; a reply that comes later is not heard.
  *
  * A message to the own node is served here, through the same bytes, without the fabric.
  */
@@ -13,11 +13,13 @@
 import type { Endpoint, Service } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { RESEND_MAX_MS, RESEND_MIN_MS } from "../runtime/limits.ts";
+import { Deadlines, type Timed } from "./deadlines.ts";
 import { Loopback } from "./loopback.ts";
 import { type Batch, type Exchange, isLost, type Routine, type Waiting } from "./message.ts";
 
 export class Driver {
   readonly endpoint: Endpoint;
+  readonly deadlines: Deadlines;
   /** Batches that left, for those who count round trips; only of those that went elsewhere. */
   roundTrips = 0;
   messages = 0;
@@ -37,6 +39,7 @@ export class Driver {
     isServedHere: (kind: number) => boolean = everything,
   ) {
     this.endpoint = endpoint;
+    this.deadlines = new Deadlines(endpoint.clock);
     this.#isServedHere = isServedHere;
     if (service !== undefined) this.#loopback = new Loopback(endpoint.self, service);
   }
@@ -56,6 +59,7 @@ export class Driver {
     const run = new Run(this, routine, timeoutMs, done, failed);
     this.#running.add(run as Run<unknown>);
     run.resume();
+    if (timeoutMs > 0 && this.#running.has(run as Run<unknown>)) this.deadlines.add(run);
   }
 
   /** The same as a promise, where a few more microseconds do not matter. */
@@ -72,6 +76,7 @@ export class Driver {
 
   ended(run: Run<unknown>): void {
     this.#running.delete(run);
+    this.deadlines.delete(run);
   }
 
   send(message: Exchange): void {
@@ -108,15 +113,17 @@ export class Driver {
   }
 }
 
-class Run<T> implements Waiting {
+class Run<T> implements Waiting, Timed {
   readonly #driver: Driver;
   readonly #routine: Routine<T>;
-  readonly #timeoutMs: number;
+  /** 0 if it has none: then what is not insistent is sent once. */
+  readonly deadlineMs: number;
   readonly #done: (result: T) => void;
   readonly #failed: (error: unknown) => void;
-  #deadlineMs = 0;
+  #batch: Batch = [];
   #pending = 0;
   #isSending = false;
+  #isLate = false;
 
   constructor(
     driver: Driver,
@@ -127,7 +134,7 @@ class Run<T> implements Waiting {
   ) {
     this.#driver = driver;
     this.#routine = routine;
-    this.#timeoutMs = timeoutMs;
+    this.deadlineMs = timeoutMs > 0 ? driver.endpoint.clock.nowMs() + timeoutMs : 0;
     this.#done = done;
     this.#failed = failed;
   }
@@ -149,6 +156,7 @@ class Run<T> implements Waiting {
         return;
       }
       const batch = step.value;
+      this.#batch = batch;
       this.#pending = batch.length;
       this.#driver.count(batch);
       this.#isSending = true;
@@ -156,7 +164,8 @@ class Run<T> implements Waiting {
         message.waiting = this;
         message.error = undefined;
         message.attempts = 0;
-        this.#driver.send(message);
+        if (this.#isLate && !message.isInsistent) message.failed(tooLate(message));
+        else this.#driver.send(message);
       }
       this.#isSending = false;
       if (this.#pending > 0) return;
@@ -166,7 +175,15 @@ class Run<T> implements Waiting {
   ended(message: Exchange): void {
     const { error } = message;
     if (error !== undefined && isLost(error) && this.#sendsAgain(message)) return;
+    message.waiting = undefined;
     if (--this.#pending === 0 && !this.#isSending) this.resume();
+  }
+
+  late(): void {
+    this.#isLate = true;
+    for (const message of this.#batch) {
+      if (message.waiting === this && !message.isInsistent) message.failed(tooLate(message));
+    }
   }
 
   #sendsAgain(message: Exchange): boolean {
@@ -175,14 +192,21 @@ class Run<T> implements Waiting {
       message.error = closed();
       return false;
     }
-    const now = clock.nowMs();
-    if (this.#deadlineMs === 0) this.#deadlineMs = now + this.#timeoutMs;
-    if (!message.isInsistent && now >= this.#deadlineMs) return false;
+    if (!message.isInsistent && (this.#isLate || clock.nowMs() >= this.deadlineMs)) return false;
     const pauseMs = Math.min(RESEND_MIN_MS * 2 ** Math.min(message.attempts, 10), RESEND_MAX_MS);
-    message.error = undefined;
-    clock.after(pauseMs, () => this.#driver.send(message));
+    clock.after(pauseMs, () => {
+      // It may have ended meanwhile, with the time of the coroutine.
+      if (message.waiting !== this) return;
+      message.error = undefined;
+      this.#driver.send(message);
+    });
     return true;
   }
+}
+
+function tooLate({ to, error }: Exchange): SituError {
+  if (error !== undefined) return error;
+  return new SituError("SITU_LOST", `node ${to} did not answer in time`);
 }
 
 function closed(): SituError {

@@ -12,11 +12,23 @@ export const TRUNCATE = 22;
 export const READ_LOCK = 27;
 export const FIND = 28;
 export const DECIDE = 29;
+/** Of recovery (recovery/phases/table.ts). */
+export const NEED_RECOVERY = 48;
+export const FETCH_TX_STATE = 49;
+export const REPLICATE_TX_STATE = 50;
+export const RECOVERY_VOTE = 51;
+export const REQUEST_VOTE = 52;
+export const COMMIT_RECOVERY = 53;
+export const ABORT_RECOVERY = 54;
+export const TRUNCATE_RECOVERY = 55;
 /** From clients, and between the places of a node. */
 export const SUBMIT = 23;
 export const CALL = 24;
 export const OPEN_TABLE = 25;
 export const SCAN = 26;
+/** Open sessions, at the thread that serves SUBMIT and at the one that serves CALL. */
+export const OPEN_SESSION = 40;
+export const OPEN_CALLS = 41;
 
 /** As people call them, for traces and counts. */
 export const KIND_NAMES: Readonly<Record<number, string>> = {
@@ -30,9 +42,19 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [TRUNCATE]: "truncate",
   [FIND]: "find",
   [DECIDE]: "decide",
+  [NEED_RECOVERY]: "need recovery",
+  [FETCH_TX_STATE]: "fetch state",
+  [REPLICATE_TX_STATE]: "replicate state",
+  [RECOVERY_VOTE]: "recovery vote",
+  [REQUEST_VOTE]: "request vote",
+  [COMMIT_RECOVERY]: "commit recovery",
+  [ABORT_RECOVERY]: "abort recovery",
+  [TRUNCATE_RECOVERY]: "truncate recovery",
   [SUBMIT]: "submit",
   [CALL]: "call",
   [OPEN_TABLE]: "open table",
   [SCAN]: "scan",
+  [OPEN_SESSION]: "open session",
+  [OPEN_CALLS]: "open session of calls",
   [DESCRIBE_KIND]: "describe",
 };

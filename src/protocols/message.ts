@@ -24,6 +24,7 @@ export interface Exchange extends Request {
   readonly to: NodeId;
   error: SituError | undefined;
   readonly isInsistent: boolean;
+  /** Undefined once nobody waits any more: a late reply is not heard. */
   waiting: Waiting | undefined;
   attempts: number;
 }
@@ -46,18 +47,20 @@ export abstract class Message implements Exchange {
   protected abstract decode(reply: Reader): void;
 
   replied(reply: Reader): void {
+    if (this.waiting === undefined) return;
     try {
       this.decode(reply);
     } catch (error) {
       if (!(error instanceof SituError)) throw error;
       this.error = error;
     }
-    this.waiting!.ended(this);
+    this.waiting.ended(this);
   }
 
   failed(why: SituError): void {
+    if (this.waiting === undefined) return;
     this.error = why;
-    this.waiting!.ended(this);
+    this.waiting.ended(this);
   }
 }
 

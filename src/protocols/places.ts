@@ -14,18 +14,28 @@ import { DESCRIBE_KIND, type Place } from "../fabric/fabric.ts";
 import { assert } from "../runtime/assert.ts";
 import {
   ABORT,
+  ABORT_RECOVERY,
   CALL,
   COMMIT,
+  COMMIT_RECOVERY,
   DECIDE,
+  FETCH_TX_STATE,
   FIND,
   LOCK,
   LOG,
+  NEED_RECOVERY,
+  OPEN_CALLS,
+  OPEN_SESSION,
   OPEN_TABLE,
   READ,
   READ_LOCK,
+  RECOVERY_VOTE,
+  REPLICATE_TX_STATE,
+  REQUEST_VOTE,
   SCAN,
   SUBMIT,
   TRUNCATE,
+  TRUNCATE_RECOVERY,
   VALIDATE,
 } from "./kinds.ts";
 
@@ -57,11 +67,20 @@ const AT_NIC: Threads = {
   [DECIDE]: "nic",
   [FIND]: "nic",
   [SUBMIT]: "nic",
+  [OPEN_SESSION]: "nic",
   [OPEN_TABLE]: "nic",
+  [NEED_RECOVERY]: "nic",
+  [FETCH_TX_STATE]: "nic",
+  [REPLICATE_TX_STATE]: "nic",
+  [RECOVERY_VOTE]: "nic",
+  [REQUEST_VOTE]: "nic",
+  [COMMIT_RECOVERY]: "nic",
+  [ABORT_RECOVERY]: "nic",
+  [TRUNCATE_RECOVERY]: "nic",
 };
 
 /** Whatever the protocol: procedures are the application's own code, and may take their time. */
-const FIXED: Threads = { [CALL]: "host", [DESCRIBE_KIND]: "nic" };
+const FIXED: Threads = { [CALL]: "host", [OPEN_CALLS]: "host", [DESCRIBE_KIND]: "nic" };
 
 const AT_HOST: Threads = Object.fromEntries(Object.keys(AT_NIC).map((kind) => [kind, "host"]));
 
@@ -83,6 +102,7 @@ export function withThreads(protocol: Protocol, threads: Threads): Protocol {
   const moved = { ...protocol, threads: { ...protocol.threads, ...threads } };
   const all = [LOCK, READ_LOCK, SUBMIT, VALIDATE, COMMIT, ABORT, LOG, TRUNCATE, DECIDE, FIND];
   assertShared(moved, all, "what LOCK has prepared and LOG has kept");
+  assertShared(moved, [OPEN_SESSION, SUBMIT], "a session");
   return moved;
 }
 

@@ -357,6 +357,8 @@ export const MAX_ALL_UNREAD_BYTES = 1024 * MIB;
 export const MIN_UNREAD_BYTES = 256 * KIB;
 /** Parts of frames that a node keeps until the rest arrives, of all connections together. */
 export const MAX_PARTIAL_BYTES = 256 * MIB;
+/** Bytes that one tag authenticates: what a reader keeps until it knows that they are right. */
+export const MAX_BATCH_BYTES = 16 * KIB;
 /** A connection that has requests under way and hears nothing for so long has lost one (FaSST §4.3). */
 export const PROGRESS_TIMEOUT_MS = 1_000;
 /** From connecting to the end of the handshake. */
@@ -379,6 +381,9 @@ export const RING_SLEEP_MS = 500;
 export const RESEND_MIN_MS = 1;
 export const RESEND_MAX_MS = 250;
 
+/** How often requests under way are looked at, whether their time is over. */
+export const DEADLINE_LOOK_MS = 20;
+
 /** Transactions that hold locks at one node between two messages. */
 export const MAX_PREPARED = 4_096;
 /** Records of one coordinator that a backup keeps and has not applied: beyond, that coordinator waits. */
@@ -397,17 +402,44 @@ export const APPLY_BATCH = 16;
 export const APPLY_RETRY_MS = 1;
 /** A commit that met another's lock on its way, or a full journal, is tried again after this time. */
 export const COMMIT_RETRY_MS = 1;
+/** Transactions in doubt that one message of a recovery tells of. */
+export const RECOVERY_BATCH = 256;
+/** Rows that a recovery cannot lock at once are tried again after this time. */
+export const RECOVERY_RETRY_MS = 1;
 /** Backups are told of so many committed transactions at once, or after this time. */
 export const TRUNCATE_BATCH = 64;
 export const TRUNCATE_MS = 2;
 
-/** Clients whose outcomes a node remembers, and how many of each. */
-export const MAX_REMEMBERED_CLIENTS = 10_000;
-export const MAX_OUTCOMES = 4_096;
+/** Sessions of clients that a node remembers, and requests of one that are under way at once. */
+export const MAX_SESSIONS = 10_000;
+export const SESSION_SLOTS = 4_096;
+/** Outcomes that a node remembers, of all sessions together. */
+export const MAX_KEPT_OUTCOMES = 1 << 18;
+/** What procedures have returned, for clients that may ask again; beyond, the oldest are forgotten. */
+export const MAX_KEPT_RESULT_BYTES = 64 * MIB;
 /** The name of a client's session; it is part of every record. */
 export const MAX_SESSION_NAME_LENGTH = 128;
-/** A client that was silent for so long will not ask for an outcome again. */
-export const REMEMBERED_CLIENT_MS = 10 * 60_000;
+/** A session that was silent for so long may be forgotten, where there are too many. */
+export const SESSION_IDLE_MS = 60_000;
+
+/** Transactions and calls of one connected database that run at once, however quick; others wait. */
+export const MAX_RUNNING_TRANSACTIONS = 1_024;
+/** At first, and however slow they are. */
+export const FIRST_RUNNING_TRANSACTIONS = 512;
+export const MIN_RUNNING_TRANSACTIONS = 64;
+/** Where some wait: if the others take longer than this fewer run, if they take less more do. */
+export const SLOW_TRANSACTION_MS = 1_000;
+export const QUICK_TRANSACTION_MS = 250;
+/** For so long it is measured how long they take. */
+export const ADMISSION_WINDOW_MS = 250;
+export const MAX_WAITING_TRANSACTIONS = 1 << 16;
+/** Commits that one thread of a node coordinates for clients at once; further ones are refused. */
+export const MAX_SUBMITTED = 1 << 14;
+/** Procedures that run at once at a node; further calls wait, up to so many. */
+export const MAX_RUNNING_CALLS = 1_024;
+export const MAX_WAITING_CALLS = 1 << 14;
+/** The least time that a commit has, however late it is begun; and a reply, after its request's time. */
+export const OUTCOME_GRACE_MS = 250;
 
 /** How long a coordinator tries to lock what it does not reach, before it gives up. */
 export const LOCK_TIMEOUT_MS = 3_000;
@@ -425,9 +457,6 @@ export const REMOTE_LOOKUP_ATTEMPTS = 16;
 /** Blocks of a chain that a lookup by verbs reads one by one, before it asks by a message. */
 export const MAX_CHAIN_READS = 32;
 
-/** How long the reply to a call may travel, after the procedure's own time is over at its node. */
-export const CALL_GRACE_MS = 1_000;
-
 /** How long a node that is told to stop waits for the commits that it takes part in. */
 export const DRAIN_MS = 5_000;
 /** And then for backups to hear that they may apply. */
@@ -439,6 +468,53 @@ export const MAX_NODES = 128;
 export const DEFAULT_RINGS = 100;
 export const DEFAULT_PARTITIONS = 256;
 export const MAX_PARTITIONS = 1 << 14;
+/** Partitions that are copied to where they lie better at a time, and that get another primary at a time. */
+export const MOVED_AT_ONCE = 32;
+export const HANDED_OVER_AT_ONCE = 32;
+/** How long a node may serve after it last heard from the manager of the configuration. */
+export const DEFAULT_LEASE_MS = 250;
+export const MIN_LEASE_MS = 20;
+export const MAX_LEASE_MS = 60_000;
+/** How much faster or slower than true time the clock of a node may run. */
+export const LEASE_DRIFT = 0.05;
+/** How often a lease is renewed in the time that it lasts (FaRM §5.1). */
+export const LEASE_RENEWALS = 5;
+/** Requests for a lease that can still be answered: later ones take the places of the oldest. */
+export const MAX_LEASE_REQUESTS = 16;
+/** How often the lease thread looks at the clock in the time that a lease lasts. */
+export const LEASE_TICKS = 20;
+/** A message about a lease, and how many wait to be sent: beyond, they are dropped. */
+export const MAX_LEASE_MESSAGE_BYTES = 384;
+export const MAX_LEASE_MESSAGES = 2 * MAX_NODES;
+/** A NIC worker that hangs for so many leases has them no more. */
+export const HANGING_LEASES = 20;
+/** How often a node looks, in the time of a lease, whether the configuration has to change. */
+export const MEMBERSHIP_TICKS = 10;
+/** A configuration that is not committed after so many leases is replaced. */
+export const COMMIT_PATIENCE_LEASES = 10;
+/** After so many, nobody waits for the store of configurations any more, and asks it again. */
+export const STORE_PATIENCE_LEASES = 20;
+/** Earlier configurations in which nodes may still serve: beyond, the next has to be committed first. */
+export const MAX_UNSETTLED = 32;
+/** Changes of the configuration that wait at the manager; who wants more has to ask again. */
+export const MAX_CHANGES = 256;
+
+/** One request to etcd; then the next of its members is asked. */
+export const ETCD_CALL_MS = 2_000;
+/** Pauses after all members of etcd have been asked in vain. */
+export const ETCD_RETRY_MIN_MS = 50;
+export const ETCD_RETRY_MAX_MS = 1_000;
+/** How long a node that starts, or that changes the configuration, waits for etcd. */
+export const ETCD_PATIENCE_MS = 30_000;
+/** How often the configuration is looked up, whatever a watch says or does not. */
+export const ETCD_POLL_MS = 5_000;
+/** The longest answer of etcd that is read: its values have at most 1.5 MiB, in base64. */
+export const MAX_ETCD_REPLY_BYTES = 8 * MIB;
+/** How long the first nodes of a cluster wait for each other, and how often they look. */
+export const FORMING_PATIENCE_MS = 10 * 60_000;
+export const FORMING_POLL_MS = 500;
+/** How long a node waits for an answer of one that may run under its id. */
+export const PROBE_MS = 1_000;
 
 /** Metrics. Numbers that a gateway's commands may have, in the block of each slot. */
 export const MAX_COMMANDS = 160;
@@ -490,6 +566,10 @@ relation(JOURNAL_BYTES <= MAX_TRANSACTION_BYTES, "a transaction may fill a journ
 relation(MAX_REGIONS <= 1 << 16, "a region id and a size class are one word of a journal");
 relation(MAX_REGIONS < 0xffff, "one region id is left to mark row changes in a journal");
 relation(TURN_MS <= MAX_TURN_MS && MAX_TURN_MS < 2 ** 22, "the end of a turn fits its word");
+relation(
+  MAX_RUNNING_TRANSACTIONS <= SESSION_SLOTS,
+  "a client has a slot for each of its transactions",
+);
 relation(HEAD_BYTES < SEGMENT_BYTES, "a segment has room for more than its head");
 relation(MAX_SCHEMA_BYTES < MAX_CELL_BYTES, "a schema fits one object");
 relation(MAX_FRAME_BYTES > MAX_ROW_BYTES + MAX_KEY_BYTES, "the largest row fits a frame");
@@ -501,6 +581,7 @@ relation(
   MAX_ROW_BYTES + SCAN_STEP_BYTES + 64 * SCAN_STEP_ROWS < MAX_FRAME_BYTES,
   "a step of a scan fits a frame: rows, and what it depends on",
 );
+relation(MAX_BATCH_BYTES % 8 === 0, "a batch has whole words, and an even number of them");
 relation(MESSAGE_RING_BYTES >= 2 * MAX_FRAME_BYTES, "two of the largest frames fit a ring");
 
 /**

@@ -1,9 +1,6 @@
-/**
- * Proof that one knows a secret without saying it: HMAC-SHA256 over what both sides have said, with
- * a nonce of each, so that a proof is worth nothing on another connection.
- */
+/** Secrets: what is derived from them, and comparisons whose time says nothing. */
 
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 
 export const NONCE_BYTES = 32;
 export const PROOF_BYTES = 32;
@@ -12,7 +9,25 @@ export function makeNonce(): Uint8Array {
   return randomBytes(NONCE_BYTES);
 }
 
-/** `role` says who proves, so that nobody can be made to prove for the other side. */
+/** All that two sides have said to each other, and keys that only one who knows a secret can derive from it. */
+export class Transcript {
+  readonly #hash = createHash("sha256");
+  #digest: Buffer | undefined;
+
+  /** The pieces must say themselves where they end. */
+  add(bytes: Uint8Array): void {
+    this.#hash.update(bytes);
+  }
+
+  /** A key for one use, by HKDF (RFC 5869). Nothing can be added afterwards. */
+  derive(secret: string, use: string, bytes: number): Uint8Array {
+    this.#digest ??= this.#hash.digest();
+    const info = Buffer.concat([Buffer.from(`${use}\0`), this.#digest]);
+    return new Uint8Array(hkdfSync("sha256", secret, new Uint8Array(0), info, bytes));
+  }
+}
+
+/** Of single messages without a transcript. `role` says what they are, so that they serve for nothing else. */
 export function prove(secret: string, role: string, said: Uint8Array): Uint8Array {
   return createHmac("sha256", secret).update(role).update("\0").update(said).digest();
 }

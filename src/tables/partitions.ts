@@ -1,12 +1,21 @@
 /** Which partition a key belongs to. It depends on the key, the table and the number of partitions alone, so it never changes. */
 
-import type { NodeId } from "../fabric/fabric.ts";
+import type { ConfigurationId, NodeId } from "../fabric/fabric.ts";
 
 /** Which nodes have a partition. */
 export interface Placement {
   readonly partitions: number;
   primaryOf(partition: number): NodeId;
+  /** All who must log what the primary commits: backups, and nodes that copy the partition. */
   backupsOf(partition: number): readonly NodeId[];
+  /** Those that have all of it: the primary and the backups that have been filled. */
+  copiesOf(partition: number): readonly NodeId[];
+  /** Those that copy it, and do not count as copies yet. */
+  fillingOf(partition: number): readonly NodeId[];
+  /** The configuration that made the primary the primary. */
+  primarySince(partition: number): ConfigurationId;
+  /** The configuration that changed the primary, the backups or the filling nodes last. */
+  replicasSince(partition: number): ConfigurationId;
 }
 
 /** Tables are known by this number everywhere, without asking anyone. */

@@ -4,9 +4,17 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { configurationOf, StaticConfiguration } from "../../src/cluster/configuration.ts";
+import {
+  configurationOf,
+  packConfiguration,
+  StaticConfiguration,
+} from "../../src/cluster/configuration.ts";
 import { addressOf, connectSettingsOf } from "../../src/database/remote/connect-options.ts";
-import { nodeConfigurationOf, readNodeConfiguration } from "../../src/node/node-configuration.ts";
+import {
+  nodeConfigurationOf,
+  nodeFileOf,
+  readNodeConfiguration,
+} from "../../src/node/node-configuration.ts";
 import { MAX_NODES, MAX_PARTITIONS } from "../../src/runtime/limits.ts";
 import { failureSync } from "../helpers/store.ts";
 
@@ -36,6 +44,7 @@ describe("the configuration of a cluster", () => {
       backups: 1,
       rings: 100,
       partitions: 256,
+      leaseMs: 250,
     });
     const three = [0, 1, 2].map((id) => ({ id, host: "h", port: 1 }));
     expect(configurationOf({ nodes: three }, "x").backups).toBe(2);
@@ -74,9 +83,95 @@ describe("the configuration of a cluster", () => {
     ["no partitions", { nodes: NODES, partitions: 0 }],
     ["too many partitions", { nodes: NODES, partitions: MAX_PARTITIONS + 1 }],
     ["partitions that are NaN", { nodes: NODES, partitions: Number.NaN }],
+    ["a lease that is too short", { nodes: NODES, leaseMs: 1 }],
+    ["a lease without end", { nodes: NODES, leaseMs: Number.POSITIVE_INFINITY }],
+    ["a manager that is no node", { nodes: NODES, manager: 2 }],
+    ["a manager that is a text", { nodes: NODES, manager: "0" }],
+    ["earlier nodes that are no lists", { nodes: NODES, unsettled: [1] }],
+    ["too many of them", { nodes: NODES, unsettled: Array(33).fill(NODES) }],
+    ["an earlier node without an address", { nodes: NODES, unsettled: [[{ id: 1 }]] }],
+    ["an instance that is a number", { nodes: [{ ...node, instance: 7 }] }],
+    ["a node since configuration 0", { nodes: [{ ...node, since: 0 }] }],
+    ["a domain with a blank", { nodes: [{ ...node, domain: "rack 1" }] }],
+    ["an empty domain", { nodes: [{ ...node, domain: "" }] }],
   ])("%s is refused, and the message says whose it is", (_, given) => {
     const error = failureSync("SITU_CONFIG", () => configurationOf(given, "my.json"));
     expect(error.message).toContain("my.json: ");
+  });
+
+  const placed = { primary: 0, backups: [1], filling: [], primarySince: 1, replicasSince: 2 };
+  const stateful = { nodes: NODES, partitions: 1, backups: 2, configurationId: 3 };
+
+  test("names the nodes of earlier ones that may still serve", () => {
+    const checked = configurationOf({ nodes: NODES, unsettled: [NODES] }, "a test");
+    expect(checked.unsettled).toEqual([NODES]);
+    const json = JSON.stringify(packConfiguration(checked));
+    expect(configurationOf(JSON.parse(json), "a test")).toEqual(checked);
+    expect(configurationOf({ nodes: NODES, unsettled: [] }, "a test")).not.toHaveProperty(
+      "unsettled",
+    );
+  });
+
+  test("may have a manager, domains and its placement, and goes through JSON", () => {
+    const given = {
+      ...stateful,
+      nodes: NODES.map((each) => ({
+        ...each,
+        domain: `rack-${each.id}`,
+        instance: "a:b-1_2.3",
+        since: 2,
+      })),
+      manager: 1,
+      leaseMs: 100,
+      placement: [placed],
+    };
+    const checked = configurationOf(given, "x");
+    expect(checked).toMatchObject({ manager: 1, leaseMs: 100, placement: [placed] });
+    expect(checked.nodes[0]).toEqual({ ...given.nodes[1] });
+    const text = JSON.stringify(packConfiguration(checked));
+    expect(text).toContain('"placement":[[0,[1],[],1,2]]');
+    expect(configurationOf(JSON.parse(text), "x")).toEqual(checked);
+    const plain = configurationOf({ nodes: NODES }, "x");
+    expect(configurationOf(JSON.parse(JSON.stringify(packConfiguration(plain))), "x")).toEqual(
+      plain,
+    );
+  });
+
+  test("may have lost a partition: then its last copies are no members", () => {
+    const lost = { ...placed, primary: 7, backups: [8] };
+    expect(configurationOf({ ...stateful, placement: [lost] }, "x").placement).toEqual([lost]);
+  });
+
+  test.each<[string, unknown]>([
+    ["is no list", {}],
+    ["has too few entries", []],
+    ["has too many entries", [placed, placed]],
+    ["has an entry that is null", [null]],
+    ["has a primary that is no number", [{ ...placed, primary: "0" }]],
+    ["has a primary that no cluster has", [{ ...placed, primary: MAX_NODES }]],
+    ["has a primary that is no member, but a backup that is", [{ ...placed, primary: 7 }]],
+    ["has a backup that is no member", [{ ...placed, backups: [7] }]],
+    ["has backups that are no list", [{ ...placed, backups: 1 }]],
+    ["has more backups than there are", [{ ...placed, backups: [1, 2, 3, 4] }]],
+    ["has a node that is primary and backup", [{ ...placed, backups: [0] }]],
+    ["has a node that is backup and filling", [{ ...placed, filling: [1] }]],
+    ["has a filling node that is no member", [{ ...placed, filling: [7] }]],
+    ["fills what is lost", [{ ...placed, primary: 7, backups: [], filling: [8] }]],
+    ["has no primarySince", [{ ...placed, primarySince: undefined }]],
+    ["has a primarySince of 0", [{ ...placed, primarySince: 0 }]],
+    ["has a primary that is newer than its replicas", [{ ...placed, primarySince: 3 }]],
+    ["has replicas of a later configuration", [{ ...placed, replicasSince: 4 }]],
+  ])("is refused if its placement %s", (_, placement) => {
+    const error = failureSync("SITU_CONFIG", () =>
+      configurationOf({ ...stateful, placement }, "my.json"),
+    );
+    expect(error.message).toContain("my.json: placement");
+  });
+
+  test("of a file cannot be changed", async () => {
+    const fixed = new StaticConfiguration(configurationOf({ nodes: NODES }, "x"));
+    expect(await fixed.read()).toBe(fixed.current);
+    await expect(fixed.swap()).rejects.toMatchObject({ code: "SITU_UNSUPPORTED" });
   });
 
   test("is read from a file; one that is missing or no JSON is refused", () => {
@@ -102,6 +197,7 @@ describe("the configuration of a node", () => {
       ...good,
       cluster: "cluster.json",
       secretFile: "secret",
+      nodeSecret: "of nodes",
       procedures: ["p.mjs"],
     });
     const read = readNodeConfiguration(path);
@@ -109,6 +205,7 @@ describe("the configuration of a node", () => {
       id: 1,
       path: join(folder, "data"),
       secret: "open sesame",
+      nodeSecret: "of nodes",
       tls: undefined,
       protocol: "rpc",
       place: "nic",
@@ -138,13 +235,102 @@ describe("the configuration of a node", () => {
     ["an empty secret", { ...good, secret: "" }],
     ["a secret's file that is missing", { ...good, secretFile: "none" }],
     ["a secret's file that is no path", { ...good, secretFile: 1 }],
+    ["a secret's file that is empty", { ...good, secretFile: "empty" }],
+    ["an empty secret of nodes", { ...good, nodeSecret: "" }],
+    ["a secret of nodes that is no text", { ...good, nodeSecret: 1 }],
+    ["a secret's file of nodes that is missing", { ...good, nodeSecretFile: "none" }],
+    ["a secret for clients, and none for nodes", { ...good, secret: "a" }],
+    ["one secret for clients and nodes", { ...good, secret: "a", nodeSecret: "a" }],
     ["tls that is null", { ...good, tls: null }],
     ["tls without a key", { ...good, tls: { cert: "c" } }],
     ["tls with a key that is missing", { ...good, tls: { key: "none", cert: "none" } }],
     ["no connections", { ...good, maxConnections: 0 }],
     ["half a connection", { ...good, maxConnections: 0.5 }],
   ])("%s is refused", (_, given) => {
+    file("empty", "\n");
     failureSync("SITU_CONFIG", () => nodeConfigurationOf(given, folder, "node.json"));
+  });
+});
+
+describe("the configuration of a node whose cluster is in etcd", () => {
+  const listen = { host: "10.0.0.1", port: 7000 };
+  const cluster = { cluster: "shop", etcd: ["127.0.0.1:2379"] };
+  const good = { path: "data", listen, cluster };
+
+  test("has defaults: no id, two backups", () => {
+    expect(nodeFileOf(good, folder, "node.json")).toMatchObject({
+      id: undefined,
+      path: join(folder, "data"),
+      listen,
+      etcd: {
+        settings: { cluster: "shop", backups: 2, partitions: undefined, leaseMs: undefined },
+        etcd: { endpoints: ["http://127.0.0.1:2379"] },
+        listen,
+        advertised: "10.0.0.1",
+      },
+    });
+    expect(failureSync("SITU_CONFIG", () => nodeConfigurationOf(good, folder, "x")).message).toBe(
+      "x: the nodes of this cluster are in etcd",
+    );
+  });
+
+  test("may have TLS, a user, a domain, and an address for others", () => {
+    file("ca.pem", "authority");
+    file("password", "sesame\n");
+    const given = {
+      ...good,
+      id: 3,
+      listen: { host: "0.0.0.0", port: 7000, advertise: "db-1" },
+      cluster: {
+        ...cluster,
+        etcdCa: "ca.pem",
+        etcdUser: "situ",
+        etcdPasswordFile: "password",
+        domain: "rack-1",
+        partitions: 64,
+      },
+    };
+    expect(nodeFileOf(given, folder, "node.json")).toMatchObject({
+      id: 3,
+      etcd: {
+        etcd: {
+          endpoints: ["https://127.0.0.1:2379"],
+          ca: "authority",
+          user: "situ",
+          password: "sesame",
+        },
+        domain: "rack-1",
+        advertised: "db-1",
+      },
+    });
+  });
+
+  test.each<[string, object]>([
+    ["no listen", { listen: undefined }],
+    ["listen without a host", { listen: { port: 1 } }],
+    ["listen without a port", { listen: { host: "h" } }],
+    ["a port that is free to choose", { listen: { host: "h", port: 0 } }],
+    ["an address that nobody can reach", { listen: { host: "0.0.0.0", port: 1 } }],
+    ["an id that is a text", { id: "0" }],
+    ["an id that is too large", { id: MAX_NODES }],
+    ["no members of etcd", { cluster: { ...cluster, etcd: [] } }],
+    ["nodes", { cluster: { ...cluster, nodes: NODES } }],
+    ["a name with a blank", { cluster: { ...cluster, cluster: "a b" } }],
+    ["too many backups", { cluster: { ...cluster, backups: MAX_NODES } }],
+    ["no partitions", { cluster: { ...cluster, partitions: 0 } }],
+    ["a short lease", { cluster: { ...cluster, leaseMs: 1 } }],
+    ["a domain with a blank", { cluster: { ...cluster, domain: "a b" } }],
+    ["a user without a password", { cluster: { ...cluster, etcdUser: "situ" } }],
+    ["a certificate that is missing", { cluster: { ...cluster, etcdCa: "none.pem" } }],
+    ["a certificate that is no path", { cluster: { ...cluster, etcdCa: 7 } }],
+    ["a secret for clients only", { secret: "sesame" }],
+  ])("%s is refused", (_, more) => {
+    failureSync("SITU_CONFIG", () => nodeFileOf({ ...good, ...more }, folder, "node.json"));
+  });
+
+  test("an address beside fixed nodes is refused", () => {
+    const fixed = { id: 1, path: "data", cluster: { nodes: NODES }, listen };
+    failureSync("SITU_CONFIG", () => nodeFileOf(fixed, folder, "node.json"));
   });
 });
 

@@ -14,12 +14,14 @@ import { Head } from "../../src/protocols/records.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import {
+  DEADLINE_LOOK_MS,
   MAX_RECORD_BYTES,
   MAX_SEQUENCE_SPAN,
   RESEND_MAX_MS,
   TRUNCATE_BATCH,
   TRUNCATE_MS,
 } from "../../src/runtime/limits.ts";
+import type { Placement } from "../../src/tables/partitions.ts";
 import type { DecisionLog } from "../../src/tables/served/contract.ts";
 import { FakeEndpoint, type Sent } from "./fake-endpoint.ts";
 
@@ -80,6 +82,7 @@ describe("a batch", () => {
     expect(ended.results).toEqual([]);
     sent[1].reply((out) => out.word(8));
     expect(ended.results).toEqual([["SITU_UNKNOWN_TABLE", 8, 7]]);
+    endpoint.clock.advance(DEADLINE_LOOK_MS);
     expect([driver.running, endpoint.clock.waiting]).toEqual([0, 0]);
   });
 
@@ -98,6 +101,46 @@ describe("a batch", () => {
     endpoint.take()[0].reply((out) => out.word(1));
     expect(failed.errors).toEqual([expect.objectContaining({ message: "its own" })]);
     expect(driver.running).toBe(0);
+  });
+});
+
+describe("a coroutine whose time is over", () => {
+  test("goes on, though nothing was heard; a reply that comes later is not", () => {
+    const endpoint = new FakeEndpoint();
+    const driver = new Driver(endpoint);
+    const [first, second] = [new Ask(1), new Ask(2)];
+    const ended = run(driver, ask(first, second), 700);
+    const sent = endpoint.take();
+    sent[1].reply((out) => out.word(5));
+    endpoint.clock.advance(700 - 1);
+    expect(ended.results).toEqual([]);
+    endpoint.clock.advance(1 + DEADLINE_LOOK_MS);
+    expect(ended.results).toEqual([["SITU_LOST", 5]]);
+    sent[0].reply((out) => out.word(7));
+    sent[0].fail("SITU_CLOSED");
+    expect([first.answer, first.error?.code]).toEqual([0, "SITU_LOST"]);
+    expect([driver.running, endpoint.clock.waiting]).toEqual([0, 0]);
+  });
+
+  test("does not end what is insistent, and sends nothing else any more", () => {
+    const endpoint = new FakeEndpoint();
+    const driver = new Driver(endpoint);
+    function* both(): Routine<(string | undefined)[]> {
+      const [insistent, other] = [new Ask(1, true), new Ask(2)];
+      yield [insistent, other];
+      const late = new Ask(3);
+      yield [late];
+      return [insistent, other, late].map(({ error }) => error?.code);
+    }
+    const ended = run(driver, both(), 700);
+    const [insistent] = endpoint.take();
+    endpoint.clock.advance(60_000);
+    expect(ended.results).toEqual([]);
+    // Nothing is left to happen but the reply.
+    expect([endpoint.clock.waiting, endpoint.take().length]).toEqual([0, 0]);
+    insistent.reply((out) => out.word(5));
+    expect(ended.results).toEqual([[undefined, "SITU_LOST", "SITU_LOST"]]);
+    expect(endpoint.take()).toEqual([]);
   });
 });
 
@@ -123,7 +166,8 @@ describe("what is lost", () => {
       expect(ended.results).toEqual([[code, 5]]);
       expect(attempts).toBeGreaterThan(4);
       expect(attempts).toBeLessThan(40);
-      expect(endpoint.clock.waiting).toBe(0);
+      endpoint.clock.advance(RESEND_MAX_MS);
+      expect([endpoint.clock.waiting, endpoint.take().length]).toEqual([0, 0]);
     },
   );
 
@@ -297,7 +341,15 @@ describe("a coordinator", () => {
     commit(parts: Map<NodeId, Part>, held?: Held): Ended;
   } {
     const endpoint = new FakeEndpoint(0);
-    const placement = { partitions: 4, primaryOf: () => 1, backupsOf: () => backups };
+    const placement: Placement = {
+      partitions: 4,
+      primaryOf: () => 1,
+      backupsOf: () => backups,
+      copiesOf: () => [1, ...backups],
+      fillingOf: () => [],
+      primarySince: () => 1,
+      replicasSince: () => 1,
+    };
     const protocol = protocolOf("rpc", "nic");
     const view = { current: { self: 0, configurationId: 1, placement, protocol } };
     const driver = new Driver(endpoint);

@@ -2,31 +2,25 @@
 
 import { describe, expect, test } from "vitest";
 import { Call, decodeCalled, encodeReturned, type Returned } from "../../src/cluster/call.ts";
-import {
-  decodeNumbered,
-  decodeParts,
-  encodeNumbered,
-  encodeOutcome,
-  Submit,
-} from "../../src/cluster/submit.ts";
+import { decodeNumbered, encodeNumbered, leftMsOf } from "../../src/cluster/session.ts";
+import { decodeParts, encodeOutcome, Submit } from "../../src/cluster/submit.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import type { Outcome, Parts } from "../../src/protocols/coordinator.ts";
 import type { Message } from "../../src/protocols/message.ts";
 import { decodeOrigin, encodeOrigin } from "../../src/protocols/origin.ts";
 import { Part, WriteList, writesIn } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
-import { MAX_SESSION_NAME_LENGTH } from "../../src/runtime/limits.ts";
+import { MAX_SESSION_NAME_LENGTH, MAX_TIMEOUT_MS } from "../../src/runtime/limits.ts";
 import { PUT } from "../../src/tables/served/requests.ts";
 import { check, fc } from "../helpers/property.ts";
 import { failureSync } from "../helpers/store.ts";
 import { encoded, readerOf } from "./fake-endpoint.ts";
 
 const numbered = fc.record({
-  instance: fc.string(),
-  client: fc.string({ unit: "grapheme" }),
+  session: fc.string({ unit: "grapheme", maxLength: 20 }),
   number: fc.maxSafeNat(),
-  low: fc.maxSafeNat(),
 });
+const TIME = { leftMs: () => 700 };
 
 type Write =
   | { kind: "put"; table: number; partition: number; row: number[] }
@@ -97,8 +91,9 @@ describe("submit", () => {
       fc.property(numbered, fc.array(fc.tuple(fc.nat(127), part), { maxLength: 4 }), (n, list) => {
         const given = new Map(list);
         const parts: Parts = new Map([...given].map(([node, each]) => [node, partOf(each)]));
-        const body = encoded((out) => new Submit(1, n, parts).encode(out));
+        const body = encoded((out) => new Submit(1, n, parts, TIME).encode(out));
         expect(decodeNumbered(body)).toEqual(n);
+        expect(leftMsOf(body)).toBe(700);
         expect(decodeOrigin(body)).toBeUndefined();
         const found = decodeParts(body);
         expect([...found.keys()]).toEqual([...given.keys()]);
@@ -124,7 +119,7 @@ describe("submit", () => {
       { kind: "unknown", error },
     ];
     for (const given of outcomes) {
-      const submit = new Submit(1, { instance: "", client: "", number: 0, low: 0 }, new Map());
+      const submit = new Submit(1, { session: "", number: 0 }, new Map(), TIME);
       const { outcome } = answered(submit, (out) => encodeOutcome(out, given));
       expect(outcome.kind).toBe(given.kind);
       if (!("error" in outcome)) continue;
@@ -155,6 +150,17 @@ describe("submit", () => {
       }
     }
   });
+});
+
+test("the time that is left is a time, whatever a message says", () => {
+  const told = (ms: number) => leftMsOf(encoded((out) => out.wide(ms)));
+  expect([-1, Number.NaN, 0, 5, Number.POSITIVE_INFINITY].map(told)).toEqual([
+    0,
+    0,
+    0,
+    5,
+    MAX_TIMEOUT_MS,
+  ]);
 });
 
 describe("origin", () => {
@@ -194,11 +200,11 @@ describe("call", () => {
         fc.string(),
         fc.array(value, { maxLength: 4 }),
         fc.boolean(),
-        fc.double({ noNaN: true }),
-        (n, procedure, values, isPassedOn, timeoutMs) => {
-          const called = { numbered: n, procedure, values, isPassedOn, timeoutMs };
-          const body = encoded((out) => new Call(1, called).encode(out));
-          expect(decodeCalled(body)).toEqual(called);
+        (n, procedure, values, isPassedOn) => {
+          const origin = isPassedOn ? { session: "s", number: 7 } : undefined;
+          const called = { procedure, values, isPassedOn, origin };
+          const body = encoded((out) => new Call(1, n, called, TIME).encode(out));
+          expect(decodeCalled(body)).toEqual({ numbered: n, called, leftMs: 700 });
           expect(body.left).toBe(0);
         },
       ),
@@ -208,30 +214,28 @@ describe("call", () => {
 
   test("arguments are a list", () => {
     const body = encoded((out) => {
-      encodeNumbered(out, { instance: "", client: "", number: 0, low: 0 });
+      encodeNumbered(out, { session: "", number: 0 });
       out.text("p");
       out.wide(1);
       out.word(0);
+      encodeOrigin(out, undefined);
       out.value({ length: 1 });
     });
     failureSync("SITU_PROTOCOL", () => decodeCalled(body));
   });
 
   test("what it returned comes back, or its error", () => {
-    const called = {
-      numbered: { instance: "", client: "", number: 0, low: 0 },
-      procedure: "p",
-      values: [],
-      isPassedOn: false,
-      timeoutMs: 1,
-    };
+    const called = { procedure: "p", values: [], isPassedOn: false };
+    const n = { session: "", number: 0 };
     const given: Returned[] = [
       { isDone: true, value: undefined },
       { isDone: true, value: { a: [1, "x", 2n ** 63n, new Uint8Array([1, 2])] } },
       { isDone: false, error: new SituError("SITU_PROCEDURE", "failed") },
     ];
     for (const each of given) {
-      const { returned } = answered(new Call(1, called), (out) => encodeReturned(out, each));
+      const { returned } = answered(new Call(1, n, called, TIME), (out) =>
+        encodeReturned(out, each),
+      );
       if (each.isDone) expect(returned).toEqual(each);
       else {
         expect(returned).toMatchObject({

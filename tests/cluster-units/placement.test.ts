@@ -2,16 +2,16 @@
 
 import { describe, expect, test } from "vitest";
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import { partitionOf, tableId } from "../../src/tables/partitions.ts";
 import { check, fc } from "../helpers/property.ts";
 
-function placement(ids: readonly number[], more: Record<string, unknown> = {}): RingPlacement {
+function placement(ids: readonly number[], more: Record<string, unknown> = {}): ClusterPlacement {
   const nodes = ids.map((id) => ({ id, host: "127.0.0.1", port: 7000 + id }));
-  return new RingPlacement(configurationOf({ nodes, ...more }, "a test"));
+  return new ClusterPlacement(configurationOf({ nodes, ...more }, "a test"));
 }
 
-function replicas(from: RingPlacement): number[][] {
+function replicas(from: ClusterPlacement): number[][] {
   return Array.from({ length: from.partitions }, (_, partition) => [
     from.primaryOf(partition),
     ...from.backupsOf(partition),
@@ -83,9 +83,30 @@ describe("placement", () => {
 
   test("depends on the id and the cluster's name, not on addresses or the order of nodes", () => {
     const nodes = [2, 0, 1].map((id) => ({ id, host: `host-${id}`, port: 1 }));
-    const moved = new RingPlacement(configurationOf({ nodes }, "a test"));
+    const moved = new ClusterPlacement(configurationOf({ nodes }, "a test"));
     expect(replicas(moved)).toEqual(replicas(placement([0, 1, 2])));
     expect(replicas(placement([0, 1, 2], { cluster: "another" }))).not.toEqual(replicas(moved));
+  });
+
+  test("is what the configuration says, if it says so", () => {
+    const nodes = [0, 1, 2, 3].map((id) => ({ id, host: "127.0.0.1", port: 1 }));
+    const state = [
+      { primary: 2, backups: [0], filling: [3], primarySince: 2, replicasSince: 4 },
+      { primary: 1, backups: [0, 3], filling: [], primarySince: 1, replicasSince: 1 },
+    ];
+    const configuration = { nodes, partitions: 2, configurationId: 4, placement: state };
+    const placed = new ClusterPlacement(configurationOf(configuration, "a test"));
+    expect([placed.primaryOf(0), placed.primaryOf(1)]).toEqual([2, 1]);
+    expect([placed.backupsOf(0), placed.backupsOf(1)]).toEqual([
+      [0, 3],
+      [0, 3],
+    ]);
+    expect([placed.copiesOf(0), placed.copiesOf(1)]).toEqual([
+      [2, 0],
+      [1, 0, 3],
+    ]);
+    expect([placed.fillingOf(0), placed.fillingOf(1)]).toEqual([[3], []]);
+    expect([placed.primarySince(0), placed.replicasSince(0)]).toEqual([2, 4]);
   });
 
   test("golden values: data that lies somewhere must be found there by later versions", () => {

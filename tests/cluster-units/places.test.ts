@@ -11,6 +11,7 @@ import {
   threadOf,
   withThreads,
 } from "../../src/protocols/places.ts";
+import { RECOVERY_PHASES } from "../../src/protocols/recovery/phases/table.ts";
 
 const NAMES = Object.keys(PROTOCOLS) as ProtocolName[];
 const AT_PRIMARIES = [kinds.LOCK, kinds.READ_LOCK, kinds.VALIDATE, kinds.COMMIT, kinds.ABORT];
@@ -50,8 +51,15 @@ test("a protocol that is not known here reads by message", () => {
 });
 
 test("every kind of message has one row: a name, a place, a handler", () => {
-  const phases = PHASES.map(({ kind }) => kind);
+  const phases = [...PHASES, ...RECOVERY_PHASES].map(({ kind }) => kind);
   expect(new Set(phases).size).toBe(phases.length);
-  const others = [kinds.SUBMIT, kinds.CALL, kinds.OPEN_TABLE, DESCRIBE_KIND];
+  const others = [
+    kinds.SUBMIT,
+    kinds.CALL,
+    kinds.OPEN_SESSION,
+    kinds.OPEN_CALLS,
+    kinds.OPEN_TABLE,
+    DESCRIBE_KIND,
+  ];
   expect([...phases, ...others].sort()).toEqual(Object.keys(kinds.KIND_NAMES).map(Number).sort());
 });

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import { type Fetcher, RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { turn } from "../../src/runtime/clock.ts";
@@ -14,7 +14,7 @@ import { Inline } from "../helpers/store-model.ts";
 describe("a transaction that has ended", () => {
   test("fetches, and so locks, nothing any more: nobody would release it", async () => {
     const nodes = [{ id: 0, host: "a", port: 1 }];
-    const placement = new RingPlacement(configurationOf({ nodes }, "a test"));
+    const placement = new ClusterPlacement(configurationOf({ nodes }, "a test"));
     const remote = new RemoteTable(Inline as unknown as Table, placement);
     const fetched: unknown[][] = [];
     let arrive!: (isFree: boolean) => void;

@@ -10,6 +10,7 @@ import type { TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
 import {
   CHALLENGE,
   HELLO,
+  type Hello,
   PROOF,
   PROTOCOL_VERSION,
   READY,
@@ -21,9 +22,9 @@ import { FLAG_REPLY, type Writer } from "../../src/fabric/wire.ts";
 import { MAX_FRAME_BYTES } from "../../src/runtime/limits.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { makeNonce } from "../../src/runtime/secret.ts";
-import { RawConnection } from "../helpers/fabric-raw.ts";
+import { RawConnection, USUAL } from "../helpers/fabric-raw.ts";
 import { Asked, ECHO, echo, TestService, WHO } from "../helpers/fabric-requests.ts";
-import { CLUSTER, eventually, openClient, openNode } from "../helpers/fabric-tcp.ts";
+import { eventually, openClient, openNode } from "../helpers/fabric-tcp.ts";
 
 const endpoints: TcpEndpoint[] = [];
 const raws: RawConnection[] = [];
@@ -118,23 +119,37 @@ describe("while another client works", () => {
     expect(victim.counters.refused).toEqual({ SITU_PROTOCOL: 1 });
   });
 
-  test("an old protocol", async () => {
-    const bad = raw(victim);
-    const bytes = hello({});
-    bytes.writeInt32LE(0, 5 * 4);
-    bad.socket.write(bytes);
-    await eventually(() => bad.isClosed);
-    expect(bad.refused).toBe("SITU_PROTOCOL");
-    expect(victim.counters.refused).toEqual({ SITU_PROTOCOL: 1 });
+  test("an older version of the protocol, a node's or a client's", async () => {
+    for (const [version, role] of [
+      [PROTOCOL_VERSION - 1, 1],
+      [0, -1],
+    ]) {
+      const bad = raw(victim);
+      const bytes = hello({ role });
+      bytes.writeInt32LE(version, 5 * 4);
+      bad.socket.write(bytes);
+      await eventually(() => bad.isClosed);
+      expect(bad.refused).toBe("SITU_PROTOCOL");
+      expect(bad.why).toContain(`version ${version} of the protocol, this one ${PROTOCOL_VERSION}`);
+    }
+    expect(victim.counters.refused).toEqual({ SITU_PROTOCOL: 2 });
   });
 
-  test("another cluster, another node", async () => {
-    for (const wrong of [{ cluster: "other" }, { to: 3 }, { role: 1_000 }]) {
+  test("another cluster, another node, a second node with the same number", async () => {
+    const wrong: [Partial<Hello>, string][] = [
+      [{ cluster: "other" }, "node 0 of other"],
+      [{ cluster: "other", role: 1 }, "node 0 of other"],
+      [{ to: 3 }, "node 3 of"],
+      [{ role: 1_000 }, "node 0 of"],
+      [{ role: 0 }, "two nodes"],
+    ];
+    for (const [what, told] of wrong) {
       const bad = raw(victim);
-      await bad.handshake(wrong);
+      await bad.handshake(what);
       expect(bad.refused).toBe("SITU_CONFIG");
+      expect(bad.why).toContain(told);
     }
-    expect(victim.counters.refused).toEqual({ SITU_CONFIG: 3 });
+    expect(victim.counters.refused).toEqual({ SITU_CONFIG: 5 });
   });
 
   const afterwards: [string, Buffer][] = [
@@ -248,15 +263,93 @@ describe("secrets", () => {
     expect(second.refused).toBe("SITU_SECRET");
   });
 
-  test("who only claims to be a node is none", async () => {
+  /** A request of a node with these secrets, sent to another one. */
+  async function fromNode(of: TcpEndpoint, secrets: Partial<TcpOptions>): Promise<Asked> {
+    const opened = await openNode(1, secrets);
+    endpoints.push(opened);
+    opened.setNodes(new Map([[0, { host: "127.0.0.1", port: of.address().port }]]));
+    return ask(opened, new Asked(WHO));
+  }
+
+  const SECRETS = { secret: "good", nodeSecret: "better" };
+
+  test("who only claims to be a node is none, a client least of all", async () => {
+    const victim = await node(SECRETS);
+    for (const secret of ["guess", SECRETS.secret, undefined]) {
+      const bad = raw(victim);
+      await bad.handshake({ role: 1, ...(secret === undefined ? {} : { secret }) });
+      expect(bad.refused).toBe("SITU_SECRET");
+    }
+    expect(victim.counters.refused).toEqual({ SITU_SECRET: 3 });
+    expect((await fromNode(victim, SECRETS)).words[0]).toBe(1);
+  });
+
+  test("a node of another cluster's secret: SITU_SECRET at both ends", async () => {
+    const victim = await node(SECRETS);
+    const other = await fromNode(victim, { ...SECRETS, nodeSecret: "theirs" });
+    expect(other.ends).toEqual(["SITU_SECRET"]);
+    expect(victim.counters.refused).toEqual({ SITU_SECRET: 1 });
+    // And a node does not talk to one that cannot prove itself.
+    const trusting = await node();
+    expect((await fromNode(trusting, SECRETS)).ends).toEqual(["SITU_SECRET"]);
+  });
+
+  test("a secret of nodes is none of clients: they cannot use it as theirs", async () => {
+    const victim = await node(SECRETS);
+    const bad = raw(victim);
+    await bad.handshake({ secret: SECRETS.nodeSecret });
+    expect(bad.refused).toBe("SITU_SECRET");
+  });
+
+  test("where only clients have a secret, nobody is a node", async () => {
     const victim = await node({ secret: "good" });
     const bad = raw(victim);
-    await bad.handshake({ role: 1, secret: "guess" });
+    await bad.handshake({ role: 1, secret: "good" });
     expect(bad.refused).toBe("SITU_SECRET");
-    const good = await openNode(1, { secret: "good" });
-    endpoints.push(good);
-    good.setNodes(new Map([[0, { host: "127.0.0.1", port: victim.address().port }]]));
-    expect((await ask(good, new Asked(WHO))).words[0]).toBe(1);
+    expect(bad.why).toContain("nodeSecret");
+  });
+
+  test("where only nodes have one, clients are believed, and nodes are not", async () => {
+    const victim = await node({ nodeSecret: "better" });
+    expect((await ask(await client(victim), echo(1))).ends).toEqual(["replied"]);
+    const bad = raw(victim);
+    await bad.handshake({ role: 1 });
+    expect(bad.refused).toBe("SITU_SECRET");
+    expect((await fromNode(victim, { nodeSecret: "better" })).words[0]).toBe(1);
+  });
+
+  test("what a node has said, sent back to it by one in between, proves nothing", async () => {
+    // The one in between accepts the node's connection, and opens one to the same node.
+    const victim = await node(SECRETS);
+    const said: Buffer[] = [];
+    const answers: Buffer[] = [];
+    const server = createServer((socket) => {
+      socket.on("error", () => {});
+      const back = raw(victim);
+      socket.on("data", (bytes) => {
+        said.push(bytes);
+        back.socket.write(bytes);
+      });
+      back.socket.on("data", (bytes) => {
+        answers.push(bytes);
+        socket.write(bytes);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    try {
+      const { port } = server.address() as { port: number };
+      victim.setNodes(new Map([[1, { host: "127.0.0.1", port }]]));
+      const request = new Asked(WHO);
+      victim.send(1, request);
+      await eventually(() => request.isOver);
+      expect(request.ends).toEqual(["SITU_CONFIG"]);
+      expect(victim.counters.connections).toBe(0);
+    } finally {
+      victim.setNodes(new Map());
+      server.close();
+    }
+    expect(said.length).toBe(1);
+    expect(answers.length).toBe(1);
   });
 });
 
@@ -347,7 +440,7 @@ function frame(kind: number, body: (out: Writer) => void): Buffer {
 }
 
 function hello(changes: Partial<Parameters<typeof writeHello>[1]>): Buffer {
-  const usual = { cluster: CLUSTER, role: -1, to: 0, nonce: makeNonce() };
+  const usual = { ...USUAL, nonce: makeNonce() };
   return frame(HELLO, (out) => writeHello(out, { ...usual, ...changes }));
 }
 

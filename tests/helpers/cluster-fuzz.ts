@@ -4,10 +4,10 @@
  */
 
 import { SimulatedClient } from "../../simulation/cluster/client.ts";
-import { introduce, SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
 import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import { DESCRIBE_KIND, type Incoming, type Ticket } from "../../src/fabric/fabric.ts";
@@ -50,7 +50,7 @@ class RecordingService extends NodeService {
 export class FuzzedCluster {
   readonly fabric: SimulatedFabric;
   readonly nodes: readonly SimulatedNode[];
-  readonly placement: RingPlacement;
+  readonly placement: ClusterPlacement;
   readonly recorded: Recorded[] = [];
   readonly codes = new Map<string, number>();
   replies = 0;
@@ -61,13 +61,12 @@ export class FuzzedCluster {
     this.fabric = new SimulatedFabric({ seed });
     const members = Array.from({ length: NODES }, (_, id) => ({ id, host: "fuzzed", port: id }));
     this.#configuration = configurationOf({ nodes: members }, "test");
-    this.placement = new RingPlacement(this.#configuration);
+    this.placement = new ClusterPlacement(this.#configuration);
     this.nodes = members.map(({ id }) => {
       const makeService = (options: ServiceOptions): NodeService =>
         new RecordingService(options, this.recorded);
       return new SimulatedNode(this.fabric, id, this.#configuration, { makeService });
     });
-    introduce(this.nodes);
   }
 
   async client(tables: readonly Table[]): Promise<RemoteDatabase> {

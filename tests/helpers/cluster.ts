@@ -12,7 +12,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { attach } from "../../src/attach/attach.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import { settingsOf } from "../../src/database/open-options.ts";
 import {
   type ConnectOptions,
@@ -143,7 +143,7 @@ export class RealCluster {
   readonly nodes: readonly NodeProcess[];
   readonly connect: readonly string[];
   readonly configuration: Configuration;
-  readonly placement: RingPlacement;
+  readonly placement: ClusterPlacement;
   readonly options: ClusterOptions;
   readonly #clients = new Set<RemoteDatabase>();
 
@@ -157,7 +157,7 @@ export class RealCluster {
     this.folder = folder;
     this.options = options;
     this.configuration = configurationOf(cluster, "test");
-    this.placement = new RingPlacement(this.configuration);
+    this.placement = new ClusterPlacement(this.configuration);
     this.connect = ports.map((port) => `127.0.0.1:${port}`);
     this.nodes = ports.map((_, id) => {
       const config = join(folder, `node-${id}.json`);
@@ -170,7 +170,7 @@ export class RealCluster {
         place,
         durability,
         memoryBytes: MEMORY_BYTES,
-        ...(secret === undefined ? {} : { secret }),
+        ...(secret === undefined ? {} : { secret, nodeSecret: `${secret}, of nodes` }),
         ...(procedures ? { procedures: [PROCEDURES] } : {}),
       };
       writeFileSync(config, JSON.stringify(given));

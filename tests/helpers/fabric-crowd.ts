@@ -102,7 +102,7 @@ export function handshakeLines(): Buffer[] {
     frames.end();
     return Buffer.from(frames.out.views.bytes.subarray(0, frames.bytes));
   };
-  const hello = { cluster: CLUSTER, role: -1, to: 0, nonce: makeNonce() };
+  const hello = { cluster: CLUSTER, role: -1, to: 0, instance: "crowd", nonce: makeNonce() };
   return [
     lineOf((frames) => writeHello(frames.begin(HELLO, 0, 1), hello)),
     lineOf((frames) => frames.begin(PROOF, 0, 1).bytes(new Uint8Array(0))),

@@ -30,11 +30,15 @@ interface Got {
   readonly bytes: Uint8Array;
 }
 
+/** What a client says of itself, apart from the nonce. */
+export const USUAL = { cluster: CLUSTER, role: -1, to: 0, instance: "raw" };
+
 export class RawConnection {
   readonly socket: Socket;
   readonly got: Got[] = [];
   /** The code of the error that it was refused with. */
   refused: string | undefined;
+  why: string | undefined;
   isClosed = false;
   readonly #decoder = new FrameDecoder(new Scratch());
 
@@ -66,13 +70,13 @@ export class RawConnection {
     const { secret, ...hello } = options;
     const conversation = new Conversation();
     const bytes = this.frame(HELLO, 0, (out) =>
-      writeHello(out, { cluster: CLUSTER, role: -1, to: 0, nonce: makeNonce(), ...hello }),
+      writeHello(out, { ...USUAL, nonce: makeNonce(), ...hello }),
     );
     conversation.add(bytes);
     await this.until(1);
     if (this.isOver) return;
     conversation.add(this.got[0].bytes);
-    this.frame(PROOF, 0, (out) => conversation.writeProof(out, secret, "client"));
+    this.frame(PROOF, 0, (out) => conversation.writeProof(out, secret, "connecting"));
     await this.until(2);
   }
 
@@ -93,7 +97,9 @@ export class RawConnection {
       const kind = views.i32[from + FRAME_KIND];
       if (kind === (REFUSED | FLAG_ERROR)) {
         const body = new Reader(views).reset(views, from + FRAME_HEADER_WORDS, to);
-        this.refused = readError(body).code;
+        const { code, message } = readError(body);
+        this.refused = code;
+        this.why = message;
       } else {
         const bytes = views.u8.slice(from * 4, to * 4);
         this.got.push({ kind, id: views.i32[from + FRAME_ID], bytes });

@@ -1,7 +1,7 @@
 /** A cluster of simulated nodes, with databases of clients that know nothing of it. */
 
 import { SimulatedClient } from "../../simulation/cluster/client.ts";
-import { introduce, SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import type { Fault } from "../../simulation/fabric/faults.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
@@ -33,7 +33,6 @@ export class RemoteCluster {
     const members = Array.from({ length: nodes }, (_, id) => ({ id, host: "simulated", port: id }));
     this.#configuration = configurationOf({ nodes: members, backups }, "test");
     this.nodes = members.map(({ id }) => new SimulatedNode(this.fabric, id, this.#configuration));
-    introduce(this.nodes);
   }
 
   /** A client that has opened some tables. */

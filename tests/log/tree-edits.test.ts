@@ -4,6 +4,7 @@
  */
 
 import { describe, expect, test } from "vitest";
+import { HEAD, TAIL } from "../../src/engine/slot.ts";
 import type { Transaction } from "../../src/engine/transaction.ts";
 import { addressOf } from "../../src/memory/address.ts";
 import { BlockTable } from "../../src/memory/blocks.ts";
@@ -105,4 +106,50 @@ describe.each([
       expect(problemsOf(seed).slice(0, 5), `seed ${seed}`).toEqual([]);
     });
   });
+
+  test("takes as much of the journal as of the log: redo words are written over", () => {
+    const store = new RecoveryStore({ ...NARROW, regionBytes: 4 * MIB });
+    try {
+      const [one, logs] = [store.store.open(), store.store.open()];
+      const tree = createTree(one, rows);
+      const insert = (n: number) =>
+        run(one, tree.tx, () => tree.store.insert(tree.tx, { id: keyOf(n), value: n }));
+      for (let n = 1; n < 40; n++) insert(2 * n);
+      store.flush(logs);
+      const { control } = store.store.memory;
+      const at = control.slotAt(one.slot);
+      insert(1);
+      insert(3);
+      const taken = control.i32[at + HEAD] - control.i32[at + TAIL];
+      store.flush(logs);
+      expect(taken).toBe(store.batches[store.batches.length - 1].length);
+      expect(taken).toBeLessThan(160);
+    } finally {
+      store.dispose();
+    }
+  });
+});
+
+test("of a leaf that is split in the middle, the journal gets the new one, and little of the old", () => {
+  const store = new RecoveryStore({ ...NARROW, regionBytes: 4 * MIB });
+  try {
+    const [one, logs] = [store.store.open(), store.store.open()];
+    const tree = createTree(one, numbered);
+    const insert = (id: number) =>
+      run(one, tree.tx, () => tree.store.insert(tree.tx, { id, value: id }));
+    const { control } = store.store.memory;
+    const at = control.slotAt(one.slot);
+    let taken = 0;
+    let id = 0;
+    for (; shapeOfTree(tree).leaves === 1; id = (id + 7919) % 10_000) {
+      store.flush(logs);
+      insert(id);
+      taken = control.i32[at + HEAD] - control.i32[at + TAIL];
+    }
+    expect(taken).toBeGreaterThan(LEAF_BYTES / 4 - 16);
+    expect(taken).toBeLessThan(LEAF_BYTES / 4 + 100);
+    expect(shapeOfTree(tree).broken).toEqual([]);
+  } finally {
+    store.dispose();
+  }
 });

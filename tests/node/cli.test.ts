@@ -124,6 +124,21 @@ describe("a node that cannot start", () => {
     expect(nodes[0].isRunning).toBe(true);
   });
 
+  test("its store is open in a process; one that was killed is not", async () => {
+    const db = await open({ path: join(folder, "store"), memoryBytes: 32 * 2 ** 20 });
+    const given = await sound({ durability: undefined });
+    try {
+      expect(await refused(given)).toMatch(new RegExp(`process ${process.pid} .*SITU_IN_USE`));
+    } finally {
+      await db.close();
+    }
+    const node = await running(configured(given));
+    await expect(open({ path: node.path })).rejects.toMatchObject({ code: "SITU_IN_USE" });
+    await node.stop("SIGKILL");
+    await node.start();
+    expect(node.isRunning).toBe(true);
+  });
+
   test("its host is none of this machine's", async () => {
     const cluster = { nodes: [{ id: 0, host: "192.0.2.1", port: 7000 }] };
     expect(await refused(await sound({ cluster }))).toContain("192.0.2.1");

@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Call } from "../../src/cluster/call.ts";
 import { CLIENT, type Request } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
+import { WRITE } from "../../src/fabric/verbs.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import { destroy, open, SituError, type Table } from "../../src/index.ts";
 import { SituNode } from "../../src/node/node.ts";
@@ -24,12 +25,15 @@ import { fixedSeed } from "../helpers/seed.ts";
 
 const SEED = fixedSeed(5);
 const ROUNDS = 3_000;
+/** An account that no mutation of a sound call creates. */
+const NOBODY = 0x55555555;
 const AT_ONCE = 50;
 const PROCEDURES = fileURLToPath(
   new URL("../../dist/tests/cluster/procedures.js", import.meta.url),
 );
 const TABLES = [Account] as unknown as readonly Table[];
 const SECRET = "known to all of us";
+const NODE_SECRET = "known to nodes";
 const CONFIGURATION = 7;
 
 let folder: string;
@@ -49,6 +53,7 @@ beforeAll(async () => {
     path: "store",
     cluster,
     secret: SECRET,
+    nodeSecret: NODE_SECRET,
     durability: "none",
     memoryBytes: 32 * 2 ** 20,
     procedures: [PROCEDURES],
@@ -141,30 +146,46 @@ describe("refused, with a code, and counted", () => {
       await endpoint.close();
     }
   });
+
+  test("a client that claims to be a node: it may neither send them nor write to memory", async () => {
+    const before = await refusedAs("SITU_SECRET");
+    const nodes = new Map([[0, { host: node.host, port: node.port }]]);
+    const as = { self: 1, nodes, configurationId: CONFIGURATION, ...sound };
+    const body = (out: Writer): void => out.words(new Int32Array(16), 0, 16);
+    const answers = async (nodeSecret: string | undefined): Promise<(string | undefined)[]> => {
+      const endpoint = await openTcp({
+        ...as,
+        ...(nodeSecret === undefined ? {} : { nodeSecret }),
+      });
+      try {
+        return [await send(endpoint, kinds.ABORT, body), await send(endpoint, WRITE, body)];
+      } finally {
+        await endpoint.close();
+      }
+    };
+    expect(await answers(SECRET)).toEqual(["SITU_SECRET", "SITU_SECRET"]);
+    expect(await answers(undefined)).toEqual(["SITU_SECRET", "SITU_SECRET"]);
+    expect(await refusedAs("SITU_SECRET")).toBeGreaterThan(before);
+    // A node is heard; what it sends here makes no sense.
+    expect(await answers(NODE_SECRET)).not.toContain("SITU_SECRET");
+  });
 });
 
 test(`calls that make no sense (seed ${SEED})`, async () => {
   const random = new Random(SEED);
   const db = await open({ connect: address, ...sound, tables: TABLES });
   const endpoint = await client();
-  const instance = await new Promise<string>((resolve, reject) => {
-    endpoint.send(0, {
-      kind: 255,
-      encode: () => {},
-      replied: (reply) => resolve((JSON.parse(reply.text()) as { instance: string }).instance),
-      failed: reject,
-    });
-  });
+  const session = "garbage";
+  expect(await send(endpoint, kinds.OPEN_CALLS, (out) => out.text(session))).toBeUndefined();
   const codes = new Map<string, number>();
   try {
     await db.transact((tx) => tx.put(Account, { id: 1, balance: 5n }));
     const call = async (number: number): Promise<void> => {
-      const numbered = { instance, client: "garbage", number, low: 0 };
       const name = ["deposit", "echo", "transfer", "nobody"][random.below(4)];
-      const values = [[1, 0n], ["x", { a: [1n] }], [1, 2, 3n], []][random.below(4)];
-      const called = { numbered, procedure: name, values, timeoutMs: 50, isPassedOn: false };
+      const values = [[1, 0n], ["x", { a: [1n] }], [1, NOBODY, 3n], []][random.below(4)];
+      const called = { procedure: name, values, isPassedOn: false };
       const out = new Writer();
-      new Call(0, called).encode(out);
+      new Call(0, { session, number }, called, { leftMs: () => 50 }).encode(out);
       const whole = out.views.i32.slice(0, out.at);
       const words = random.below(8) === 0 ? noise(random) : mutated(whole, random);
       const answer = await send(endpoint, kinds.CALL, (to) => to.words(words, 0, words.length));

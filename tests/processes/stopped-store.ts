@@ -25,8 +25,9 @@ function stepAt(
   { phases }: CrashSteps,
 ): Required<Pick<CrashOrder, "phase" | "step">> {
   const [phase, share] = {
-    // First each object is locked; then each lock is turned to INSTALLING.
-    "some locks": [INTENT, 0.25] as const,
+    // First each object is locked; then each lock is turned to INSTALLING. Most are taken: which rows the
+    // first ones are of depends on the seed of the hashes, and others want only some of the rows.
+    "some locks": [INTENT, 0.45] as const,
     // Its first step: the epoch is announced again if it moves, so how many follow is up to chance.
     "all locks": [COMMITTING, 0] as const,
     // Early: of the last objects some may be of no interest to others, such as the cell of a freed row.

@@ -5,11 +5,13 @@
  */
 
 import { expect, test } from "vitest";
+import { decodeNumbered, leftMsOf } from "../../src/cluster/session.ts";
 import { decodeParts, Submit } from "../../src/cluster/submit.ts";
 import { DESCRIBE_KIND, type Request } from "../../src/fabric/fabric.ts";
 import { Reader, Writer } from "../../src/fabric/wire.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import type { Message } from "../../src/protocols/message.ts";
+import { decodeOrigin } from "../../src/protocols/origin.ts";
 import { Read } from "../../src/protocols/phases/read.ts";
 import { Validate } from "../../src/protocols/phases/validate.ts";
 import { Part } from "../../src/protocols/writes.ts";
@@ -20,6 +22,8 @@ import { balancesOf, FIRST_BALANCE, LONG_MS, Scene, transfer } from "../simulati
 
 const SEED = fixedSeed(20_26);
 const ROUNDS = 5_000;
+const SESSION = "garbage";
+const TIME = { leftMs: () => 1_000 };
 
 function wordsOf(message: Message): Int32Array {
   const out = new Writer();
@@ -64,21 +68,29 @@ test(`mutated messages of clients (seed ${SEED})`, async () => {
   const client = await scene.client();
   const other = await scene.client();
   const partition = scene.accounts.partitionOf(spare);
+  let isOpen = false;
+  client.endpoint.send(0, {
+    kind: kinds.OPEN_SESSION,
+    encode: (out) => out.text(SESSION),
+    replied: () => {
+      isOpen = true;
+    },
+    failed: (error) => {
+      throw error;
+    },
+  });
+  scene.pass(LONG_MS);
+  expect(isOpen).toBe(true);
   let number = 0;
   const sound = (): Message[] => {
-    const numbered = {
-      instance: client.session.instanceOf(0),
-      client: `garbage ${number}`,
-      number: number++,
-      low: 0,
-    };
+    const numbered = { session: SESSION, number: number++ };
     const part = scene.put(spare, 7n);
     part.depend(0, 1024, 1, 1);
     const elsewhere = new Part();
     elsewhere.depend(0, 2048, 1, 1);
     const key = { table: scene.accounts.id, partition, key: spare };
     return [
-      new Submit(0, numbered, new Map([[0, part]])),
+      new Submit(0, numbered, new Map([[0, part]]), TIME),
       new Submit(
         0,
         numbered,
@@ -86,6 +98,7 @@ test(`mutated messages of clients (seed ${SEED})`, async () => {
           [0, part],
           [1, elsewhere],
         ]),
+        TIME,
       ),
       new Read(0, [key, key], new Part(), () => {}),
       new Validate(0, part),
@@ -128,15 +141,13 @@ test("a part that says less than it holds is refused", () => {
   const scene = new Scene();
   const part = scene.put(scene.accountAt(0), 7n);
   const hidden = new Part(part.writes, 0);
-  const numbered = { instance: "", client: "", number: 0, low: 0 };
-  const words = wordsOf(new Submit(0, numbered, new Map([[0, hidden]])));
+  const numbered = { session: SESSION, number: 0 };
+  const words = wordsOf(new Submit(0, numbered, new Map([[0, hidden]]), TIME));
   const out = new Writer();
   out.words(words, 0, words.length);
   const body = new Reader(out.views).reset(out.views, 0, out.at);
-  body.text();
-  body.text();
-  body.wide();
-  body.wide();
-  body.text();
+  decodeNumbered(body);
+  leftMsOf(body);
+  decodeOrigin(body);
   expect(() => decodeParts(body)).toThrow(expect.objectContaining({ code: "SITU_PROTOCOL" }));
 });

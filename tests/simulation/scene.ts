@@ -6,12 +6,12 @@
 import { afterEach, expect } from "vitest";
 import { SimulatedClient } from "../../simulation/cluster/client.ts";
 import { disagreements, leftOvers, rowsOf } from "../../simulation/cluster/rest.ts";
-import { introduce, SimulatedNode } from "../../simulation/cluster/sim-node.ts";
+import { SimulatedNode } from "../../simulation/cluster/sim-node.ts";
 import { type Ended, TIMEOUT_MS, Worker } from "../../simulation/cluster/worker.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import type { TraceLine } from "../../simulation/fabric/trace.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
-import { RingPlacement } from "../../src/cluster/placement.ts";
+import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import type { RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import { Writer } from "../../src/fabric/wire.ts";
@@ -51,7 +51,7 @@ afterEach(async () => {
 export class Scene {
   readonly fabric: SimulatedFabric;
   readonly configuration: Configuration;
-  readonly placement: RingPlacement;
+  readonly placement: ClusterPlacement;
   readonly nodes: SimulatedNode[];
   readonly accounts: RemoteTable;
   readonly #clients: SceneClient[] = [];
@@ -66,9 +66,8 @@ export class Scene {
       { nodes: ids.map((id) => ({ id, host: "scene", port: id })), backups, configurationId: 5 },
       "the scene",
     );
-    this.placement = new RingPlacement(this.configuration);
+    this.placement = new ClusterPlacement(this.configuration);
     this.nodes = ids.map((id) => new SimulatedNode(this.fabric, id, this.configuration));
-    introduce(this.nodes);
     this.accounts = new RemoteTable(Account, this.placement);
     scenes.push(this);
   }

@@ -2,6 +2,7 @@
 
 import type { CommandName } from "../commands.ts";
 import { runBench } from "./bench.ts";
+import { runClusterStatus } from "./cluster.ts";
 import type { Run } from "./context.ts";
 import { runDemo } from "./demo.ts";
 import { runTeller } from "./demo-teller.ts";
@@ -35,5 +36,6 @@ export const WORK: Work = {
   bench: runBench,
   doctor: runDoctor,
   node: runNode,
+  "cluster status": runClusterStatus,
   "demo-teller": runTeller,
 };

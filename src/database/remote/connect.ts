@@ -27,6 +27,7 @@ export async function connect(options: ConnectOptions): Promise<RemoteDatabase> 
   const db = new RemoteDatabase({ endpoint, driver, client, timeoutMs, readsByVerb });
   try {
     await driver.start(client.meet(), timeoutMs);
+    await driver.start(client.openSessions(), timeoutMs);
     await db.openTables(tables);
     return db;
   } catch (error) {
@@ -35,7 +36,8 @@ export async function connect(options: ConnectOptions): Promise<RemoteDatabase> 
   }
 }
 
-function endpointTo(
+/** An endpoint of a client. */
+export function endpointTo(
   { cluster, secret, tls }: ConnectSettings,
   nodes: ReadonlyMap<NodeId, NodeAddress>,
   configurationId: number,
@@ -51,10 +53,11 @@ function endpointTo(
 }
 
 /** Asks all at once; the first answer counts. */
-async function descriptionFrom(settings: ConnectSettings): Promise<Description> {
+export async function descriptionFrom(settings: ConnectSettings): Promise<Description> {
   const { seeds, timeoutMs } = settings;
   // These numbers are not those of the nodes: the connections are not kept.
-  const endpoint = await endpointTo(settings, new Map(seeds.map((seed, i) => [i, seed])), 0);
+  const anybody = new Map(seeds.map((seed, i) => [i, { ...seed, isAnybody: true }]));
+  const endpoint = await endpointTo(settings, anybody, 0);
   const driver = new Driver(endpoint);
   try {
     const answers = seeds.map((_, seed) => driver.start(ask(seed), timeoutMs));

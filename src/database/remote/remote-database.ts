@@ -3,8 +3,9 @@
  * cannot be had across machines: reads are promises, and there is no `transactSync`.
  */
 
-import { Call } from "../../cluster/call.ts";
+import type { Called } from "../../cluster/call.ts";
 import type { ClusterClient } from "../../cluster/client.ts";
+import { Deadline, type TimeLeft } from "../../cluster/session.ts";
 import { currentPlacement } from "../../cluster/view.ts";
 import type { Endpoint, NodeId } from "../../fabric/fabric.ts";
 import type { Coordinator, Held, Outcome, Parts } from "../../protocols/coordinator.ts";
@@ -13,10 +14,11 @@ import { fetchRows } from "../../protocols/execute/fetch.ts";
 import type { Entry, RemoteAccessSet } from "../../protocols/execute/remote-access-set.ts";
 import { RemoteTable } from "../../protocols/execute/remote-table.ts";
 import { getByVerb, SingleGet } from "../../protocols/execute/single-get.ts";
-import { once, type Routine } from "../../protocols/message.ts";
+import type { Routine } from "../../protocols/message.ts";
+import type { Origin } from "../../protocols/origin.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
-import { CALL_GRACE_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
+import { OUTCOME_GRACE_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
 import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
@@ -26,14 +28,13 @@ import { type InteractiveTransaction, ROW_OPERATIONS } from "../async-transactio
 import type { CallOptions, RemoteDatabase as PublicRemoteDatabase } from "../database.ts";
 import { isDuration, notADuration } from "../open-options.ts";
 import { listOf } from "../row-errors.ts";
-import type { AsyncLimits } from "../run/async-retry.ts";
 import { handleOf } from "../run/interactive.ts";
 import { TransactionRunner } from "../run/runner.ts";
 import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { AsyncScan } from "../scan.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
-import { outcomeWithin } from "./outcome-deadline.ts";
-import { RemoteExecution } from "./remote-execution.ts";
+import { Admission } from "./admission.ts";
+import { RemoteExecution, type RemoteLimits } from "./remote-execution.ts";
 import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
 
@@ -52,14 +53,21 @@ export interface ClusterConnection {
 }
 
 export interface OwnCommits {
-  commit(parts: Parts, held: Held | undefined): Routine<Outcome>;
+  commit(
+    parts: Parts,
+    held: Held | undefined,
+    time: TimeLeft,
+    origin: Origin | undefined,
+  ): Routine<Outcome>;
   /** Undefined where the protocol does not lock rows as it reads them. */
   readonly locks: Coordinator | undefined;
 }
 
 export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   readonly #connection: ClusterConnection;
-  readonly #runner: TransactionRunner<RemoteTransaction, AsyncLimits>;
+  readonly #runner: TransactionRunner<RemoteTransaction, RemoteLimits>;
+  /** At a client. A node has limits of its own for its procedures. */
+  readonly #admission: Admission | undefined;
   readonly #random: Random;
   /** By a table's ordinal. */
   readonly #tables: (RemoteTable | undefined)[] = [];
@@ -69,11 +77,12 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   /** Use `open({ connect })`. */
   constructor(connection: ClusterConnection) {
     this.#connection = connection;
-    const { random = new Random() } = connection;
+    const { random = new Random(), endpoint, own } = connection;
     this.#random = random;
+    this.#admission = own === undefined ? new Admission(endpoint.clock) : undefined;
     this.#runner = new TransactionRunner(
       this,
-      (limits: AsyncLimits) => new RemoteExecution(connection, this, random, limits),
+      (limits: RemoteLimits) => new RemoteExecution(connection, this, random, limits),
     );
   }
 
@@ -95,11 +104,11 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined> {
     return new Promise((resolve, reject) => {
       this.#check();
-      const { endpoint, driver, timeoutMs, readsByVerb } = this.#connection;
+      const { driver, timeoutMs, readsByVerb } = this.#connection;
       const remote = this.tableOf(table as Table);
       const found = resolve as (row: Values | undefined) => void;
       if (readsByVerb) void getByVerb(driver, remote, key, timeoutMs).then(found, reject);
-      else new SingleGet(endpoint, remote, key, timeoutMs, found, reject).send();
+      else new SingleGet(driver, remote, key, timeoutMs, found, reject).start();
     });
   }
 
@@ -146,7 +155,28 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     options: TransactOptions = {},
   ): Promise<Awaited<T>> {
     if (typeof body !== "function") throw notAFunction("transact", body);
-    return await this.#runner.track(this.#runner.run(body, this.#limitsOf("transact", options)));
+    return await this.#runner.track(this.#run(body, this.#limitsOf("transact", options)));
+  }
+
+  /** For a node: the same on behalf of a client's call. */
+  transactFor<T>(
+    origin: Origin,
+    timeoutMs: number,
+    body: (tx: RemoteTransaction) => T | PromiseLike<T>,
+  ): Promise<Awaited<T>> {
+    this.#check();
+    return this.#runner.track(this.#run(body, { timeoutMs, signal: undefined, origin }));
+  }
+
+  #run<T>(
+    body: (tx: RemoteTransaction) => T | PromiseLike<T>,
+    limits: RemoteLimits,
+  ): Promise<Awaited<T>> {
+    const run = (timeoutMs: number): Promise<Awaited<T>> =>
+      this.#runner.run(body, { ...limits, timeoutMs });
+    return this.#admission === undefined
+      ? run(limits.timeoutMs)
+      : this.#admission.run(limits.timeoutMs, limits.signal, run);
   }
 
   /**
@@ -157,7 +187,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     return handleOf(await this.#runner.begin(this.#limitsOf("begin", options)), ROW_OPERATIONS);
   }
 
-  #limitsOf(call: "transact" | "begin", options: TransactOptions): AsyncLimits {
+  #limitsOf(call: "transact" | "begin", options: TransactOptions): RemoteLimits {
     this.#check();
     if (isInsideTransaction(this)) throw nested();
     checkOptions(call, options);
@@ -223,38 +253,28 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     options: CallOptions = {},
   ): Promise<unknown> {
     this.#check();
-    const { driver, client, endpoint } = this.#connection;
+    const { client } = this.#connection;
     refuseUnknownOptions("call", options, ["timeoutMs", "near"]);
     const { near } = options;
     const timeoutMs = this.#timeoutOf(options);
     const node = near === undefined ? client.nodes[0] : this.#primaryOf(near);
-    const { number, low } = client.number();
-    const numbered = { instance: client.instanceOf(node), client: client.id, number, low };
-    const message = new Call(node, {
-      numbered,
-      procedure: String(name),
-      values,
-      timeoutMs,
-      isPassedOn: near !== undefined,
-    });
-    try {
-      // Its body may take `timeoutMs` at the node, and then its commit as much.
-      const longestMs = Math.min(2 * timeoutMs + CALL_GRACE_MS, MAX_TIMEOUT_MS);
-      const running = driver.start(once(message), timeoutMs);
-      const what = `procedure ${String(name)}`;
-      await this.#runner.track(outcomeWithin(running, longestMs, what, endpoint.clock));
-    } finally {
-      client.heard(number);
-    }
-    const { returned, error, attempts } = message;
-    if (returned?.isDone) return returned.value;
-    if (error?.code === "SITU_UNKNOWN_OUTCOME") {
-      // The node was started anew. What was sent only once, to a life that had ended, was not done.
-      await driver.start(client.meetAgain(node), timeoutMs);
-      const isMet = client.instanceOf(node) !== numbered.instance;
-      if (attempts === 1 && isMet) return this.call(name, values, options);
-    }
-    throw returned?.error ?? error;
+    const called = { procedure: String(name), values, isPassedOn: near !== undefined };
+    const run = (leftMs: number): Promise<unknown> => this.#call(node, called, leftMs);
+    return await this.#runner.track(
+      this.#admission === undefined
+        ? run(timeoutMs)
+        : this.#admission.run(timeoutMs, undefined, run),
+    );
+  }
+
+  async #call(node: NodeId, called: Called, timeoutMs: number): Promise<unknown> {
+    const { driver, client, endpoint } = this.#connection;
+    const time = new Deadline(endpoint.clock, timeoutMs);
+    // The node may find at the last moment that its time is over, and has to say so.
+    const longestMs = timeoutMs + 2 * OUTCOME_GRACE_MS;
+    const returned = await driver.start(client.call(node, called, time), longestMs);
+    if (returned.isDone) return returned.value;
+    throw returned.error;
   }
 
   /** Leaves the cluster, after the transactions that run. */

@@ -21,6 +21,8 @@ export class AsyncRetry extends RetryPolicy {
   #cause: SituError | undefined;
   /** The keys that the last failed attempt was about. */
   keys: readonly ConflictKey[] = [];
+  /** A lock that has ended several attempts in a row, as the caller is to be told of it. */
+  inTheWay: SituError | undefined;
 
   constructor({ timeoutMs, signal }: AsyncLimits, clock: Clock = realClock) {
     super({ timeoutMs, signal, clock });
@@ -62,7 +64,9 @@ export class AsyncRetry extends RetryPolicy {
 
   /** A callback that ran too long because it had to be run again was not too slow. */
   explained(cause: unknown): unknown {
-    if (this.attempts === 0 || !(cause instanceof TimeoutError)) return cause;
+    if (!(cause instanceof TimeoutError)) return cause;
+    if (this.inTheWay !== undefined) return this.inTheWay;
+    if (this.attempts === 0) return cause;
     this.attempts++;
     return this.conflict("what this one read", this.keys);
   }

@@ -29,10 +29,15 @@ export interface TcpOptions {
   /** The name of the cluster: one does not get to the nodes of another by mistake. */
   readonly cluster: string;
   readonly listen?: NodeAddress;
+  /** Names this life of the node or client; a random name, unless given. */
+  readonly instance?: string;
   /** Served to verbs. */
   readonly memory?: StoreMemory;
   readonly service?: Service;
+  /** What clients must know. */
   readonly secret?: string;
+  /** What nodes must know, and clients do not. */
+  readonly nodeSecret?: string;
   readonly tls?: TlsOptions;
   readonly maxConnections?: number;
   /** One who had connected to this node is gone. */
@@ -45,6 +50,7 @@ export interface TcpOptions {
 export interface TcpShared extends Shared {
   readonly cluster: string;
   readonly secret: string | undefined;
+  readonly nodeSecret: string | undefined;
   readonly tls: TlsOptions | undefined;
   readonly handshakeTimeoutMs: number;
   readonly turn: Turn;

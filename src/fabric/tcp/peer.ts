@@ -31,10 +31,12 @@ import {
   CHALLENGE,
   Conversation,
   HELLO,
+  keysOf,
   PROOF,
   READY,
   REFUSED,
   readChallenge,
+  secretOf,
   writeHello,
 } from "./handshake.ts";
 import { Link, type LinkOwner, lost } from "./link.ts";
@@ -221,16 +223,17 @@ export class Peer implements LinkOwner {
     this.#expected = CHALLENGE;
     const link = new Link(this.#shared, connectTo(this.address, this.#shared.tls), this);
     this.#link = link;
-    const { self, cluster, configurationId } = this.#shared;
+    const { self, cluster, instance, configurationId } = this.#shared;
     const { frames } = link.outbox;
     writeHello(frames.begin(HELLO, 0, configurationId), {
       cluster,
       role: self,
       to: this.address.isAnybody ? ANYBODY : this.node,
+      instance,
       nonce: makeNonce(),
     });
     frames.end();
-    this.#conversation.add(frames.out.views.u8.slice(0, frames.bytes));
+    this.#conversation.add(frames.out.views.u8.subarray(0, frames.bytes));
   }
 
   #handshake(kind: number, body: Reader): void {
@@ -240,7 +243,8 @@ export class Peer implements LinkOwner {
     if (kind !== this.#expected) {
       throw new SituError("SITU_PROTOCOL", `a handshake with a frame of kind ${kind}`);
     }
-    const { secret, configurationId, counters } = this.#shared;
+    const { self, configurationId, counters } = this.#shared;
+    const secret = secretOf(this.#shared, self);
     if (kind === CHALLENGE) {
       const { node, instance } = readChallenge(body);
       if (node !== this.node && !this.address.isAnybody) {
@@ -248,14 +252,15 @@ export class Peer implements LinkOwner {
       }
       this.#challenged = instance;
       this.#conversation.add(link.frameBytes());
+      this.#conversation.add(link.binding());
       const { frames } = link.outbox;
-      this.#conversation.writeProof(frames.begin(PROOF, 0, configurationId), secret, "client");
+      this.#conversation.writeProof(frames.begin(PROOF, 0, configurationId), secret, "connecting");
       frames.end();
       this.#expected = READY;
       return;
     }
-    this.#conversation.checkProof(body, secret, "server");
-    link.handshakeIsOver();
+    this.#conversation.checkProof(body, secret, "accepting");
+    link.handshakeIsOver(keysOf(this.#shared, this.#conversation, secret, "connecting"));
     this.instance = this.#challenged;
     this.isReady = true;
     counters.connections++;

@@ -29,6 +29,14 @@ export function errorOf(socket: Duplex, error: NodeJS.ErrnoException): SituError
   return new SituError("SITU_LOST", "the connection broke", { cause: error });
 }
 
+const BINDING_BYTES = 32;
+
+/** What only the two ends of this TLS session know, after its handshake; nothing without TLS. */
+export function bindingOf(socket: Duplex): Uint8Array {
+  if (!(socket instanceof tls.TLSSocket)) return new Uint8Array(0);
+  return socket.exportKeyingMaterial(BINDING_BYTES, "EXPORTER-situ", Buffer.alloc(0));
+}
+
 function untrusted({ authorizationError: why }: tls.TLSSocket): SituError {
   return new SituError("SITU_SECRET", `the certificate is not trusted: ${why}`);
 }

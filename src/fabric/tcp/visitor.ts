@@ -23,9 +23,11 @@ import {
   CHALLENGE,
   Conversation,
   HELLO,
+  keysOf,
   PROOF,
   READY,
   readHello,
+  secretOf,
   writeChallenge,
 } from "./handshake.ts";
 import { Link, type LinkOwner } from "./link.ts";
@@ -50,6 +52,7 @@ export class Visitor implements LinkOwner, Asker {
   readonly #closed: VisitorClosed;
   #conversation: Conversation | undefined = new Conversation();
   #role = 0;
+  #secret: string | undefined;
   #expected = HELLO;
 
   constructor(
@@ -114,7 +117,7 @@ export class Visitor implements LinkOwner, Asker {
     if (kind !== this.#expected) {
       throw new SituError("SITU_PROTOCOL", `a handshake with a frame of kind ${kind}`);
     }
-    const { self, cluster, secret, instance, configurationId } = this.#shared;
+    const { self, cluster, instance, configurationId } = this.#shared;
     const conversation = this.#conversation ?? new Conversation();
     const { frames } = this;
     if (kind === HELLO) {
@@ -127,23 +130,29 @@ export class Visitor implements LinkOwner, Asker {
         const wanted = `node ${hello.to} of ${hello.cluster}`;
         throw new SituError("SITU_CONFIG", `this is node ${self} of ${cluster}, not ${wanted}`);
       }
+      if (hello.role === self) {
+        throw new SituError("SITU_CONFIG", `two nodes of ${cluster} have the number ${self}`);
+      }
       this.#role = hello.role;
+      this.#secret = secretOf(this.#shared, hello.role);
       conversation.add(this.link.frameBytes());
       const from = frames.bytes;
       const challenge = { node: self, instance, nonce: makeNonce() };
       writeChallenge(frames.begin(CHALLENGE, 0, configurationId), challenge);
       frames.end();
-      conversation.add(frames.out.views.u8.slice(from, frames.bytes));
+      conversation.add(frames.out.views.u8.subarray(from, frames.bytes));
+      conversation.add(this.link.binding());
       this.#expected = PROOF;
       return;
     }
-    conversation.checkProof(body, secret, "client");
-    conversation.writeProof(frames.begin(READY, 0, configurationId), secret, "server");
+    const secret = this.#secret;
+    conversation.checkProof(body, secret, "connecting");
+    conversation.writeProof(frames.begin(READY, 0, configurationId), secret, "accepting");
     frames.end();
     this.#conversation = undefined;
     this.from = { node: this.#role, connection: this.from.connection };
     this.isReady = true;
     this.#shared.counters.connections++;
-    this.link.handshakeIsOver();
+    this.link.handshakeIsOver(keysOf(this.#shared, conversation, secret, "accepting"));
   }
 }

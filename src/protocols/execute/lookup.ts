@@ -20,8 +20,9 @@ class VerbRead extends ReadObject implements Exchange {
   constructor(to: NodeId, { regionId, word, dataWords }: Wanted) {
     super(regionId, word, dataWords, (verb, error) => {
       const own = verb as VerbRead;
+      if (own.waiting === undefined) return;
       own.error = error;
-      own.waiting!.ended(own);
+      own.waiting.ended(own);
     });
     this.to = to;
   }

@@ -5,15 +5,16 @@
  * the row cannot be found that way.
  */
 
-import type { Endpoint, NodeId, Request } from "../../fabric/fabric.ts";
+import type { NodeId, Request } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { sleep } from "../../runtime/clock.ts";
-import { type SituError, TimeoutError } from "../../runtime/errors.ts";
+import { SituError, TimeoutError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES, RESEND_MAX_MS } from "../../runtime/limits.ts";
 import { RetryPolicy } from "../../runtime/retry-policy.ts";
 import { readAlone } from "../../stores/remote/open.ts";
 import { keptKey } from "../../tables/copied-key.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
+import type { Timed } from "../deadlines.ts";
 import type { Driver } from "../driver.ts";
 import { READ } from "../kinds.ts";
 import { isLost, OK } from "../message.ts";
@@ -23,9 +24,10 @@ import type { RemoteTable } from "./remote-table.ts";
 
 const FIRST_PAUSE_MS = 0.5;
 
-export class SingleGet implements Request {
+export class SingleGet implements Request, Timed {
   readonly kind = READ;
-  readonly #endpoint: Endpoint;
+  readonly deadlineMs: number;
+  readonly #driver: Driver;
   readonly #table: RemoteTable;
   readonly #key: unknown;
   readonly #partition: number;
@@ -33,16 +35,19 @@ export class SingleGet implements Request {
   readonly #resolve: (row: Values | undefined) => void;
   readonly #reject: (error: SituError) => void;
   #retry: RetryPolicy | undefined;
+  #isLocked = false;
+  #isOver = false;
 
   constructor(
-    endpoint: Endpoint,
+    driver: Driver,
     table: RemoteTable,
     given: unknown,
     timeoutMs: number,
     resolve: (row: Values | undefined) => void,
     reject: (error: SituError) => void,
   ) {
-    this.#endpoint = endpoint;
+    this.#driver = driver;
+    this.deadlineMs = driver.endpoint.clock.nowMs() + timeoutMs;
     this.#table = table;
     const key = keptKey(given);
     this.#partition = table.partitionOf(key);
@@ -52,8 +57,13 @@ export class SingleGet implements Request {
     this.#reject = reject;
   }
 
-  send(): void {
-    this.#endpoint.send(this.#node, this);
+  start(): void {
+    this.#driver.deadlines.add(this);
+    this.#send();
+  }
+
+  #send(): void {
+    if (!this.#isOver) this.#driver.endpoint.send(this.#node, this);
   }
 
   get #node(): NodeId {
@@ -68,7 +78,9 @@ export class SingleGet implements Request {
   }
 
   replied(reply: Reader): void {
-    if (reply.word() !== OK) {
+    if (this.#isOver) return;
+    this.#isLocked = reply.word() !== OK;
+    if (this.#isLocked) {
       this.#again(undefined);
       return;
     }
@@ -77,26 +89,43 @@ export class SingleGet implements Request {
     const words = reply.count(reply.left);
     reply.align();
     const at = reply.skip(words);
+    this.#end();
     this.#resolve(words === 0 ? undefined : this.#table.codec.decode(reply.views, at, words));
   }
 
   failed(why: SituError): void {
+    if (this.#isOver) return;
+    this.#isLocked = false;
     if (isLost(why)) this.#again(why);
-    else this.#reject(why);
+    else this.#fail(why);
+  }
+
+  late(): void {
+    this.#fail(this.#isLocked ? locked(this.#table, this.#timeoutMs) : silent(this.#node));
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#driver.deadlines.delete(this);
+  }
+
+  #fail(why: SituError): void {
+    this.#end();
+    this.#reject(why);
   }
 
   /** Somebody was just changing the row, or the message was lost. */
   #again(why: SituError | undefined): void {
-    const { clock } = this.#endpoint;
+    const { clock } = this.#driver.endpoint;
     const timeoutMs = this.#timeoutMs;
     this.#retry ??= new RetryPolicy({ timeoutMs, clock });
     if (!this.#retry.mayRetry()) {
-      this.#reject(why ?? locked(this.#table, timeoutMs));
+      this.#fail(why ?? locked(this.#table, timeoutMs));
       return;
     }
     // The first time at once: a commit takes as long as a message.
-    if (this.#retry.attempts === 1) this.send();
-    else clock.after(this.#retry.longestPauseMs(FIRST_PAUSE_MS, RESEND_MAX_MS), () => this.send());
+    if (this.#retry.attempts === 1) this.#send();
+    else clock.after(this.#retry.longestPauseMs(FIRST_PAUSE_MS, RESEND_MAX_MS), () => this.#send());
   }
 }
 
@@ -106,8 +135,7 @@ export async function getByVerb(
   key: unknown,
   timeoutMs: number,
 ): Promise<Values | undefined> {
-  const { endpoint } = driver;
-  const { clock } = endpoint;
+  const { clock } = driver.endpoint;
   const retry = new RetryPolicy({ timeoutMs, clock });
   const node = table.primaryOf(table.partitionOf(key));
   const store = table.storeAt(node);
@@ -121,11 +149,15 @@ export async function getByVerb(
     if (retry.attempts > 1) await sleep(retry.longestPauseMs(FIRST_PAUSE_MS, RESEND_MAX_MS), clock);
   }
   return new Promise((resolve, reject) => {
-    new SingleGet(endpoint, table, key, timeoutMs, resolve, reject).send();
+    new SingleGet(driver, table, key, timeoutMs, resolve, reject).start();
   });
 }
 
-function locked({ table }: RemoteTable, timeoutMs: number): TimeoutError {
+function silent(node: NodeId): SituError {
+  return new SituError("SITU_LOST", `node ${node} did not answer in time`);
+}
+
+export function locked({ table }: RemoteTable, timeoutMs: number): TimeoutError {
   return new TimeoutError(
     `gave up after ${timeoutMs} ms: a row of table ${table.name} is locked by a transaction that ` +
       `does not end; is a node stopped?`,

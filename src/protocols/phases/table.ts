@@ -33,6 +33,7 @@ import {
   COMMIT,
   DECIDE,
   FIND,
+  KIND_NAMES,
   LOCK,
   LOG,
   READ,
@@ -69,7 +70,7 @@ export interface ServingThread {
 export interface Handler<Thread> {
   readonly kind: number;
   /** Of a coordinator's message the body begins with its number: only its own node may send it. */
-  readonly sender: "anyone" | "coordinator";
+  readonly sender: "anyone" | "node" | "coordinator";
   /** Whether it begins something here: a node that is being closed refuses it. */
   readonly begins: boolean;
   /** Replies, defers, or throws a SituError, which becomes the reply. */
@@ -119,6 +120,11 @@ export class Handlers<Thread> {
       throw new SituError("SITU_OVERLOADED", this.#refusal);
     }
     if (handler.sender === "coordinator") requireCoordinator(incoming);
+    else if (handler.sender === "node" && incoming.from.node < 0) throw onlyNodes(incoming);
     handler.serve(thread, incoming);
   }
+}
+
+function onlyNodes({ kind }: Incoming): SituError {
+  return new SituError("SITU_PERMISSION", `only nodes send ${KIND_NAMES[kind]}`);
 }

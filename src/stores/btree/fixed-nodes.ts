@@ -9,9 +9,12 @@
  */
 
 import type { AccessSet } from "../../engine/access-set.ts";
+import { moveWords, spliceMove, spliceWord, spliceWrite } from "../../engine/splices.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import { HEADER_WORDS } from "../../memory/object.ts";
 import { assert } from "../../runtime/assert.ts";
 import type { Entries } from "./entries.ts";
-import { compareKeys, moveWords } from "./keys.ts";
+import { compareKeys } from "./keys.ts";
 import {
   COUNT,
   type Fence,
@@ -161,6 +164,30 @@ export class FixedNodes implements NodeFormat {
     return 1;
   }
 
+  splice(
+    tx: Transaction,
+    leaf: number,
+    index: number,
+    key: Int32Array,
+    words: number,
+    payload: Int32Array,
+  ): boolean {
+    const { set } = tx;
+    const { keyWords, payloadWords } = this;
+    const count = set.regionOf(leaf).i32[set.wordOf(leaf) + HEADER_WORDS + COUNT];
+    if (!tx.settle(leaf)) tx.conflict(leaf);
+    if (count >= this.capacity || !tx.splice(leaf, this.words)) return false;
+    const moved = count - index;
+    const keyAt = this.keysAt + index * keyWords;
+    const payloadAt = this.payloadAt(index);
+    spliceMove(set, leaf, keyAt, keyAt + keyWords, moved * keyWords);
+    spliceWrite(set, leaf, keyAt, key, words);
+    spliceMove(set, leaf, payloadAt, payloadAt + payloadWords, moved * payloadWords);
+    spliceWrite(set, leaf, payloadAt, payload, payloadWords);
+    spliceWord(set, leaf, COUNT, count + 1);
+    return true;
+  }
+
   insert(
     set: AccessSet,
     node: number,
@@ -187,6 +214,35 @@ export class FixedNodes implements NodeFormat {
     set.recordMove(node, payloadAt, payloadAt + payloadWords, moved * payloadWords);
     set.recordWrite(node, payloadAt, payloadWords);
     set.recordWrite(node, COUNT, 1);
+  }
+
+  /** Moves the entries from `cut` on from a leaf that is writable to a new one, which begins with this key. */
+  cutOff(set: AccessSet, leaf: number, right: number, cut: number, separator: Int32Array): void {
+    set.beginEdits(leaf);
+    const { keyWords, payloadWords } = this;
+    const { i32 } = set.arena;
+    const from = set.bufferOf(leaf);
+    const to = set.bufferOf(right);
+    const count = i32[from + COUNT];
+    const highAt = FENCES + keyWords;
+    i32[to + COUNT] = count - cut;
+    i32[to + LOW_WORDS] = keyWords;
+    i32[to + HIGH_WORDS] = i32[from + HIGH_WORDS];
+    moveWords(i32, from + highAt, to + highAt, keyWords);
+    const keysAt = from + this.keysAt;
+    i32.copyWithin(to + this.keysAt, keysAt + cut * keyWords, keysAt + count * keyWords);
+    const payloadsAt = from + this.payloadsAt;
+    const payloadsEnd = payloadsAt + count * payloadWords;
+    i32.copyWithin(to + this.payloadsAt, payloadsAt + cut * payloadWords, payloadsEnd);
+    i32[from + COUNT] = cut;
+    i32[from + HIGH_WORDS] = keyWords;
+    for (let i = 0; i < keyWords; i++) {
+      i32[to + FENCES + i] = separator[i];
+      i32[from + highAt + i] = separator[i];
+    }
+    set.recordWrite(leaf, COUNT, 1);
+    set.recordWrite(leaf, HIGH_WORDS, 1);
+    set.recordWrite(leaf, highAt, keyWords);
   }
 
   recordWritten(set: AccessSet, node: number): void {

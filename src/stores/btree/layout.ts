@@ -26,6 +26,7 @@
  */
 
 import type { AccessSet } from "../../engine/access-set.ts";
+import type { Transaction } from "../../engine/transaction.ts";
 import { MAX_ORDERED_KEY_BYTES } from "../../runtime/limits.ts";
 import type { Entries } from "./entries.ts";
 
@@ -73,6 +74,18 @@ export interface NodeFormat {
   /** How full a node is, and how much an entry with a key of so many words adds. */
   used(i32: Int32Array, at: number): number;
   costOf(keyWords: number): number;
+  /**
+   * Adds an entry to a leaf that this transaction has read and not changed, without a copy of it (engine/splices.ts).
+   * False if there is no room, or none without moving other keys.
+   */
+  splice(
+    tx: Transaction,
+    leaf: number,
+    index: number,
+    key: Int32Array,
+    words: number,
+    payload: Int32Array,
+  ): boolean;
   /** Adds an entry to a node that is writable and has room for it. */
   insert(
     set: AccessSet,

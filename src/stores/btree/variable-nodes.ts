@@ -16,9 +16,12 @@
 
 import type { AccessSet } from "../../engine/access-set.ts";
 import { repack } from "../../engine/edits.ts";
+import { moveWords, spliceMove, spliceWord, spliceWrite } from "../../engine/splices.ts";
+import type { Transaction } from "../../engine/transaction.ts";
+import { HEADER_WORDS } from "../../memory/object.ts";
 import { assert } from "../../runtime/assert.ts";
 import type { Entries } from "./entries.ts";
-import { compareKeys, moveWords } from "./keys.ts";
+import { compareKeys } from "./keys.ts";
 import {
   COUNT,
   type Fence,
@@ -161,6 +164,33 @@ export class VariableNodes implements NodeFormat {
 
   costOf(keyWords: number): number {
     return this.#slotWords + keyWords;
+  }
+
+  splice(
+    tx: Transaction,
+    leaf: number,
+    index: number,
+    key: Int32Array,
+    words: number,
+    payload: Int32Array,
+  ): boolean {
+    const { set } = tx;
+    const slotWords = this.#slotWords;
+    const { i32 } = set.regionOf(leaf);
+    const at = set.wordOf(leaf) + HEADER_WORDS;
+    const count = i32[at + COUNT];
+    const keyAt = i32[at + HEAP] - words;
+    if (!tx.settle(leaf)) tx.conflict(leaf);
+    if (keyAt < this.payloadAt(count + 1) || !tx.splice(leaf, this.words)) return false;
+    const slotAt = this.payloadAt(index);
+    const place = (words << 16) | keyAt;
+    spliceMove(set, leaf, slotAt, slotAt + slotWords, (count - index) * slotWords);
+    spliceWrite(set, leaf, slotAt, payload, this.payloadWords);
+    spliceWord(set, leaf, slotAt + slotWords - 1, place);
+    spliceWrite(set, leaf, keyAt, key, words);
+    spliceWord(set, leaf, COUNT, count + 1);
+    spliceWord(set, leaf, HEAP, keyAt);
+    return true;
   }
 
   insert(

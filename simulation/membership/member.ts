@@ -1,0 +1,214 @@
+/**
+ * A life of a node in a simulated cluster: the real state machines of leases and membership, with a clock
+ * that drifts, on a machine that may stop. Leases live on a thread of their own, so what the two say to each
+ * other takes a moment; only the gate is shared.
+ */
+
+import type { Configuration, NodeAddress } from "../../src/cluster/configuration.ts";
+import { LeaseGate } from "../../src/cluster/membership/lease-gate.ts";
+import {
+  type LeaseMessage,
+  type LeaseOptions,
+  Leases,
+} from "../../src/cluster/membership/leases.ts";
+import {
+  Membership,
+  type MembershipHost,
+  type MembershipOptions,
+} from "../../src/cluster/membership/membership.ts";
+import type { MembershipMessage } from "../../src/cluster/membership/messages.ts";
+import {
+  afterFailures,
+  type PlacedConfiguration,
+  withNode,
+} from "../../src/cluster/planning/planning.ts";
+import type { NodeId } from "../../src/fabric/fabric.ts";
+import { LEASE_TICKS } from "../../src/runtime/limits.ts";
+import type { Random } from "../../src/runtime/random.ts";
+import type { Machine } from "../fabric/machine.ts";
+import { between } from "../fabric/streams.ts";
+import type { World } from "../fabric/world.ts";
+import type { SimulatedStore } from "./store.ts";
+
+/** How often a node looks at the store, whatever happens. */
+const POLL_MS = 1_000;
+/** Between the two threads of a node. */
+const HAND_OVER_US = 2_000;
+
+/** What a bug is planted into. */
+export interface Parts {
+  leases(options: LeaseOptions): Leases;
+  membership(options: MembershipOptions): Membership;
+}
+
+export const REAL_PARTS: Parts = {
+  leases: (options) => new Leases(options),
+  membership: (options) => new Membership(options),
+};
+
+export interface MemberOptions {
+  readonly world: World;
+  readonly machine: Machine;
+  readonly store: SimulatedStore;
+  readonly address: NodeAddress;
+  readonly leaseMs: number;
+  readonly parts: Parts;
+  /** How fast its clock runs, and when it was started. */
+  readonly clockRate: number;
+  readonly clockOffsetMs: number;
+  /** Over the network, which may lose it. */
+  readonly send: (to: NodeId, what: LeaseMessage | MembershipMessage) => void;
+  readonly committed: (member: Member, configuration: Configuration) => void;
+  readonly removed: (member: Member) => void;
+}
+
+export class Member {
+  readonly id: NodeId;
+  readonly instance: string;
+  readonly leases: Leases;
+  readonly membership: Membership;
+  readonly gate = new LeaseGate();
+  isDead = false;
+  /** What it was told about joining, if that was refused. */
+  refusal: string | undefined;
+  readonly #options: MemberOptions;
+  readonly #random: Random;
+  #suspects = "";
+
+  constructor(options: MemberOptions) {
+    const { address, parts, leaseMs, world } = options;
+    this.#options = options;
+    this.id = address.id;
+    this.instance = address.instance!;
+    this.#random = world.random(`member ${this.instance}`);
+    const clock = { nowMs: () => this.nowMs(), atLeastMs: () => this.nowMs() };
+    const { id: self, instance } = this;
+    this.leases = parts.leases({
+      self,
+      instance,
+      clock,
+      earlierLeaseMs: leaseMs,
+      send: options.send,
+    });
+    this.membership = parts.membership({ self, instance, host: this.#host() });
+    this.#every(leaseMs / LEASE_TICKS, () => this.#tickLeases());
+    this.#every(POLL_MS, () => this.#poll());
+    this.#every(leaseMs / 10, () => {
+      if (this.membership.configuration !== undefined) this.membership.tick();
+    });
+  }
+
+  #poll(): void {
+    this.#options.store.read((newest) => {
+      if (newest !== undefined) this.#now(() => this.membership.learned(newest));
+    });
+  }
+
+  /** By its own clock. */
+  nowMs(): number {
+    const { world, clockRate, clockOffsetMs } = this.#options;
+    return (world.nowUs / 1e3) * clockRate + clockOffsetMs;
+  }
+
+  /** Whether it would serve a request now. */
+  get mayServe(): boolean {
+    const { configurationId } = this.membership;
+    return !this.isDead && this.gate.mayServe(configurationId, this.nowMs());
+  }
+
+  /** Reads the newest configuration, and joins if it is no member. */
+  arrive(): void {
+    this.#options.store.read((newest) => {
+      this.#soon(() => {
+        if (newest === undefined) {
+          this.arrive();
+          return;
+        }
+        this.membership.learned(newest);
+        if (!this.membership.isMember) this.membership.join(this.#options.address, true);
+      });
+    });
+  }
+
+  receive(from: NodeId, what: LeaseMessage | MembershipMessage): void {
+    if (this.isDead) return;
+    if ("what" in what) {
+      this.membership.receive(from, what);
+      return;
+    }
+    if (this.leases.receive(what) === "older") this.#soon(() => this.membership.outdated(from));
+    this.#updateGate();
+  }
+
+  #tickLeases(): void {
+    this.leases.tick();
+    this.#updateGate();
+    const { configurationId } = this.leases;
+    const suspects = this.leases.suspects();
+    const said = `${configurationId}: ${suspects.join()}`;
+    if (said === this.#suspects) return;
+    this.#suspects = said;
+    this.#soon(() => this.membership.suspect(configurationId, suspects));
+  }
+
+  #updateGate(): void {
+    const { configurationId, deadlineMs } = this.leases;
+    if (deadlineMs > Number.NEGATIVE_INFINITY) this.gate.extend(configurationId, deadlineMs);
+  }
+
+  #host(): MembershipHost {
+    const { store, send } = this.#options;
+    return {
+      nowMs: () => this.nowMs(),
+      send,
+      hasLease: () => this.gate.hasLease(this.membership.configurationId, this.nowMs()),
+      swap: (previous, next, done) => {
+        store.swap(previous, next, (outcome) => this.#now(() => done(outcome)));
+      },
+      read: (done) => store.read((newest) => this.#now(() => done(newest))),
+      plan: (current, survivors, manager) =>
+        afterFailures(current as PlacedConfiguration, new Set(survivors), manager),
+      admit: (current, node, hasItsData) =>
+        withNode(current as PlacedConfiguration, node, hasItsData),
+      adopt: (configuration) => {
+        this.#soon(() => {
+          if (configuration.configurationId <= this.leases.configurationId) return;
+          this.leases.adopt(configuration);
+          const remainingMs = this.leases.remainingMs();
+          this.#soon(() => this.membership.adopted(configuration.configurationId, remainingMs));
+        });
+      },
+      committed: (configuration) => {
+        this.gate.commit(configuration.configurationId);
+        this.#options.committed(this, configuration);
+      },
+      refused: (why) => {
+        this.refusal = why;
+      },
+      removed: () => this.#options.removed(this),
+    };
+  }
+
+  /** In another thread of this node. */
+  #soon(run: () => void): void {
+    const { world } = this.#options;
+    this.#at(world.nowUs + between(this.#random, 10, HAND_OVER_US), run);
+  }
+
+  #now(run: () => void): void {
+    this.#at(this.#options.world.nowUs, run);
+  }
+
+  #every(ms: number, run: () => void): void {
+    const { world, clockRate } = this.#options;
+    this.#at(world.nowUs + (ms * 1e3) / clockRate, () => {
+      run();
+      this.#every(ms, run);
+    });
+  }
+
+  #at(atUs: number, run: () => void): void {
+    const { world, machine } = this.#options;
+    world.at(atUs, () => !this.isDead && run(), machine);
+  }
+}

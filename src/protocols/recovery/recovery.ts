@@ -1,0 +1,258 @@
+/**
+ * Settles what a configuration has left in doubt (FaRM SOSP'15 §5.3). `recover` is called when all
+ * members have adopted the configuration and the leases of those that left have run out: from then on
+ * the fabric refuses whatever belongs to an earlier one, so nothing moves any more but by recovery.
+ *
+ * As a primary, for all of its partitions at once:
+ *
+ *   1. blocks the partitions that it was not the primary of before;
+ *   2. asks all replicas what is in doubt there, and what they saw of what others speak of;
+ *   3. fetches the writes that it lacks, and locks the rows: its partitions are served again;
+ *   4. gives every replica what any of them has seen;
+ *   5. votes, at the settler of each transaction.
+ *
+ * As the settler of a transaction: asks the primaries that have not voted, decides, tells the outcome
+ * to all replicas, and when all know it, that they may forget it.
+ *
+ * The next configuration ends all of this, wherever it is, and begins anew with what replicas have
+ * seen by then. Why that comes to the same outcome: votes.ts.
+ */
+
+import type { NodeId } from "../../fabric/fabric.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { RECOVERY_RETRY_MS } from "../../runtime/limits.ts";
+import type { Driver } from "../driver.ts";
+import { ABORT_RECOVERY, COMMIT_RECOVERY, TRUNCATE_RECOVERY } from "../kinds.ts";
+import type { Routine } from "../message.ts";
+import type { Name } from "../names.ts";
+import type { Head } from "../records.ts";
+import { NeedRecovery } from "./phases/need-recovery.ts";
+import { RecoveryOutcome } from "./phases/outcome.ts";
+import { FetchTxState, ReplicateTxState } from "./phases/tx-state.ts";
+import { RecoveryVote, RequestVote, type Votes } from "./phases/vote.ts";
+import { isRecovering, settlerOf } from "./recovering.ts";
+import type { Replica } from "./replica.ts";
+import { keyOf, type RecoveryMessage, type RecoveryView, Round } from "./round.ts";
+import { decide, SAW_LOCK, SAW_LOG, SAW_NOTHING, type Seen, voteOf } from "./votes.ts";
+
+/** Told the outcome of each transaction that this node settles, perhaps more than once. */
+export type Settled = (head: Head, outcome: "commit" | "abort") => void;
+
+export class Recovery {
+  readonly #driver: Driver;
+  readonly #replica: Replica;
+  readonly #settled: Settled;
+  #round: Round | undefined;
+
+  constructor(driver: Driver, replica: Replica, settled: Settled) {
+    this.#driver = driver;
+    this.#replica = replica;
+    this.#settled = settled;
+  }
+
+  /** The round of the configuration in force. Others may begin it a moment earlier: they ask again. */
+  get current(): Round {
+    const { endpoint } = this.#driver;
+    const round = this.#round;
+    if (round?.view.configurationId === endpoint.configurationId) return round;
+    throw new SituError("SITU_OVERLOADED", `node ${endpoint.self} does not recover yet`);
+  }
+
+  /** All members have this configuration. `previous` is the one that this node had before. */
+  recover(view: RecoveryView, previous: RecoveryView): void {
+    const { placement, self } = view;
+    const blocked: number[] = [];
+    for (let partition = 0; partition < placement.partitions; partition++) {
+      if (placement.primaryOf(partition) !== self) continue;
+      const isNew = placement.primarySince(partition) > previous.configurationId;
+      if (isNew || this.isBlocked(partition)) blocked.push(partition);
+    }
+    if (this.#round !== undefined) this.#round.isCurrent = false;
+    this.#round = new Round(view, blocked);
+    this.#driver.detach(this.#ask(this.#round));
+  }
+
+  /** Whether a partition of this primary cannot be served yet. */
+  isBlocked(partition: number): boolean {
+    return this.#round?.blocked.has(partition) ?? false;
+  }
+
+  /** Settles a transaction, if that is not under way: some votes are known. */
+  settle(head: Head, votes: Votes = new Map()): void {
+    const round = this.current;
+    this.check(head);
+    const key = keyOf(head.name);
+    if (round.settled.has(key)) return;
+    round.settled.add(key);
+    this.#driver.detach(this.#settle(round, head, votes));
+  }
+
+  /** Fails if a head that came in a message names what is not there. */
+  check({ partitions }: Head): void {
+    const { placement } = this.current.view;
+    if (partitions.every((partition) => partition < placement.partitions)) return;
+    throw new SituError("SITU_PROTOCOL", "a record names a partition that is not there");
+  }
+
+  /** What a partition of this primary votes. Fails with SITU_OVERLOADED until it can. */
+  vote(name: Name, partition: number): Seen {
+    const { view, hasHeardAll, doubts } = this.current;
+    if (view.placement.primaryOf(partition) !== view.self) {
+      throw new SituError("SITU_PROTOCOL", `node ${view.self} has no vote for ${partition}`);
+    }
+    const doubt = doubts.get(keyOf(name));
+    if (!hasHeardAll || doubt?.isReplicated === false) {
+      throw new SituError("SITU_OVERLOADED", `partition ${partition} cannot vote yet`);
+    }
+    // What no replica is in doubt about has ended at all of them, or come to none.
+    return doubt?.partitions.get(partition)?.seen ?? this.#replica.seen(name, partition);
+  }
+
+  /** Which transactions are in doubt, and what all replicas have seen of them. */
+  *#ask(round: Round): Routine<void> {
+    const { view } = round;
+    let asks = partitionsByBackup(view).map(
+      ([node, partitions]) => new NeedRecovery(node, round, partitions),
+    );
+    while (asks.length > 0) {
+      if (!(yield* answered(round, asks))) return;
+      for (const { to, reports } of asks) {
+        for (const { head, partition, seen } of reports) {
+          round.doubtOf(head, partition)?.note(to, seen);
+        }
+      }
+      asks = asks.filter(({ left }) => left > 0).map(({ next }) => next);
+    }
+    const replica = this.#replica;
+    for (const head of replica.inDoubt()) {
+      if (!isRecovering(head, view)) continue;
+      for (const partition of head.partitions) round.doubtOf(head, partition);
+    }
+    for (const [{ head }, partition, doubt] of round.partitionDoubts()) {
+      doubt.note(view.self, replica.seen(head.name, partition));
+      doubt.writes = replica.writes(head.name, partition);
+    }
+    const fetches = fetchesOf(round);
+    if (!(yield* answered(round, fetches))) return;
+    for (const { head, partition, to, seen, writes } of fetches) {
+      const doubt = round.doubtOf(head, partition)!;
+      doubt.note(to, seen);
+      doubt.writes ??= writes;
+    }
+    for (const [{ head }, partition, { seen, writes }] of round.partitionDoubts()) {
+      replica.takeOver(head, partition, seen, writes);
+    }
+    round.hasHeardAll = true;
+    this.#lock(round);
+  }
+
+  /** Locks what is in doubt; then partitions can be served, and voted for. */
+  #lock(round: Round): void {
+    if (!round.isCurrent || this.#driver.isClosed) return;
+    let left = 0;
+    for (const [{ head }, partition, doubt] of round.partitionDoubts()) {
+      doubt.isLocked ||= this.#replica.lock(head.name, partition);
+      if (!doubt.isLocked) left++;
+    }
+    if (left > 0) {
+      this.#driver.endpoint.clock.after(RECOVERY_RETRY_MS, () => this.#lock(round));
+      return;
+    }
+    round.blocked.clear();
+    this.#driver.detach(this.#replicate(round));
+  }
+
+  *#replicate(round: Round): Routine<void> {
+    const { view } = round;
+    const copies: ReplicateTxState[] = [];
+    for (const [{ head }, partition, { seen, seenBy, writes }] of round.partitionDoubts()) {
+      for (const node of view.placement.backupsOf(partition)) {
+        const own = seenBy.get(node) ?? SAW_NOTHING;
+        if (own === seen) continue;
+        const isMissing = own !== SAW_LOCK && own !== SAW_LOG;
+        const sent = isMissing ? writes : undefined;
+        copies.push(new ReplicateTxState(node, round, head, partition, seen, sent));
+      }
+    }
+    if (!(yield* answered(round, copies))) return;
+    const votes: RecoveryVote[] = [];
+    for (const doubt of round.doubts.values()) {
+      doubt.isReplicated = true;
+      const own: Votes = new Map();
+      for (const [partition, { seen }] of doubt.partitions) own.set(partition, seen);
+      votes.push(new RecoveryVote(settlerOf(doubt.head, view), round, doubt.head, own));
+    }
+    yield* answered(round, votes);
+  }
+
+  *#settle(round: Round, head: Head, votes: Votes): Routine<void> {
+    const { placement, nodes } = round.view;
+    const missing = new Map<NodeId, number[]>();
+    for (const partition of head.partitions) {
+      if (votes.has(partition)) continue;
+      const primary = placement.primaryOf(partition);
+      // All copies of it are lost. What the others know must do: one LOG proves that this one had the lock.
+      if (!nodes.includes(primary)) votes.set(partition, SAW_LOCK);
+      else append(missing, primary, partition);
+    }
+    const requests = [...missing].map(
+      ([primary, partitions]) => new RequestVote(primary, round, head, partitions),
+    );
+    if (!(yield* answered(round, requests))) return;
+    for (const request of requests) {
+      for (const [partition, seen] of request.votes) votes.set(partition, seen);
+    }
+    const outcome = decide([...votes.values()].map(voteOf));
+    this.#settled(head, outcome);
+    const replicas = new Set<NodeId>();
+    for (const partition of head.partitions) {
+      replicas.add(placement.primaryOf(partition));
+      for (const backup of placement.backupsOf(partition)) replicas.add(backup);
+    }
+    const members = [...replicas].filter((node) => nodes.includes(node));
+    for (const kind of [
+      outcome === "commit" ? COMMIT_RECOVERY : ABORT_RECOVERY,
+      TRUNCATE_RECOVERY,
+    ]) {
+      const messages = members.map((node) => new RecoveryOutcome(kind, node, round, head.name));
+      if (!(yield* answered(round, messages))) return;
+    }
+  }
+}
+
+/** Sends messages of a round. False if it must not go on: the round is over, or this end closes. */
+function* answered(round: Round, messages: readonly RecoveryMessage[]): Routine<boolean> {
+  if (messages.length > 0) yield messages;
+  return round.isCurrent && messages.every(({ error }) => error === undefined);
+}
+
+/** For each node: partitions of this primary that it is another replica of. */
+function partitionsByBackup({ placement, self }: RecoveryView): [NodeId, number[]][] {
+  const found = new Map<NodeId, number[]>();
+  for (let partition = 0; partition < placement.partitions; partition++) {
+    if (placement.primaryOf(partition) !== self) continue;
+    for (const backup of placement.backupsOf(partition)) append(found, backup, partition);
+  }
+  return [...found];
+}
+
+/** From replicas that said nothing of a transaction what they saw; from the others writes that are missing. */
+function fetchesOf(round: Round): FetchTxState[] {
+  const { placement } = round.view;
+  const fetches: FetchTxState[] = [];
+  for (const [{ head }, partition, { seenBy, writes }] of round.partitionDoubts()) {
+    for (const node of placement.backupsOf(partition)) {
+      const seen = seenBy.get(node);
+      const isWanted = writes === undefined && seen !== undefined && seen >= SAW_LOCK;
+      if (seen !== undefined && !isWanted) continue;
+      fetches.push(new FetchTxState(node, round, head, partition, isWanted));
+    }
+  }
+  return fetches;
+}
+
+function append<K, V>(lists: Map<K, V[]>, key: K, value: V): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}

@@ -1,0 +1,174 @@
+/** Simulated clusters whose nodes and store fail in every way, and what must hold of who may serve. */
+
+import { describe, expect, test } from "vitest";
+import { AWAY_US, LEASE_US, SimulatedMembership } from "../../simulation/membership/cluster.ts";
+import { type Parts, REAL_PARTS } from "../../simulation/membership/member.ts";
+import { simulateMembership } from "../../simulation/membership/simulate.ts";
+import { Leases } from "../../src/cluster/membership/leases.ts";
+import { PLANTED } from "./planted.ts";
+
+const SEEDS = 24;
+const HUNTED_SEEDS = 400;
+
+test.each([1, 2, 3, 4, 5, 7])("%d nodes", (nodes) => {
+  for (let i = 0; i < SEEDS; i++) {
+    const seed = 1_000 * nodes + i;
+    expect(simulateMembership({ seed, nodes }).problems, `seed ${seed}`).toEqual([]);
+  }
+});
+
+test.each(Object.entries(PLANTED))("planted bug: %s", (_, parts) => {
+  const seen: string[] = [];
+  for (let seed = 1; seed <= HUNTED_SEEDS; seed++) {
+    const { problems } = simulateMembership({ seed, nodes: 3 + (seed % 3), parts });
+    seen.push(...problems);
+    if (problems.some((each) => /has two primaries|known to \d of \d/.test(each))) return;
+  }
+  expect.fail(`none of ${HUNTED_SEEDS} seeds has shown it; what was seen: ${seen.join("\n")}`);
+});
+
+test("the same seed gives the same run", () => {
+  const run = () => simulateMembership({ seed: 99, nodes: 5 });
+  expect(run()).toEqual(run());
+});
+
+describe("what happens when", () => {
+  function healthy(nodes: number): SimulatedMembership {
+    const cluster = new SimulatedMembership({ seed: nodes, nodes });
+    untilWell(cluster);
+    return cluster;
+  }
+
+  function untilWell(cluster: SimulatedMembership): void {
+    cluster.runFor(80 * LEASE_US, () => cluster.illness() === undefined);
+    expect(cluster.problems).toEqual([]);
+    expect(cluster.illness()).toBeUndefined();
+  }
+
+  const serving = ({ members }: SimulatedMembership): number[] =>
+    members.filter(({ mayServe }) => mayServe).map(({ id }) => id);
+
+  test("etcd is gone: all serve, and when a node dies all others do", () => {
+    const cluster = healthy(4);
+    cluster.store.isGone = true;
+    cluster.runFor(20 * LEASE_US);
+    expect(serving(cluster)).toEqual([0, 1, 2, 3]);
+    cluster.crash(2, 10 * LEASE_US);
+    cluster.runFor(9 * LEASE_US);
+    expect(serving(cluster)).toEqual([0, 1, 3]);
+    expect(cluster.store.current.configurationId).toBe(1);
+    cluster.store.isGone = false;
+    untilWell(cluster);
+  });
+
+  test.each([
+    ["a node", 1],
+    ["the manager", 0],
+  ])("%s dies: the others serve its partitions", (_, dead) => {
+    const cluster = healthy(4);
+    cluster.crash(dead, 1_000 * LEASE_US);
+    const before = cluster.world.nowUs;
+    const isServed = (): boolean =>
+      cluster.store.current.nodes.every(({ id }) => id !== dead) && serving(cluster).length === 3;
+    cluster.runFor(10 * LEASE_US, isServed);
+    expect(isServed()).toBe(true);
+    // Virtual time, so that it can be said: well within three leases.
+    expect((cluster.world.nowUs - before) / LEASE_US).toBeLessThan(3);
+    const primaries = cluster.store.current.placement!.map(({ primary }) => primary);
+    expect(primaries).not.toContain(dead);
+    expect(cluster.lost()).toEqual([]);
+  });
+
+  test("the manager and another die at once", () => {
+    const cluster = healthy(5);
+    cluster.crash(0, AWAY_US);
+    cluster.crash(3, AWAY_US);
+    cluster.runFor(6 * LEASE_US);
+    expect(serving(cluster)).toEqual([1, 2, 4]);
+    untilWell(cluster);
+  });
+
+  test("the next manager dies, too, when it has just changed the configuration", () => {
+    const cluster = healthy(5);
+    cluster.crash(0, 100 * LEASE_US);
+    cluster.runFor(10 * LEASE_US, () => cluster.store.current.configurationId === 2);
+    expect(cluster.store.current.manager).toBe(1);
+    cluster.crash(1, 100 * LEASE_US);
+    cluster.runFor(20 * LEASE_US);
+    expect(serving(cluster)).toEqual([2, 3, 4]);
+  });
+
+  test("a node is stopped for long, and resumed: it finds itself removed, and comes back", () => {
+    const cluster = healthy(3);
+    const [, , first] = cluster.members;
+    cluster.stop(2, 6 * LEASE_US);
+    cluster.runFor(5 * LEASE_US);
+    expect(serving(cluster)).toEqual([0, 1]);
+    expect(first.membership.configurationId).toBe(1);
+    untilWell(cluster);
+    expect(first.isDead).toBe(true);
+    expect(cluster.members[2].instance).toBe("2.1");
+  });
+
+  test("a minority is cut off: it serves nothing, and changes nothing", () => {
+    const cluster = healthy(5);
+    cluster.cut([0, 1], [2, 3, 4], 10 * LEASE_US, false);
+    cluster.runFor(9 * LEASE_US);
+    expect(serving(cluster)).toEqual([2, 3, 4]);
+    expect(cluster.store.current.nodes.map(({ id }) => id)).toEqual([2, 3, 4]);
+    untilWell(cluster);
+  });
+
+  test("a node does not hear the manager, which hears it: it alone is removed", () => {
+    const cluster = healthy(4);
+    cluster.cut([0], [3], 6 * LEASE_US, true);
+    cluster.runFor(5 * LEASE_US);
+    expect(cluster.store.current).toMatchObject({ manager: 0, configurationId: 2 });
+    expect(serving(cluster)).toEqual([0, 1, 2]);
+    untilWell(cluster);
+  });
+
+  test("more copies are lost than may be: it is known which, and the rest is served", () => {
+    const cluster = healthy(7);
+    for (const id of [4, 5, 6]) cluster.crash(id, 12 * LEASE_US);
+    cluster.runFor(10 * LEASE_US);
+    expect(serving(cluster)).toEqual([0, 1, 2, 3]);
+    const lost = cluster.lost();
+    const { placement } = cluster.store.current;
+    for (const partition of lost) {
+      const { primary, backups } = placement![partition];
+      expect([4, 5, 6]).toEqual(expect.arrayContaining([primary, ...backups]));
+    }
+    untilWell(cluster);
+    expect(cluster.lost()).toEqual([]);
+  });
+
+  test("a node restarts so quickly that what it promised before still counts", () => {
+    const run = (seed: number, parts: Parts): readonly string[] => {
+      const cluster = new SimulatedMembership({ seed, nodes: 3, parts });
+      cluster.runFor(20 * LEASE_US);
+      // The manager has a majority with node 2 only. That one restarts, and then hears node 1 only.
+      cluster.cut([0], [1], 10 * LEASE_US, false);
+      cluster.runFor(0.9 * LEASE_US);
+      cluster.crash(2, 1_000);
+      cluster.cut([0], [2], 10 * LEASE_US, false);
+      cluster.runFor(10 * LEASE_US);
+      return cluster.problems;
+    };
+    const forgetful: Parts = {
+      ...REAL_PARTS,
+      leases: (options) => new Leases({ ...options, earlierLeaseMs: 0 }),
+    };
+    const seeds = Array.from({ length: 8 }, (_, i) => i + 1);
+    expect(seeds.flatMap((seed) => run(seed, REAL_PARTS))).toEqual([]);
+    const found = seeds.flatMap((seed) => run(seed, forgetful));
+    expect(found).toContainEqual(expect.stringContaining("has two primaries"));
+  });
+
+  test("all are killed at once: those who come back go on together", () => {
+    const cluster = healthy(4);
+    for (const id of [0, 1, 2, 3]) cluster.crash(id, (1 + id) * LEASE_US);
+    untilWell(cluster);
+    expect(cluster.lost()).toEqual([]);
+  });
+});
