@@ -4,8 +4,7 @@
  * workers are at work, and heal by themselves: a machine is slow, or stopped for a while and resumed,
  * or two of them do not hear each other, in one direction or in both; a client vanishes. With
  * "crashes", nodes are killed and come back with the memory of their stores; with "power" that is lost,
- * and they come back from their logs. Today's protocol does not promise to survive either
- * (tests/simulation/crashes.test.ts).
+ * and they come back from their logs. (tests/simulation/crashes.test.ts says what is promised then).
  */
 
 import { PROGRESS_TIMEOUT_MS } from "../../src/runtime/limits.ts";
@@ -46,7 +45,7 @@ const PAUSE_US: Readonly<Record<FaultLevel, number>> = {
   light: 300_000,
   heavy: 100_000,
   crashes: 20_000,
-  power: 20_000,
+  power: 40_000,
 };
 const SHORT_US = 50_000;
 /** So long faults come; then everything is healed, and the workers must get to their ends. */

@@ -26,7 +26,7 @@ import type { SimulatedFabric } from "../fabric/fabric.ts";
 import { SimulatedStore } from "./sim-store.ts";
 
 /** Between two rounds of the log. */
-const LOG_EVERY_US = 5_000;
+const LOG_EVERY_US = 1_000;
 
 export interface SimulatedNodeOptions {
   readonly protocol?: ProtocolName;
