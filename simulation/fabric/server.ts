@@ -6,9 +6,9 @@
 
 import {
   CLIENT,
-  DESCRIBE_KIND,
   FIRST_MESSAGE_KIND,
   type Incoming,
+  isOfAnyConfiguration,
   type Place,
   type Sender,
   type Ticket,
@@ -145,7 +145,7 @@ export class Server {
     const { i32 } = packet.frames.out.views;
     const { configurationId, counters } = this.#endpoint;
     if (i32[at + FRAME_CONFIGURATION] === configurationId) return true;
-    if ((i32[at + FRAME_KIND] & KIND_MASK) === DESCRIBE_KIND) return true;
+    if (isOfAnyConfiguration(i32[at + FRAME_KIND] & KIND_MASK)) return true;
     counters.stale++;
     const message = `a request of configuration ${i32[at + FRAME_CONFIGURATION]}, this is ${configurationId}`;
     this.#refuse(peer, i32, at, new SituError("SITU_STALE_CONFIGURATION", message));

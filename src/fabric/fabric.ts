@@ -57,6 +57,13 @@ export interface Request {
 export const FIRST_MESSAGE_KIND = 16;
 /** Served whatever the configuration number of its sender: it asks for the configuration. */
 export const DESCRIBE_KIND = 255;
+/** The same: it is about the configuration, and goes from node to node. */
+export const MEMBERSHIP_KIND = 254;
+
+/** Whether a kind of message is served whatever the configuration number of its sender. */
+export function isOfAnyConfiguration(kind: number): boolean {
+  return kind >= MEMBERSHIP_KIND;
+}
 
 /** Who sent a request. */
 export interface Sender {

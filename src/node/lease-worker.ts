@@ -200,7 +200,7 @@ export class LeaseThread {
   readonly port: number;
   readonly gate: LeaseGate;
   readonly #worker: Worker;
-  #isClosed = false;
+  #closing: Promise<void> | undefined;
 
   private constructor(worker: Worker, gate: LeaseGate, port: number) {
     this.#worker = worker;
@@ -233,7 +233,7 @@ export class LeaseThread {
     });
     worker.on("error", (error) => listener.died(error));
     worker.on("exit", () => {
-      if (!thread.#isClosed) listener.died(new Error("the lease thread has ended"));
+      if (thread.#closing === undefined) listener.died(new Error("the lease thread has ended"));
     });
     return thread;
   }
@@ -242,8 +242,12 @@ export class LeaseThread {
     this.#worker.postMessage({ what: "adopt", configuration } satisfies ToLeases);
   }
 
-  async close(): Promise<void> {
-    this.#isClosed = true;
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     const ended = once(this.#worker, "exit");
     this.#worker.postMessage({ what: "close" } satisfies ToLeases);
     await ended;

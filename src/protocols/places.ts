@@ -10,7 +10,7 @@
  * wakes another thread, so both have the NIC worker in the host's place, unless told otherwise.
  */
 
-import { DESCRIBE_KIND, type Place } from "../fabric/fabric.ts";
+import { DESCRIBE_KIND, MEMBERSHIP_KIND, type Place } from "../fabric/fabric.ts";
 import { assert } from "../runtime/assert.ts";
 import {
   ABORT,
@@ -80,7 +80,12 @@ const AT_NIC: Threads = {
 };
 
 /** Whatever the protocol: procedures are the application's own code, and may take their time. */
-const FIXED: Threads = { [CALL]: "host", [OPEN_CALLS]: "host", [DESCRIBE_KIND]: "nic" };
+const FIXED: Threads = {
+  [CALL]: "host",
+  [OPEN_CALLS]: "host",
+  [DESCRIBE_KIND]: "nic",
+  [MEMBERSHIP_KIND]: "nic",
+};
 
 const AT_HOST: Threads = Object.fromEntries(Object.keys(AT_NIC).map((kind) => [kind, "host"]));
 

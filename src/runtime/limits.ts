@@ -490,6 +490,8 @@ export const HANGING_LEASES = 20;
 export const MEMBERSHIP_TICKS = 10;
 /** A configuration that is not committed after so many leases is replaced. */
 export const COMMIT_PATIENCE_LEASES = 10;
+/** The nodes of a cluster's first configuration may take so many to start. */
+export const FIRST_GRACE_LEASES = 40;
 /** After so many, nobody waits for the store of configurations any more, and asks it again. */
 export const STORE_PATIENCE_LEASES = 20;
 /** Earlier configurations in which nodes may still serve: beyond, the next has to be committed first. */

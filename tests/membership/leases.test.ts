@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { LeaseGate } from "../../src/cluster/membership/lease-gate.ts";
-import { LEASE_DRIFT } from "../../src/runtime/limits.ts";
+import { FIRST_GRACE_LEASES, LEASE_DRIFT } from "../../src/runtime/limits.ts";
 import { configurationWith, LEASE_MS, LeaseGroup } from "./lease-group.ts";
 
 const THREE = ["0.0", "1.0", "2.0"];
@@ -60,6 +60,30 @@ describe("who may serve", () => {
     expect(group.hasLease("0.0")).toBe(true);
     group.node("0.0").adopt(configurationWith(2, ["1.0"], 1));
     expect(group.hasLease("0.0")).toBe(false);
+  });
+});
+
+describe("who is suspected", () => {
+  test("nobody who may still be starting, but whoever was heard and is not any more", () => {
+    const group = new LeaseGroup(first);
+    group.reaches = (from, to) => from !== 2 && to !== 2;
+    group.pass(10 * LEASE_MS);
+    expect(group.node("0.0").suspects()).toEqual([]);
+    expect(group.hasLease("1.0")).toBe(true);
+    group.reaches = () => false;
+    group.pass(2 * LEASE_MS);
+    expect(group.node("0.0").suspects()).toEqual([1]);
+    group.pass(FIRST_GRACE_LEASES * LEASE_MS);
+    expect(group.node("0.0").suspects()).toEqual([1, 2]);
+  });
+
+  test("in a later configuration, whoever is silent for the time of a lease", () => {
+    const group = threeNodes();
+    const next = { ...configurationWith(2, THREE), unsettled: [first.nodes] };
+    for (const each of THREE) group.node(each).adopt(next);
+    group.reaches = (from) => from !== 2;
+    group.pass(LEASE_MS + 1);
+    expect(group.node("0.0").suspects()).toEqual([2]);
   });
 });
 

@@ -1,10 +1,10 @@
 /** The lease threads of real nodes, with datagrams between them. */
 
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { leaseClock } from "../../src/fabric/lease-clock.ts";
 import { LeaseThread, type Suspicion } from "../../src/node/lease-worker.ts";
+import { eventually } from "../helpers/fabric-tcp.ts";
 
 const LEASE_MS = 100;
 const clock = leaseClock();
@@ -67,27 +67,23 @@ function mayServe(id: number, configurationId = 1): boolean {
   return threads[id].thread.gate.mayServe(configurationId, clock.nowMs());
 }
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await sleep(5);
-}
-
 test("three nodes serve; one that ends is suspected, and one behind is told of", async () => {
   for (let id = 0; id < 3; id++) await start(id, "secret");
   adopt(configurationWith([0, 1, 2]));
-  await until(() => mayServe(0) && mayServe(1) && mayServe(2));
+  await eventually(() => mayServe(0) && mayServe(1) && mayServe(2));
   const [{ thread: manager }] = threads;
   expect(manager.gate.mayServe(2, clock.nowMs())).toBe(false);
   // Node 2 is not in the second configuration, and has not heard of it.
   adopt(configurationWith([0, 1], 2));
   expect(mayServe(0)).toBe(false);
-  await until(() => mayServe(0, 2) && mayServe(1, 2));
-  await until(() => threads[0].outdated.includes(2));
-  await until(() => !mayServe(2));
-  await until(() => threads[2].suspicion?.suspects.includes(0) === true);
+  await eventually(() => mayServe(0, 2) && mayServe(1, 2));
+  await eventually(() => threads[0].outdated.includes(2));
+  await eventually(() => !mayServe(2));
+  await eventually(() => threads[2].suspicion?.suspects.includes(0) === true);
   await threads[1].thread.close();
-  await until(() => threads[0].suspicion?.configurationId === 2);
+  await eventually(() => threads[0].suspicion?.configurationId === 2);
   expect(threads[0].suspicion).toMatchObject({ suspects: [1] });
-  await until(() => !mayServe(0, 2));
+  await eventually(() => !mayServe(0, 2));
   threads.splice(1, 1);
 });
 
@@ -96,8 +92,8 @@ test("a node with another secret gets no lease", async () => {
   await start(1, "secret");
   await start(2, "other");
   adopt(configurationWith([0, 1, 2]));
-  await until(() => mayServe(0) && mayServe(1));
-  await until(() => threads[0].suspicion?.suspects.join() === "2");
+  await eventually(() => mayServe(0) && mayServe(1));
+  await eventually(() => threads[0].suspicion?.suspects.join() === "2");
   expect(mayServe(2)).toBe(false);
 });
 
@@ -109,8 +105,8 @@ test("the leases of a NIC worker that hangs run out", async () => {
     // Once, and never again.
     threads[1].thread.gate.beat();
     adopt(configurationWith([0, 1]));
-    await until(() => mayServe(0) && mayServe(1));
-    await until(() => !mayServe(1) && threads[0].suspicion?.suspects.join() === "1");
+    await eventually(() => mayServe(0) && mayServe(1));
+    await eventually(() => !mayServe(1) && threads[0].suspicion?.suspects.join() === "1");
   } finally {
     clearInterval(beating);
   }

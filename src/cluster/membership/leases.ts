@@ -26,8 +26,14 @@
 import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import type { LeaseClock } from "../../fabric/lease-clock.ts";
 import { assert } from "../../runtime/assert.ts";
-import { LEASE_DRIFT, LEASE_RENEWALS, MAX_LEASE_REQUESTS } from "../../runtime/limits.ts";
+import {
+  FIRST_GRACE_LEASES,
+  LEASE_DRIFT,
+  LEASE_RENEWALS,
+  MAX_LEASE_REQUESTS,
+} from "../../runtime/limits.ts";
 import type { Configuration } from "../configuration.ts";
+import { isFirst } from "./succession.ts";
 
 /** Between two nodes of one configuration. */
 export interface LeaseMessage {
@@ -46,7 +52,7 @@ export interface LeaseMessage {
 /** What leases need to know of a configuration. */
 export type LeaseConfiguration = Pick<
   Configuration,
-  "configurationId" | "manager" | "nodes" | "leaseMs"
+  "configurationId" | "manager" | "nodes" | "leaseMs" | "unsettled"
 >;
 
 /** How the configuration of a message compares with this node's. */
@@ -107,7 +113,7 @@ export class Leases {
   #isMember = false;
   /** The manager's are all other nodes; a node's is the manager. */
   #peers: readonly Peer[] = [];
-  /** Nobody is suspected before everybody had the time to ask. */
+  /** Who has not been heard yet is suspected from then on. */
   #graceUntilMs = 0;
   #renewAtMs = 0;
   #number = 0;
@@ -144,7 +150,7 @@ export class Leases {
       .filter(({ id }) => isPeer(id))
       .map(({ id, instance = "" }) => new Peer(id, instance));
     const nowMs = this.clock.nowMs();
-    this.#graceUntilMs = nowMs + leaseMs;
+    this.#graceUntilMs = nowMs + leaseMs * (isFirst(configuration) ? FIRST_GRACE_LEASES : 1);
     this.#renewAtMs = nowMs;
     this.tick();
   }
@@ -194,8 +200,10 @@ export class Leases {
   /** Those whose leases to this node have run out: of the manager all nodes, of a node the manager. */
   suspects(): NodeId[] {
     const nowMs = this.clock.nowMs();
-    if (nowMs < this.#graceUntilMs) return [];
-    return this.#peers.filter(({ heldUntilMs }) => heldUntilMs <= nowMs).map(({ id }) => id);
+    const isSuspected = ({ heldUntilMs }: Peer): boolean =>
+      heldUntilMs <= nowMs &&
+      (heldUntilMs > Number.NEGATIVE_INFINITY || nowMs >= this.#graceUntilMs);
+    return this.#peers.filter(isSuspected).map(({ id }) => id);
   }
 
   /**

@@ -25,6 +25,7 @@
 import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import {
   COMMIT_PATIENCE_LEASES,
+  FIRST_GRACE_LEASES,
   LEASE_RENEWALS,
   MAX_CHANGES,
   MAX_UNSETTLED,
@@ -34,7 +35,7 @@ import {
 import type { Configuration, NodeAddress } from "../configuration.ts";
 import { Announcement } from "./announcement.ts";
 import type { Join, MembershipMessage, Probed, SendMessage } from "./messages.ts";
-import { audienceOf, majorityOf, placeInLine, succeeding } from "./succession.ts";
+import { audienceOf, isFirst, majorityOf, placeInLine, succeeding } from "./succession.ts";
 import { Survey } from "./survey.ts";
 
 /** What a membership does to its node and to the world. */
@@ -241,7 +242,13 @@ export class Membership {
 
   /** Whether the configuration should have been committed long ago. */
   #isStuck(nowMs: number): boolean {
-    return !this.isCommitted && nowMs > this.#adoptedMs + COMMIT_PATIENCE_LEASES * this.#leaseMs;
+    return !this.isCommitted && nowMs > this.#adoptedMs + this.#patienceMs;
+  }
+
+  /** How long it may take until the configuration is committed. */
+  get #patienceMs(): number {
+    const leases = isFirst(this.#configuration!) ? FIRST_GRACE_LEASES : COMMIT_PATIENCE_LEASES;
+    return leases * this.#leaseMs;
   }
 
   #shouldBegin(nowMs: number): boolean {
@@ -257,7 +264,7 @@ export class Membership {
   #shouldReturn(nowMs: number): boolean {
     const place = this.#configuration!.nodes.findIndex(({ id }) => id === this.self);
     if (this.#joining?.hasItsData !== true || place < 0) return false;
-    return nowMs >= this.#adoptedMs + (COMMIT_PATIENCE_LEASES + place) * this.#leaseMs;
+    return nowMs >= this.#adoptedMs + this.#patienceMs + place * this.#leaseMs;
   }
 
   #hasReason(nowMs: number): boolean {
@@ -266,8 +273,9 @@ export class Membership {
 
   /** Those that this node would go on without. */
   #suspected(nowMs: number): NodeId[] {
-    const patienceMs = COMMIT_PATIENCE_LEASES * this.#leaseMs;
-    const silent = this.isCommitted ? [] : this.#announcement?.silentMembers(nowMs, patienceMs);
+    const silent = this.isCommitted
+      ? []
+      : this.#announcement?.silentMembers(nowMs, this.#patienceMs);
     return [...this.#suspects, ...this.#restarted, ...(silent ?? [])];
   }
 

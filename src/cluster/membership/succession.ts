@@ -28,6 +28,11 @@ export function succeeding(
   return { ...next, unsettled: sets };
 }
 
+/** Whether nobody can have served before it: its nodes may still be starting. */
+export function isFirst({ unsettled = [] }: Pick<Configuration, "unsettled">): boolean {
+  return unsettled.length === 0;
+}
+
 function keyOf(nodes: readonly NodeAddress[]): string {
   return nodes.map(({ id }) => id).join();
 }

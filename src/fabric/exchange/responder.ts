@@ -9,9 +9,9 @@ import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
 import {
   CLIENT,
-  DESCRIBE_KIND,
   FIRST_MESSAGE_KIND,
   type Incoming,
+  isOfAnyConfiguration,
   type Sender,
   type Service,
   type Ticket,
@@ -57,7 +57,7 @@ export class Responder {
       frames.end();
       return;
     }
-    if (configurationId !== this.#shared.configurationId && kind !== DESCRIBE_KIND) {
+    if (configurationId !== this.#shared.configurationId && !isOfAnyConfiguration(kind)) {
       counters.stale++;
       refuseRequest(
         this.#shared,

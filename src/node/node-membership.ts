@@ -1,0 +1,188 @@
+/**
+ * The membership of a real node, in its NIC worker: the state machine with the lease thread, the store of
+ * configurations and the node's endpoint around it. What a change means for the node itself is left to its
+ * `MembershipListener`.
+ */
+
+import type { Configuration, Configurations, NodeAddress } from "../cluster/configuration.ts";
+import { Membership, type MembershipHost } from "../cluster/membership/membership.ts";
+import {
+  MembershipRequest,
+  membershipMessageOf,
+} from "../cluster/membership/membership-request.ts";
+import type { MembershipMessage } from "../cluster/membership/messages.ts";
+import { audienceOf } from "../cluster/membership/succession.ts";
+import { afterFailures, type PlacedConfiguration, withNode } from "../cluster/planning/planning.ts";
+import type { Endpoint, NodeId } from "../fabric/fabric.ts";
+import { type LeaseClock, leaseClock } from "../fabric/lease-clock.ts";
+import { every } from "../runtime/clock.ts";
+import { SituError } from "../runtime/errors.ts";
+import { LeaseThread } from "./lease-worker.ts";
+
+/** What changes of the configuration mean for the node. */
+export interface MembershipListener {
+  /**
+   * Every frame and every decision is of this configuration from now on. Nothing is served before it is
+   * committed.
+   */
+  adopted(configuration: Configuration): void;
+  /** Serve, and settle what is in doubt; `previous` is the last that was committed here. */
+  committed(configuration: Configuration, previous: Configuration | undefined): void;
+  /** This life of the node is over: it is no member any more. */
+  removed(configuration: Configuration): void;
+  /** It asked to become one, and cannot. */
+  refused(why: string): void;
+  died(error: Error): void;
+}
+
+/** What it needs of the node's endpoint. */
+export interface MembershipEndpoint extends Pick<Endpoint, "send"> {
+  setNodes(nodes: ReadonlyMap<NodeId, NodeAddress>): void;
+}
+
+export interface NodeMembershipOptions {
+  /** This node in this life, as others reach it. */
+  readonly address: NodeAddress & { readonly instance: string };
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly endpoint: MembershipEndpoint;
+  readonly configurations: Configurations;
+  readonly nodeSecret: string | undefined;
+  readonly listener: MembershipListener;
+}
+
+export class NodeMembership {
+  readonly #options: NodeMembershipOptions;
+  readonly #membership: Membership;
+  readonly #clock: LeaseClock = leaseClock();
+  /** Those who can be sent to: members, earlier ones, and nodes that want to become members. */
+  readonly #known = new Map<NodeId, NodeAddress>();
+  #leases: LeaseThread | undefined;
+  #ticking: { cancel(): void } | undefined;
+  #unwatch: (() => void) | undefined;
+
+  private constructor(options: NodeMembershipOptions) {
+    const { id: self, instance } = options.address;
+    this.#options = options;
+    this.#membership = new Membership({ self, instance, host: this.#host() });
+  }
+
+  /** The endpoint listens, and passes messages of MEMBERSHIP_KIND to `receive`. */
+  static async start(options: NodeMembershipOptions): Promise<NodeMembership> {
+    const membership = new NodeMembership(options);
+    await membership.#start();
+    return membership;
+  }
+
+  async #start(): Promise<void> {
+    const { address, listen, configurations, nodeSecret, listener } = this.#options;
+    const { current } = configurations;
+    const membership = this.#membership;
+    const task = {
+      self: address.id,
+      instance: address.instance,
+      cluster: current.cluster,
+      secret: nodeSecret,
+      listen,
+      leaseMs: current.leaseMs,
+    };
+    this.#leases = await LeaseThread.start(task, {
+      adopted: ({ configurationId, remainingMs }) =>
+        membership.adopted(configurationId, remainingMs),
+      suspects: ({ configurationId, suspects }) => membership.suspect(configurationId, suspects),
+      outdated: ({ node }) => membership.outdated(node),
+      died: (error) => listener.died(error),
+    });
+    membership.learned(current);
+    this.#unwatch = configurations.watch((next) => membership.learned(next));
+    if (!membership.isMember) membership.join(address, true);
+    this.#ticking = every(membership.tickMs, () => {
+      this.#leases?.gate.beat();
+      membership.tick();
+    });
+  }
+
+  /** The newest that this node knows. */
+  get configuration(): Configuration {
+    return this.#membership.configuration!;
+  }
+
+  get isCommitted(): boolean {
+    return this.#membership.isCommitted;
+  }
+
+  /** Whether this node may serve now, in the configuration that it has adopted last. */
+  mayServe(): boolean {
+    const { configurationId } = this.#membership;
+    return this.#leases?.gate.mayServe(configurationId, this.#clock.nowMs()) ?? false;
+  }
+
+  /** What a node has sent; throws SITU_PROTOCOL, or SITU_CONFIG, for what is none. */
+  receive(from: NodeId, text: string): void {
+    const message = membershipMessageOf(text, `node ${from}`);
+    if (message.what === "join" && message.node.id === from) this.#know([message.node]);
+    this.#membership.receive(from, message);
+  }
+
+  async close(): Promise<void> {
+    this.#ticking?.cancel();
+    this.#unwatch?.();
+    await this.#leases?.close();
+  }
+
+  #know(nodes: Iterable<NodeAddress>): void {
+    for (const node of nodes) this.#known.set(node.id, node);
+    this.#options.endpoint.setNodes(this.#known);
+  }
+
+  #send(to: NodeId, message: MembershipMessage): void {
+    this.#options.endpoint.send(to, new MembershipRequest(message));
+  }
+
+  #host(): MembershipHost {
+    const { configurations, listener } = this.#options;
+    return {
+      nowMs: () => this.#clock.atLeastMs(),
+      hasLease: () => {
+        const { configurationId } = this.#membership;
+        return this.#leases?.gate.hasLease(configurationId, this.#clock.nowMs()) ?? false;
+      },
+      send: (to, message) => this.#send(to, message),
+      swap: (previous, next, done) => {
+        configurations.swap(previous, next).then(
+          (isSwapped) => done(isSwapped ? "swapped" : "refused"),
+          () => done("unknown"),
+        );
+      },
+      read: (done) => {
+        configurations.read().then(done, () => done(undefined));
+      },
+      plan: (current, survivors, manager) =>
+        afterFailures(current as PlacedConfiguration, new Set(survivors), manager),
+      admit: (current, node, hasItsData) => admitted(current, node, hasItsData),
+      adopt: (configuration) => {
+        this.#know(audienceOf(configuration).values());
+        listener.adopted(configuration);
+        this.#leases!.adopt(configuration);
+      },
+      committed: (configuration, previous) => {
+        this.#leases!.gate.commit(configuration.configurationId);
+        listener.committed(configuration, previous);
+      },
+      refused: (why) => listener.refused(why),
+      removed: (configuration) => listener.removed(configuration),
+    };
+  }
+}
+
+function admitted(
+  current: Configuration,
+  node: NodeAddress,
+  hasItsData: boolean,
+): Configuration | string {
+  try {
+    return withNode(current as PlacedConfiguration, node, hasItsData);
+  } catch (error) {
+    if (error instanceof SituError) return error.message;
+    throw error;
+  }
+}
