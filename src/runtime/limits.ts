@@ -337,6 +337,8 @@ export const RECLAIM_PATIENCE_MS = 100;
 export const FULL_REGION_PAUSE = 1_024;
 /** Epochs that an announced one may lag behind; the 30 bits of a status word bound it. */
 export const MAX_EPOCH_LAG = 2 ** 28;
+/** Recovery from the log passes over so many epochs: more than any life had that were not on disk. */
+export const LOST_EPOCHS = 2 ** 28;
 /** Epochs lie below this: 44 bits of a TID (engine/tid.ts). */
 export const MAX_EPOCH = 2 ** 44;
 

@@ -12,6 +12,7 @@ import { NodeFiles } from "../../folder/node-files.ts";
 import { BlockTable } from "../../memory/blocks.ts";
 import { CATALOGUE_REGION, CATALOGUE_WORD, REGION_LIMIT, SHARINGS } from "../../memory/control.ts";
 import type { StoreMemory } from "../../memory/store-memory.ts";
+import { LOST_EPOCHS } from "../../runtime/limits.ts";
 import { setFigure } from "../figures.ts";
 import { startThread } from "../thread.ts";
 import { type PartProgress, type RecoveryTask, rebuild } from "./part.ts";
@@ -75,8 +76,8 @@ export function finishMemory(
   control.i32[CATALOGUE_WORD] = plan.catalogue.word;
   // Every block is one that its owner left.
   control.i32[SHARINGS] = 1;
-  // Beyond every TID there is.
-  raiseEpoch(control, plan.epoch + 2);
+  // Beyond every TID there is, and every one that was lost: another machine may remember having read it.
+  raiseEpoch(control, plan.epoch + LOST_EPOCHS);
   setFigure(memory, "originSegment", plan.lastSegment);
   const durability = new Durability(memory);
   durability.setWritten(plan.logEpoch);
