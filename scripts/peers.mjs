@@ -106,6 +106,7 @@ async function installForTests() {
     "the packages in benchmarks/peers (npm ci)": installPackages(),
     "redis-server 7 (Debian: redis-server)": installRedis(),
     "PostgreSQL 15 with pgbench (Debian: postgresql-15)": installPostgres(),
+    "etcd 3.4 or newer (Debian: etcd-server)": installEtcd(),
     "Chromium (Debian: chromium)": installChromium(),
   };
   const missing = [];

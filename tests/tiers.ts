@@ -5,7 +5,7 @@
  *               sees to that): to run after each change
  *   models      in one process too, but long: every crash point, random models, simulated clusters
  *   processes   real processes, threads that share a store, sockets, clusters
- *   peers       what needs redis-server, PostgreSQL, Chromium or the packages in benchmarks/peers
+ *   peers       what needs redis-server, PostgreSQL, etcd, Chromium or the packages in benchmarks/peers
  *   nodes       the package on other versions of Node.js
  */
 
@@ -33,7 +33,7 @@ export const TIERS = {
     "tests/log/log-{power-loss,reader}.test.ts",
     "tests/membership/simulation.test.ts",
     "tests/papers/{farm,fasst,namdb}.test.ts",
-    "tests/recovery/{model,recovery}.test.ts",
+    "tests/recovery/{model,recovery,store-replica}.test.ts",
     "tests/report/pages.test.ts",
     "tests/simulation/{clients,planted-bugs,seeds,fabric-*}.test.ts",
     "tests/stores/*-{conflicts,growth}.test.ts",
@@ -59,6 +59,7 @@ export const TIERS = {
     "tests/workloads/{cluster,situ}.test.ts",
   ],
   peers: [
+    "tests/etcd/**",
     "tests/gateways/redis/**",
     "tests/report/browser.test.ts",
     "tests/suite/whole-runs.test.ts",

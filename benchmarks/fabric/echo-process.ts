@@ -1,15 +1,17 @@
 // A process that sends back what it gets: over Situ's fabric, and over bare sockets.
 import { type AddressInfo, createServer } from "node:net";
 import { openTcp } from "../../src/fabric/tcp/endpoint.ts";
+import type { TcpOptions } from "../../src/fabric/tcp/options.ts";
 import { serve } from "../harness/process-side.ts";
-import { echoCluster } from "./messages.ts";
+import { echoCluster, echoSecret } from "./messages.ts";
 
 export interface EchoPorts {
   readonly situ: number;
+  readonly authenticated: number;
   readonly bare: number;
 }
 
-const situ = await openTcp({
+const options: TcpOptions = {
   self: 0,
   nodes: new Map(),
   configurationId: 1,
@@ -20,7 +22,9 @@ const situ = await openTcp({
     const count = body.left;
     incoming.reply().words(body.views.i32, body.skip(count), count);
   },
-});
+};
+const situ = await openTcp(options);
+const authenticated = await openTcp({ ...options, secret: echoSecret });
 
 const bare = createServer({ noDelay: true }, (socket) => {
   socket.on("error", () => {});
@@ -30,9 +34,14 @@ await new Promise<void>((resolve) => bare.listen(0, "127.0.0.1", resolve));
 
 serve<"ports", EchoPorts>({
   handle: (_order, answer) =>
-    answer({ situ: situ.address().port, bare: (bare.address() as AddressInfo).port }),
+    answer({
+      situ: situ.address().port,
+      authenticated: authenticated.address().port,
+      bare: (bare.address() as AddressInfo).port,
+    }),
   close: async () => {
     bare.close();
     await situ.close();
+    await authenticated.close();
   },
 });

@@ -114,6 +114,7 @@ export function notesOf({ messages, timings }: FabricMeasured, peers: Peers): st
     formatRate(1e9 / summarize(timingOf(timings, name)).median);
   const notes = [
     `messages of 32 bytes, 64 in flight: tcp ${formatRate(summarize(messages.situ).median)}, ` +
+      `with a secret ${formatRate(summarize(messages.authenticated).median)}, ` +
       `bare echo ${formatRate(summarize(messages.bare).median)}`,
   ];
   const against = (peer: string, ways: readonly string[]): void => {

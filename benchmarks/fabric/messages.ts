@@ -1,9 +1,10 @@
-// Messages of 32 bytes with replies, 64 in flight, between two processes: over Situ's tcp fabric,
-// beside a bare echo that batches in the same way (all that arrived together leaves together) and
+// Messages of 32 bytes with replies, 64 in flight, between two processes: over Situ's tcp fabric, with
+// and without a secret, beside a bare echo that batches in the same way (all that arrived together leaves together) and
 // does nothing else.
 import { connect, type Socket } from "node:net";
 import { CLIENT, FIRST_MESSAGE_KIND, type Request } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
+import type { TcpOptions } from "../../src/fabric/tcp/options.ts";
 import type { Reader, Writer } from "../../src/fabric/wire.ts";
 import type { SituError } from "../../src/runtime/errors.ts";
 import type { BenchOptions } from "../harness/options.ts";
@@ -15,10 +16,13 @@ import type { EchoPorts } from "./echo-process.ts";
 export interface MessagesMeasured {
   /** Messages per second, one entry per round. */
   readonly situ: readonly number[];
+  /** With a secret, so that everything sent is authenticated. */
+  readonly authenticated: readonly number[];
   readonly bare: readonly number[];
 }
 
 export const echoCluster = "echo";
+export const echoSecret = "known to both ends";
 export const messagesInFlight = 64;
 export const messageBytes = 32;
 const messageWords = messageBytes / 4;
@@ -30,24 +34,30 @@ export async function measureMessages(
   const script = new URL("./echo-process.js", import.meta.url);
   const server = await MeasuringProcess.start<"ports", EchoPorts>(script, {});
   const ports = await server.ask("ports");
-  const endpoint = await openTcp({
-    self: CLIENT,
-    nodes: new Map([[0, { host: "127.0.0.1", port: ports.situ }]]),
-    configurationId: 1,
-    cluster: echoCluster,
-  });
+  const endpoint = await openTcp(clientOf(ports.situ));
+  const secretive = await openTcp({ ...clientOf(ports.authenticated), secret: echoSecret });
   const socket = connect({ host: "127.0.0.1", port: ports.bare, noDelay: true });
-  const contestants = [situEcho(endpoint), bareEcho(socket)];
+  const contestants = [
+    situEcho("situ", endpoint),
+    situEcho("authenticated", secretive),
+    bareEcho(socket),
+  ];
   const timings = await measureRounds(contestants, { rounds, roundMs }, progress);
   await endpoint.close();
+  await secretive.close();
   socket.destroy();
   await server.stop();
   const rates = (name: string): number[] => timingOf(timings, name).map((each) => 1e9 / each);
-  return { situ: rates("situ"), bare: rates("bare") };
+  return { situ: rates("situ"), authenticated: rates("authenticated"), bare: rates("bare") };
+}
+
+function clientOf(port: number): TcpOptions {
+  const nodes = new Map([[0, { host: "127.0.0.1", port }]]);
+  return { self: CLIENT, nodes, configurationId: 1, cluster: echoCluster };
 }
 
 /** Each of the requests is sent again as soon as it is answered. */
-function situEcho(endpoint: TcpEndpoint): Contestant {
+function situEcho(name: string, endpoint: TcpEndpoint): Contestant {
   let left = 0;
   let underWay = 0;
   let sum = 0;
@@ -77,7 +87,7 @@ function situEcho(endpoint: TcpEndpoint): Contestant {
 
   const requests = Array.from({ length: messagesInFlight }, () => new Echo());
   return {
-    name: "situ",
+    name,
     run: (operations) =>
       new Promise((resolve, reject) => {
         done = () => resolve(sum);

@@ -13,6 +13,8 @@
  *   stop node 0, resume node 0, crash node 1, return node 1     now
  *   cut power of node 1                      it has only its log to come back from (`logs`, at the top)
  *
+ *   recover                                  those who are up get a configuration without the others
+ *
  *   client 1 moves 10 from a to b            begins a transaction; also: node 0 moves …, as a procedure
  *   client 1 moves 10 from a to b, slowly    reads, waits 1 ms, writes
  *   client 1 reads a b
@@ -37,6 +39,7 @@ import { type Table, table } from "../../src/tables/table.ts";
 import { SimulatedFabric } from "../fabric/fabric.ts";
 import type { TraceLine } from "../fabric/trace.ts";
 import { SimulatedClient } from "./client.ts";
+import { RecoveringNodes } from "./recovering-nodes.ts";
 import { disagreements, leftOvers, rowsOf } from "./rest.ts";
 import { ScriptTrace } from "./script-trace.ts";
 import { SimulatedNode } from "./sim-node.ts";
@@ -107,6 +110,7 @@ const COMMANDS: readonly (readonly [pattern: RegExp, run: Command])[] = [
     (script, who, number, names) =>
       script.begin(who, Number(number), (tx) => script.read(tx, names.split(" "))),
   ],
+  [/^recover$/, (script) => script.recover()],
   [/^wait$/, (script) => script.wait()],
   [/^pass (\d+) ms$/, (script, ms) => script.pass(Number(ms))],
   [/^show$/, (script) => script.show()],
@@ -151,6 +155,7 @@ class ClusterScript {
   readonly #names: ReadonlySet<string>;
   readonly #databases = new Map<string, RemoteDatabase>();
   readonly #triggers: Trigger[] = [];
+  #recovering: RecoveringNodes | undefined;
   #running = 0;
 
   constructor(names: ReadonlySet<string>) {
@@ -264,6 +269,19 @@ class ClusterScript {
     return names.map((name, i) => `${name} = ${rows[i]?.balance}`).join(", ");
   }
 
+  recover(): void {
+    this.#recovering ??= new RecoveringNodes(
+      this.#fabric,
+      this.#nodes,
+      this.#configuration,
+      (_, outcome) => this.#tell(`settled: ${outcome}`),
+    );
+    this.#recovering.recover();
+    this.#configuration = this.#recovering.configuration;
+    const up = this.#recovering.up.map(({ id }) => id);
+    this.#tell(`configuration ${this.#configuration.configurationId}: nodes ${up.join(", ")}`);
+  }
+
   async wait(): Promise<void> {
     await this.#fabric.settle(() => this.#running === 0, this.#fabric.nowUs + LONGEST_WAIT_US);
     if (this.#running > 0) this.#tell(`${this.#running} have not ended`);
@@ -274,18 +292,18 @@ class ClusterScript {
   }
 
   show(): void {
-    for (const [name, { id, node }] of this.#accounts) {
-      const backups = this.#placement.backupsOf(this.#remote.partitionOf(id));
-      const copies = [node, ...backups].map((at) => `${this.#balanceAt(at, id)} at ${at}`);
+    for (const [name, { id }] of this.#accounts) {
+      const nodes = this.#placement.copiesOf(this.#remote.partitionOf(id));
+      const copies = nodes.map((at) => `${this.#balanceAt(at, id)} at ${at}`);
       this.#tell(`${name}: ${copies.join(", ")}`);
     }
   }
 
   async rest(): Promise<void> {
     await this.#fabric.settle(() => false, this.#fabric.nowUs + REST_US);
-    const left = leftOvers(this.#nodes);
-    const problems =
-      left.length > 0 ? left : disagreements(this.#nodes, [ACCOUNTS], this.#placement);
+    const nodes = this.#recovering?.up ?? this.#nodes;
+    const left = leftOvers(nodes);
+    const problems = left.length > 0 ? left : disagreements(nodes, [ACCOUNTS], this.#placement);
     for (const each of problems) this.#tell(each);
     if (problems.length === 0) this.#tell("at rest: nothing is held, all copies agree");
   }

@@ -13,12 +13,13 @@ import { clientView, View } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import type { Clock, Endpoint, Incoming, NodeId } from "../../src/fabric/fabric.ts";
+import { AT_ONCE, SyncedDisk } from "../../src/protocols/disk.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
 import { assert } from "../../src/runtime/assert.ts";
 import type { Random } from "../../src/runtime/random.ts";
-import { StoreBackupLog } from "../../src/tables/served/backup-log.ts";
+import { keptRecords } from "../../src/tables/served/kept-records.ts";
 import { raiseLife } from "../../src/tables/served/lives.ts";
 import { StoreTables } from "../../src/tables/served/served-tables.ts";
 import type { SimulatedFabric } from "../fabric/fabric.ts";
@@ -187,19 +188,25 @@ export class SimulatedNode {
       service: (incoming: Incoming) => service?.serve(incoming),
     });
     const endpoint = wrapEndpoint?.(bare) ?? bare;
+    const disk = this.#options.isLogged === true ? new SimulatedDisk(executor) : undefined;
     const serviceOptions: ServiceOptions = {
       endpoint,
       executor,
       tables,
       view: { current },
-      log: new StoreBackupLog(executor),
+      kept: keptRecords(executor, "nic", true),
+      disk: disk ?? AT_ONCE,
       thread: "nic",
       life: this.#newLife(executor),
       newLife: () => this.#newLife(executor),
     };
     service = makeService?.(serviceOptions) ?? new NodeService(serviceOptions);
+    service.settle();
     if (this.#options.isLogged === true) {
-      this.#fabric.every(LOG_EVERY_US, id, () => this.#store.round());
+      this.#fabric.every(LOG_EVERY_US, id, () => {
+        this.#store.round();
+        disk?.look();
+      });
     }
     return { executor, endpoint, service, tables, procedures: [] };
   }
@@ -222,6 +229,11 @@ export class SimulatedNode {
         }),
     };
   }
+}
+
+/** Answers wait for the rounds of the log. */
+class SimulatedDisk extends SyncedDisk {
+  protected override begin(): void {}
 }
 
 /** Tells the fabric when a coroutine ends that a promise waits for. */

@@ -205,6 +205,7 @@ function strangers(options: Options, { environment }: Surroundings): string[] {
 /** What else Situ looks at in the environment. */
 export const OTHER_VARIABLES = [
   "SITU_DEBUG",
+  "SITU_ETCD_PASSWORD",
   "SITU_HISTORY",
   "SITU_MEMORY_DIR",
   "SITU_SECRET",

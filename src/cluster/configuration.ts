@@ -26,6 +26,8 @@ export interface NodeAddress {
   readonly port: number;
   /** Names the life of the node that the configuration knows: it has another one after a restart. */
   readonly instance?: string;
+  /** The configuration that took in this life of the node; 1 if it is not said. */
+  readonly since?: ConfigurationId;
   /** What fails together with others of the same name, such as a rack. */
   readonly domain?: string;
   /** It gives all that it has to others, and gets nothing more: it is to leave. */
@@ -110,6 +112,8 @@ const KNOWN = [
   "unsettled",
   "placement",
 ];
+/** Its number is a word of every frame. */
+const MAX_CONFIGURATION_ID = 2 ** 31 - 1;
 /** What `configurationId` was called in older files. */
 const OLD_CONFIGURATION_ID = "epoch";
 
@@ -139,13 +143,17 @@ export function configurationOf(given: unknown, from: string): Configuration {
     return refuse(`nodes is a list of 1 to ${MAX_NODES} entries { "id", "host", "port" }`);
   }
   const addressOf = (each: unknown): NodeAddress => {
-    const { id, host, port, instance, domain, draining } = (each ?? {}) as Record<string, unknown>;
+    const values = (each ?? {}) as Record<string, unknown>;
+    const { id, host, port, instance, since, domain, draining } = values;
     if (typeof host !== "string" || host === "") return refuse(`a node has no host: ${show(each)}`);
     return {
       id: whole(id, "the id of a node", 0, MAX_NODES - 1),
       host,
       port: whole(port, `the port of node ${String(id)}`, 0, 65535),
       ...named("instance", instance, refuse),
+      ...(since === undefined
+        ? {}
+        : { since: whole(since, `since of node ${String(id)}`, 1, MAX_CONFIGURATION_ID) }),
       ...named("domain", domain, refuse),
       ...(draining === true ? { draining } : {}),
     };
@@ -159,7 +167,7 @@ export function configurationOf(given: unknown, from: string): Configuration {
   }
   const checked: Configuration = {
     cluster: cluster as string,
-    configurationId: whole(configurationId, "configurationId", 1, 2 ** 31 - 1),
+    configurationId: whole(configurationId, "configurationId", 1, MAX_CONFIGURATION_ID),
     nodes: list.sort((a, b) => a.id - b.id),
     // Where placement is state, fewer nodes than there should be copies is a state, too.
     backups: whole(

@@ -15,16 +15,19 @@ import {
 import { serveVerb } from "../fabric/verbs.ts";
 import { BackupRecords } from "../protocols/backup-records.ts";
 import { Coordinator, type Outcome, type Parts } from "../protocols/coordinator.ts";
+import type { Disk } from "../protocols/disk.ts";
 import { Driver, rethrow } from "../protocols/driver.ts";
 import { OPEN_SESSION, OPEN_TABLE, SUBMIT } from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
-import { coordinatorNumber } from "../protocols/names.ts";
+import { coordinatorNumber, firstSequenceOf } from "../protocols/names.ts";
 import type { Origin } from "../protocols/origin.ts";
 import { Participant } from "../protocols/participant.ts";
 import { type Handler, Handlers, PHASES, type ServingThread } from "../protocols/phases/table.ts";
 import { type Thread, threadOf } from "../protocols/places.ts";
+import { Settlement } from "../protocols/settlement.ts";
 import { DRAIN_MS, DRAIN_TRUNCATE_MS, LOCK_TIMEOUT_MS } from "../runtime/limits.ts";
-import type { BackupLog, ServedTables } from "../tables/served/contract.ts";
+import type { DecisionLog, ServedTables } from "../tables/served/contract.ts";
+import type { KeptRecords } from "../tables/served/kept-records.ts";
 import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { Outcomes } from "./outcomes.ts";
 import { Deadline, Sessions, serveOpenSession, type TimeLeft } from "./session.ts";
@@ -36,8 +39,8 @@ export interface ServiceOptions {
   readonly endpoint: Endpoint;
   readonly executor: Executor;
   readonly tables: ServedTables;
-  /** If this thread is the one that keeps the node's copies. */
-  readonly log: BackupLog | undefined;
+  readonly kept: KeptRecords;
+  readonly disk: Disk;
   readonly thread: Thread;
   /** The number of this life of the node, and how it begins another one (tables/served/lives.ts). */
   readonly life: number;
@@ -71,6 +74,9 @@ export class NodeService implements ServingThread {
   readonly tables: ServedTables;
   readonly participant: Participant;
   readonly backup: BackupRecords | undefined;
+  readonly disk: Disk;
+  readonly decisions: DecisionLog;
+  readonly #life: number;
   readonly coordinator: Coordinator;
   readonly outcomes = new Outcomes<Outcome>();
   /** Commits of clients that are under way here. */
@@ -83,8 +89,9 @@ export class NodeService implements ServingThread {
   readonly #sessions: Sessions;
 
   constructor(options: ServiceOptions) {
-    const { view, endpoint, executor, tables, log, thread, life, newLife } = options;
+    const { view, endpoint, executor, tables, kept, disk, thread, life, newLife } = options;
     const { clock } = endpoint;
+    const { locks, copies, decisions, left } = kept;
     this.view = view;
     this.tables = tables;
     this.#sessions = new Sessions(`${thread} ${view.current.instance}`, OPEN_SESSION);
@@ -92,10 +99,15 @@ export class NodeService implements ServingThread {
     this.#thread = thread;
     this.#passOn = options.passOn;
     this.driver = new Driver(endpoint, (incoming) => this.serve(incoming), options.isServedHere);
-    this.participant = new Participant(executor, tables, view, clock);
-    this.backup = log && new BackupRecords(executor, tables, log, clock);
+    this.disk = disk;
+    this.decisions = decisions;
+    this.#life = life;
+    this.participant = new Participant({ executor, tables, view, clock, log: locks, disk });
+    this.backup = copies && new BackupRecords(executor, tables, copies, clock);
+    if (copies !== undefined) this.participant.takeUp(left);
     const number = coordinatorNumber(view.current.self, thread);
-    this.coordinator = new Coordinator({ driver: this.driver, view, number, life, newLife });
+    const { driver } = this;
+    this.coordinator = new Coordinator({ driver, view, number, life, newLife, decisions });
   }
 
   get self(): NodeId {
@@ -105,6 +117,21 @@ export class NodeService implements ServingThread {
   /** Has this thread serve one more kind of message. */
   handle(handler: Handler<NodeService>): void {
     this.#handlers.add(handler);
+  }
+
+  /** Settles what earlier lives of this node's coordinators have left, at the thread that keeps its copies. */
+  settle(): void {
+    const { coordinator, driver, view, decisions } = this;
+    if (this.backup === undefined || this.#life === 1) return;
+    const settlement = new Settlement({
+      driver,
+      view,
+      nodes: view.current.nodes,
+      coordinator: coordinator.sequences.coordinator,
+      firstSequence: firstSequenceOf(this.#life),
+      decisions,
+    });
+    settlement.begin();
   }
 
   serve(incoming: Incoming): void {

@@ -44,6 +44,12 @@ export class View implements ClusterView {
   get configurationId(): ConfigurationId {
     return this.configuration.configurationId;
   }
+
+  /** The configuration that took in this life of a node; undefined for one that is no member. */
+  memberSince(node: NodeId): ConfigurationId | undefined {
+    const found = this.configuration.nodes.find(({ id }) => id === node);
+    return found && (found.since ?? 1);
+  }
 }
 
 /** What holds the view that counts now. */

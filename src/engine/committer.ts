@@ -190,7 +190,6 @@ export class Committer {
    */
   prepare(tx: Transaction): boolean {
     const { set } = tx;
-    const { words, end } = set;
     if (loadAcquire(this.#control, LOG_STATE) >= FAILED) this.#executor.durability.check();
     // No waiting here: a message must be answered, and locks may be held already.
     if (loadAcquire(this.#control, TURN) !== 0 && this.#executor.turns.mustYield(tx)) {
@@ -198,6 +197,22 @@ export class Committer {
     }
     this.#executor.journal.refuseTooLarge(set);
     Atomics.store(this.#control, this.#preparesAt, 1);
+    if (!this.#lockMore(tx)) return this.#refuse(tx);
+    return this.#validate(tx, READ | WRITE) || this.#refuse(tx);
+  }
+
+  /**
+   * Takes the locks of what a prepared transaction has come to write since, and that nobody else writes: part
+   * of what it leaves with its commit. All that it holds stays as it is.
+   */
+  extend(tx: Transaction): void {
+    assert(this.#lockMore(tx), "what a commit adds to a prepared transaction nobody else writes");
+  }
+
+  /** Locks what is written and not locked yet. False if somebody is in the way. */
+  #lockMore(tx: Transaction): boolean {
+    const { set } = tx;
+    const { words, end } = set;
     for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
       if ((words[entry + KIND] & (WRITE | LOCKED)) !== WRITE) continue;
       const { i32 } = set.regionOf(entry);
@@ -216,10 +231,10 @@ export class Committer {
       ) {
         tx.metLock = lock;
         tx.metEntry = entry;
-        return this.#refuse(tx);
+        return false;
       }
     }
-    return this.#validate(tx, READ | WRITE) || this.#refuse(tx);
+    return true;
   }
 
   #refuse(tx: Transaction): false {
@@ -337,28 +352,12 @@ export class Committer {
 
   /** The entries that are written, in address order. */
   #sortWrites(set: AccessSet): number {
-    const { words, end } = set;
     if (this.#order.length < set.writes) this.#order = new Int32Array(2 * set.writes);
-    const order = this.#order;
-    let writes = 0;
-    for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
-      if ((words[entry + KIND] & WRITE) !== 0) order[writes++] = entry;
-    }
+    const writes = collectWrites(set, this.#order);
     assert(writes === set.writes, "the writes of a set are counted");
-    if (writes > INSERTION_SORT_LIMIT && writes <= KEYED_SORT_LIMIT) {
-      this.#sortByKeys(words, writes);
-      return writes;
-    }
-    if (writes > INSERTION_SORT_LIMIT) {
-      this.#sortByAddresses(set, writes);
-      return writes;
-    }
-    for (let i = 1; i < writes; i++) {
-      const entry = order[i];
-      let j = i - 1;
-      for (; j >= 0 && isBelow(words, entry, order[j]); j--) order[j + 1] = order[j];
-      order[j + 1] = entry;
-    }
+    if (writes <= INSERTION_SORT_LIMIT) sortByInsertion(set.words, this.#order, writes);
+    else if (writes <= KEYED_SORT_LIMIT) this.#sortByKeys(set.words, writes);
+    else this.#sortByAddresses(set, writes);
     return writes;
   }
 
@@ -527,6 +526,29 @@ function makeHeader(i32: Int32Array, word: number, lock: number): void {
   i32[word + HEADER_VERSION_HIGH] = 0;
   i32[word + HEADER_VERSION_LOW] = 0;
   storeRelease(i32, word + LOCK, lock);
+}
+
+/*
+ * Two loops, two functions. V8 optimizes a long loop while it runs, during a large transaction, with what it knows then
+ * of the rest of the function; and it keeps this code though the rest turns out to be otherwise. With both loops in one
+ * function, small transactions entered that code in the first loop and were deoptimized in the second, over and over.
+ */
+
+function collectWrites({ words, end }: AccessSet, order: Int32Array): number {
+  let writes = 0;
+  for (let entry = 0; entry < end; entry += ENTRY_WORDS) {
+    if ((words[entry + KIND] & WRITE) !== 0) order[writes++] = entry;
+  }
+  return writes;
+}
+
+function sortByInsertion(words: Int32Array, order: Int32Array, writes: number): void {
+  for (let i = 1; i < writes; i++) {
+    const entry = order[i];
+    let j = i - 1;
+    for (; j >= 0 && isBelow(words, entry, order[j]); j--) order[j + 1] = order[j];
+    order[j + 1] = entry;
+  }
 }
 
 function isBelow(words: Int32Array, a: number, b: number): boolean {

@@ -181,6 +181,13 @@ export class FrameDecoder {
     }
   }
 
+  /** What is left, for one who knows better what it is. */
+  takeRest(): Uint8Array {
+    const rest = this.views.u8.slice(this.#start, this.#end);
+    this.#start = this.#end;
+    return rest;
+  }
+
   /** Gives its memory back; what was left is gone. */
   release(): void {
     if (this.#own !== undefined) this.#scratch.heldBytes -= heavy(this.#own.u8.length);

@@ -5,6 +5,7 @@
  *   <path>                                locked by all who have the store open: folder-lock.ts
  *   <path>/store.json                     id, which memory it has and where, and the id of the log
  *   <path>/open.lock                      held while somebody creates, joins or recovers the store
+ *   <path>/cluster.json                   of which cluster it is which node, see src/node/membership-file.ts
  *   <path>/log/, <path>/checkpoints/      see src/log/
  *   <memoryDir>/situ-<id>-<memory id>/    control (memory/control.ts), region-<n>, journal-<slot>, …
  *
@@ -220,15 +221,18 @@ export function withLog(identity: Identity): Identity {
   return { ...identity, logId: uniqueId(), logStarted: false };
 }
 
-/**
- * Renamed into place and synced, so that neither a crash nor a power cut leaves half of it. Written by
- * one who has the folder's lock alone, or has the memory that it names.
- */
+/** Written by one who has the folder's lock alone, or has the memory that it names. */
 export function writeIdentity(path: string, given: Identity): Identity {
-  const file = join(path, IDENTITY);
   const identity = { ...given, folder: folderMark(path) };
+  writeJson(path, IDENTITY, identity);
+  return identity;
+}
+
+/** Renamed into place and synced, so that neither a crash nor a power cut leaves half of it. */
+export function writeJson(path: string, name: string, value: object): void {
+  const file = join(path, name);
   explainedOnDisk(file, () => {
-    const text = `${JSON.stringify(identity, undefined, 2)}\n`;
+    const text = `${JSON.stringify(value, undefined, 2)}\n`;
     writeFileSync(`${file}.new`, text, { mode: 0o600, flush: true });
     renameSync(`${file}.new`, file);
     const folder = openSync(path, constants.O_RDONLY);
@@ -238,7 +242,6 @@ export function writeIdentity(path: string, given: Identity): Identity {
       closeSync(folder);
     }
   });
-  return identity;
 }
 
 /** For one who is alone in the store. A copy has no memory, and that of the original is not touched. */

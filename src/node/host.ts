@@ -11,10 +11,11 @@ import { currentPlacement, View } from "../cluster/view.ts";
 import { RemoteDatabase } from "../database/remote/remote-database.ts";
 import type { Executor } from "../engine/executor.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
+import { AT_ONCE, SyncedDisk } from "../protocols/disk.ts";
 import { CALL, LOG, OPEN_CALLS, TRUNCATE } from "../protocols/kinds.ts";
 import { threadOf } from "../protocols/places.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
-import { StoreBackupLog } from "../tables/served/backup-log.ts";
+import { keptRecords } from "../tables/served/kept-records.ts";
 import { raiseLife } from "../tables/served/lives.ts";
 import { StoreTables } from "../tables/served/served-tables.ts";
 import { HostEndpoint } from "./host-endpoint.ts";
@@ -38,7 +39,7 @@ export class Host implements ProcedureHost {
     executor: Executor,
     end: ChannelEnd,
   ) {
-    const { id, cluster, protocol, place } = configuration;
+    const { id, cluster, protocol, place, durability } = configuration;
     const current = new View({
       self: id,
       instance,
@@ -55,7 +56,8 @@ export class Host implements ProcedureHost {
       endpoint,
       executor,
       tables: new StoreTables(executor, currentPlacement(view)),
-      log: isHere(LOG) ? new StoreBackupLog(executor) : undefined,
+      kept: keptRecords(executor, "host", isHere(LOG)),
+      disk: durability === "sync" ? new SyncedDisk(executor) : AT_ONCE,
       thread: "host",
       life,
       newLife: () => raiseLife(executor),
@@ -73,6 +75,7 @@ export class Host implements ProcedureHost {
       begins: false,
       serve: (_, incoming) => procedures.serveOpen(incoming),
     });
+    this.service.settle();
     const { driver, coordinator } = this.service;
     this.#client = new ClusterClient(`host ${id} ${instance}`, view);
     this.db = new RemoteDatabase({

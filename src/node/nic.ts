@@ -13,11 +13,12 @@ import type { Executor } from "../engine/executor.ts";
 import type { FabricCounters } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { openTcp, type TcpEndpoint } from "../fabric/tcp/endpoint.ts";
+import { AT_ONCE, SyncedDisk } from "../protocols/disk.ts";
 import { LOG } from "../protocols/kinds.ts";
 import { threadOf } from "../protocols/places.ts";
 import { SituError } from "../runtime/errors.ts";
 import { SWEEP_MS } from "../runtime/limits.ts";
-import { StoreBackupLog } from "../tables/served/backup-log.ts";
+import { keptRecords } from "../tables/served/kept-records.ts";
 import { raiseLife } from "../tables/served/lives.ts";
 import { StoreTables } from "../tables/served/served-tables.ts";
 import { HostLink, Passed } from "./host-link.ts";
@@ -56,8 +57,8 @@ export class Nic {
 
   /** Joins the store that the host has opened, and listens. `end` leads to the host's thread. */
   static async open(configuration: NodeConfiguration, life: number, end: ChannelEnd): Promise<Nic> {
-    const { id, path, cluster, secret, nodeSecret, tls, protocol, place, maxConnections } =
-      configuration;
+    const { id, path, cluster, secret, nodeSecret, tls, protocol, place } = configuration;
+    const { instance: given, listen, maxConnections, durability } = configuration;
     const executor = await attach(
       { ...settingsOf({ path }), isNode: true },
       (attached) => attached.executor,
@@ -77,6 +78,7 @@ export class Nic {
         cluster: cluster.cluster,
         memory: executor.memory,
         service: (incoming) => service!.serve(incoming),
+        ...(given === undefined ? {} : { instance: given }),
         ...(secret === undefined ? {} : { secret }),
         ...(nodeSecret === undefined ? {} : { nodeSecret }),
         ...(tls === undefined ? {} : { tls }),
@@ -91,16 +93,18 @@ export class Nic {
         endpoint,
         executor,
         tables: new StoreTables(executor, currentPlacement(view)),
-        log:
-          threadOf(view.current.protocol, LOG) === "nic" ? new StoreBackupLog(executor) : undefined,
+        kept: keptRecords(executor, "nic", threadOf(view.current.protocol, LOG) === "nic"),
+        disk: durability === "sync" ? new SyncedDisk(executor) : AT_ONCE,
         thread: "nic",
         passOn: (incoming) => link.pass(incoming),
         life,
         newLife: () => raiseLife(executor),
       });
-      await endpoint.listen({ host: own.host, port: own.port }).catch((error: unknown) => {
-        throw cannotListen(own, error as NodeJS.ErrnoException);
+      const { host, port } = listen ?? own;
+      await endpoint.listen({ host, port }).catch((error: unknown) => {
+        throw cannotListen({ id, host, port }, error as NodeJS.ErrnoException);
       });
+      service.settle();
       return new Nic(endpoint, service, link, executor);
     } catch (error) {
       link.close();

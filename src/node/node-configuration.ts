@@ -12,7 +12,9 @@ import {
 import type { TlsOptions } from "../fabric/tcp/options.ts";
 import { PROTOCOLS, type ProtocolName } from "../protocols/places.ts";
 import { SituError } from "../runtime/errors.ts";
+import { MAX_NODES } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
+import { type EtcdCluster, etcdClusterOf, isInEtcd, type ListenAddress } from "./etcd-cluster.ts";
 
 export interface NodeConfiguration {
   /** Which of the configuration's nodes this is. */
@@ -20,6 +22,10 @@ export interface NodeConfiguration {
   /** The folder of its store. */
   readonly path: string;
   readonly cluster: Configuration;
+  /** Where it listens, if that is not the address of the configuration. */
+  readonly listen?: ListenAddress;
+  /** Names this life of it in the configuration; otherwise it gives itself a name. */
+  readonly instance?: string;
   /** What clients must know. */
   readonly secret: string | undefined;
   /** What nodes must know, and clients do not. */
@@ -35,10 +41,19 @@ export interface NodeConfiguration {
   readonly procedures: readonly string[];
 }
 
+/** The same of a node whose cluster is in etcd: what it is there is known when it has joined. */
+export interface EtcdNodeConfiguration extends Omit<NodeConfiguration, "id" | "cluster"> {
+  readonly id: number | undefined;
+  readonly etcd: EtcdCluster;
+}
+
+export type NodeFile = NodeConfiguration | EtcdNodeConfiguration;
+
 const KNOWN = [
   "id",
   "path",
   "cluster",
+  "listen",
   "secret",
   "secretFile",
   "nodeSecret",
@@ -53,16 +68,12 @@ const KNOWN = [
 ];
 
 /** Reads a node's file. Paths in it are relative to it. */
-export function readNodeConfiguration(file: string): NodeConfiguration {
+export function readNodeFile(file: string): NodeFile {
   const folder = dirname(resolve(file));
-  return nodeConfigurationOf(readJson(file), folder, file);
+  return nodeFileOf(readJson(file), folder, file);
 }
 
-export function nodeConfigurationOf(
-  given: unknown,
-  folder: string,
-  from: string,
-): NodeConfiguration {
+export function nodeFileOf(given: unknown, folder: string, from: string): NodeFile {
   const refuse = (why: string): never => {
     throw new SituError("SITU_CONFIG", `${from}: ${why}`);
   };
@@ -84,16 +95,20 @@ export function nodeConfigurationOf(
   if (!Array.isArray(procedures) || procedures.some((each) => typeof each !== "string")) {
     refuse("procedures is a list of modules");
   }
-  const { current: cluster } =
-    typeof values.cluster === "string"
-      ? StaticConfiguration.read(resolve(folder, values.cluster))
-      : new StaticConfiguration(configurationOf(values.cluster, `${from}: cluster`));
-  if (!cluster.nodes.some((node) => node.id === id)) {
+  const etcd = isInEtcd(values.cluster)
+    ? etcdClusterOf(values.cluster, values.listen, folder, from)
+    : undefined;
+  const cluster = etcd === undefined ? fixedCluster(values, folder, from) : undefined;
+  if (cluster !== undefined && !cluster.nodes.some((node) => node.id === id)) {
     refuse(`id is the number of one of the cluster's nodes, not ${show(id)}`);
   }
+  if (etcd !== undefined && id !== undefined && !isNodeId(id)) {
+    refuse(`id is a whole number from 0 to ${MAX_NODES - 1}, or left out, not ${show(id)}`);
+  }
+  const nodes = cluster?.nodes.length ?? etcd!.settings.backups + 1;
   const secret = secretOf(values, "secret", process.env.SITU_SECRET, folder, refuse);
   const nodeSecret = secretOf(values, "nodeSecret", process.env.SITU_NODE_SECRET, folder, refuse);
-  if (secret !== undefined && nodeSecret === undefined && cluster.nodes.length > 1) {
+  if (secret !== undefined && nodeSecret === undefined && nodes > 1) {
     refuse(
       "with a secret for clients, nodes need one of their own, which clients do not know: set " +
         "nodeSecret, nodeSecretFile or SITU_NODE_SECRET, to the same at all nodes",
@@ -102,10 +117,8 @@ export function nodeConfigurationOf(
   if (nodeSecret !== undefined && nodeSecret === secret) {
     refuse("nodeSecret is the secret of clients: they could pass for nodes");
   }
-  return {
-    id: id as number,
+  const rest = {
     path: resolve(folder, path as string),
-    cluster,
     secret,
     nodeSecret,
     tls: tlsOf(values.tls, folder, refuse),
@@ -116,6 +129,44 @@ export function nodeConfigurationOf(
     maxConnections: wholeOrNone(values.maxConnections, "maxConnections", refuse),
     procedures: (procedures as string[]).map((each) => resolve(folder, each)),
   };
+  return cluster === undefined
+    ? { ...rest, id: id as number | undefined, etcd: etcd!, listen: etcd!.listen }
+    : { ...rest, id: id as number, cluster };
+}
+
+/** The same of a node whose cluster is fixed in files. */
+export function nodeConfigurationOf(
+  given: unknown,
+  folder: string,
+  from: string,
+): NodeConfiguration {
+  const file = nodeFileOf(given, folder, from);
+  if ("cluster" in file) return file;
+  throw new SituError("SITU_CONFIG", `${from}: the nodes of this cluster are in etcd`);
+}
+
+export function readNodeConfiguration(file: string): NodeConfiguration {
+  return nodeConfigurationOf(readJson(file), dirname(resolve(file)), file);
+}
+
+function fixedCluster(
+  { cluster, listen }: Record<string, unknown>,
+  folder: string,
+  from: string,
+): Configuration {
+  if (listen !== undefined) {
+    const why = "listen is for clusters in etcd; here the cluster's nodes have their addresses";
+    throw new SituError("SITU_CONFIG", `${from}: ${why}`);
+  }
+  const { current } =
+    typeof cluster === "string"
+      ? StaticConfiguration.read(resolve(folder, cluster))
+      : new StaticConfiguration(configurationOf(cluster, `${from}: cluster`));
+  return current;
+}
+
+function isNodeId(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) < MAX_NODES;
 }
 
 function wholeOrNone(

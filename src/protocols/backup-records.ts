@@ -1,11 +1,12 @@
 /**
- * The records of a backup: the side of a transaction that keeps copies. A record is kept in the node's own store when it
- * arrives, so that it survives what the store survives, and applied when the coordinator says that
- * the transaction is committed.
+ * The records of a backup: the side of a transaction that keeps copies. A record is kept in the node's own
+ * store before LOG is answered, so that it survives what the store survives. It is applied when the coordinator
+ * says that the transaction is committed, and dropped when it says that it is aborted; until then it stays,
+ * whatever else the coordinator has to say. Records that write the same rows are applied in the order of their
+ * arrival (row-order.ts); a duplicate keeps the place of the first.
  *
- * Records are applied in the order of their arrival. That is the order of the primaries: whoever
- * locks a row at its primary after T has been unlocked there sends his record after T's was
- * acknowledged here. A duplicate keeps the place of the first.
+ * TRUNCATE is answered when all that it names is applied, or gone. So a coordinator forgets a transaction only
+ * when no record of it is left that another life of this node could find.
  */
 
 import type { Executor } from "../engine/executor.ts";
@@ -13,36 +14,59 @@ import { isSignal } from "../engine/signals.ts";
 import { Transaction } from "../engine/transaction.ts";
 import type { Clock } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
-import { APPLY_BATCH, APPLY_RETRY_MS, MAX_LOGGED } from "../runtime/limits.ts";
-import type { BackupLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
-import { Name, UnderWay } from "./names.ts";
+import { APPLY_BATCH, APPLY_RETRY_MS, MAX_ALL_LOGGED, MAX_LOGGED } from "../runtime/limits.ts";
+import type { RecordLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
+import { ABORTED, COMMITTED, type Ended, Name, UnderWay } from "./names.ts";
 import { maintainTables } from "./participant.ts";
 import { RecordReader, skipHead } from "./records.ts";
+import { Ordered, RowOrder } from "./row-order.ts";
 import { writesIn } from "./writes.ts";
 
 /** Writes of a record that are applied at once if all of them are too many, at first. */
 const FIRST_PIECE = 1024;
 
-interface Logged {
+/** A record, and what is known of its transaction. */
+export class Logged extends Ordered {
   readonly name: Name;
   readonly arrival: number;
-  readonly record: Int32Array;
-  isCommitted: boolean;
+  record: Int32Array;
+  /** What its coordinator has decided, if it has. */
+  decision: Ended | undefined;
+  /** Those who wait to hear that it is done. */
+  untold: Told[] | undefined;
+
+  constructor(name: Name, arrival: number, record: Int32Array, rows: readonly number[]) {
+    super(rows);
+    this.name = name;
+    this.arrival = arrival;
+    this.record = record;
+  }
+}
+
+/** Who is told once some records are done. */
+export class Told {
+  left = 0;
+  done: (() => void) | undefined;
+
+  end(): void {
+    if (--this.left === 0) this.done?.();
+  }
 }
 
 export class BackupRecords {
   readonly #executor: Executor;
   readonly tables: ServedTables;
-  readonly #log: BackupLog;
+  readonly #log: RecordLog;
   readonly #clock: Clock;
   readonly #tx: Transaction;
   /** The name in the message that is being served. */
   readonly name = new Name();
   readonly #reader = new RecordReader();
   readonly #underWay = new UnderWay<Logged>();
-  /** In the order of arrival. */
-  readonly #queue: Logged[] = [];
-  #first = 0;
+  readonly #order = new RowOrder<Logged>();
+  /** Committed, and waiting for nobody. */
+  readonly #ready: Logged[] = [];
+  #logged = 0;
   #arrivals = 0;
   /** How many records are applied at once. */
   #batch = APPLY_BATCH;
@@ -52,20 +76,24 @@ export class BackupRecords {
   #isWaiting = false;
   #isClosed = false;
 
-  constructor(executor: Executor, tables: ServedTables, log: BackupLog, clock: Clock) {
+  constructor(executor: Executor, tables: ServedTables, log: RecordLog, clock: Clock) {
     this.#executor = executor;
     this.tables = tables;
     this.#log = log;
     this.#clock = clock;
     this.#tx = new Transaction(executor);
     for (const { arrival, record } of log.all()) {
-      this.#remember(arrival, record, skipHead(this.#reader.open(record), this.name));
+      const body = this.#reader.open(record);
+      skipHead(body, this.name);
+      const rows: number[] = [];
+      for (const request of writesIn(body)) rows.push(tables.byId(request.table).check(request));
+      this.#remember(arrival, record, this.name, rows);
     }
   }
 
   /** Records that are not applied yet. */
   get logged(): number {
-    return this.#queue.length - this.#first;
+    return this.#logged;
   }
 
   /** What is not applied stays in the log. */
@@ -73,19 +101,52 @@ export class BackupRecords {
     this.#isClosed = true;
   }
 
-  /** Whether the record of a transaction is kept, or was applied: then this is a duplicate. */
-  isKnown(name: Name): boolean {
-    return this.#underWay.find(name) !== undefined || this.#underWay.isOver(name);
+  /** Transactions whose records are here. */
+  records(): IterableIterator<Logged> {
+    return this.#underWay.states();
   }
 
-  /** Keeps a record in the store, behind all that have arrived before it. */
-  keep(name: Name, record: Int32Array): void {
+  /** The record of a transaction. */
+  find(name: Name): Logged | undefined {
+    return this.#underWay.find(name);
+  }
+
+  /** Puts another record in the place of one, which writes these rows, too. */
+  extend(logged: Logged, record: Int32Array, rows: readonly number[]): void {
+    this.#log.drop(logged.arrival >>> 0, logged.record);
+    this.#append(logged.arrival, record);
+    logged.record = record;
+    this.#order.addRows(logged, rows);
+  }
+
+  /** Those of the name's coordinator below its sequence that are in the store: decisions are not. */
+  below(name: Name): [number, Logged][] {
+    return this.#underWay.below(name).filter(([, { decision }]) => decision !== ABORTED);
+  }
+
+  /** How a transaction has ended here, if that is remembered. */
+  endOf(name: Name): Ended | undefined {
+    return this.#underWay.endOf(name);
+  }
+
+  /** Whether the record of a transaction is kept: then this is a duplicate. Takes note of the low. */
+  isKept(name: Name): boolean {
+    return this.#underWay.find(name) !== undefined;
+  }
+
+  /** Whether it is over here, or must not begin any more: the message comes late. */
+  isOver(name: Name): boolean {
+    return this.#underWay.isOver(name);
+  }
+
+  /** Keeps a record in the store, behind all that have arrived before it and write the same rows. */
+  keep(name: Name, record: Int32Array, rows: readonly number[]): void {
     const arrival = this.#arrivals;
     this.#append(arrival, record);
-    this.#remember(arrival, record, name);
+    this.#remember(arrival, record, name, rows);
   }
 
-  /** Whoever asked will ask again: a coordinator that has come so far cannot go back. */
+  /** Whoever asked will ask again. */
   #append(arrival: number, record: Int32Array): void {
     try {
       this.#log.append(arrival >>> 0, record);
@@ -98,26 +159,54 @@ export class BackupRecords {
   }
 
   /** Fails if too much is waiting. Records are always taken: new transactions are not. */
-  refuseIfBehind(): void {
-    if (this.logged < MAX_LOGGED) return;
-    throw new SituError("SITU_OVERLOADED", `${MAX_LOGGED} records wait to be applied here`);
+  refuseIfBehind(coordinator: number): void {
+    if (this.#logged < MAX_LOGGED) return;
+    if (this.#logged < MAX_ALL_LOGGED && this.#underWay.count(coordinator) < MAX_LOGGED) return;
+    throw new SituError("SITU_OVERLOADED", `${this.#logged} records wait to be applied here`);
   }
 
-  #remember(arrival: number, record: Int32Array, { coordinator, sequence }: Name): void {
+  #remember(
+    arrival: number,
+    record: Int32Array,
+    { coordinator, sequence }: Name,
+    rows: readonly number[],
+  ): void {
     // In their order, so the last one counts: numbers go round in a circle in the log.
     this.#arrivals = arrival + 1;
-    const name = new Name();
-    name.coordinator = coordinator;
-    name.sequence = sequence;
-    const logged = { name, arrival, record, isCommitted: false };
+    const name = Object.assign(new Name(), { coordinator, sequence });
+    const logged = new Logged(name, arrival, record, rows);
     this.#underWay.begin(name, logged);
-    this.#queue.push(logged);
+    this.#order.add(logged);
+    this.#logged++;
   }
 
   /** The transaction is committed at its primaries: its record can be applied. */
-  markCommitted(name: Name): void {
+  commit(name: Name, told: Told): void {
     const logged = this.#underWay.find(name);
-    if (logged !== undefined) logged.isCommitted = true;
+    if (logged === undefined) {
+      if (!this.#underWay.isOver(name)) this.#underWay.end(name, COMMITTED);
+      return;
+    }
+    tellLater(logged, told);
+    if (logged.decision !== undefined) return;
+    logged.decision = COMMITTED;
+    if (logged.waits === 0) this.#ready.push(logged);
+  }
+
+  /** The transaction is aborted: its record goes, and one that comes late is refused. */
+  abort(name: Name, told: Told): void {
+    const logged = this.#underWay.find(name);
+    if (logged === undefined) {
+      if (!this.#underWay.isOver(name)) this.#underWay.end(name, ABORTED);
+      return;
+    }
+    if (logged.decision === undefined) {
+      this.#log.drop(logged.arrival >>> 0, logged.record);
+      logged.decision = ABORTED;
+    }
+    tellLater(logged, told);
+    // Those behind it must not overtake those before it: it keeps its place until they are done.
+    if (logged.waits === 0) this.#end(logged);
   }
 
   /** Takes note of the name's `low`. */
@@ -125,29 +214,12 @@ export class BackupRecords {
     this.#underWay.find(name);
   }
 
-  /** Only what another life has left is ready without having been truncated. */
-  applyLeftOvers(): void {
-    const first = this.#queue[this.#first];
-    if (first !== undefined && this.#underWay.isThrough(first.name)) this.apply();
-  }
-
-  /**
-   * Whether a record can be applied. Coordinators say so with TRUNCATE. One that is in another life by
-   * now, or was told by an earlier life of this node that it knows, will not say it again. But its
-   * `low` says that it is through with the transaction, and none goes back after LOG.
-   */
-  #isReady({ isCommitted, name }: Logged): boolean {
-    return isCommitted || this.#underWay.isThrough(name);
-  }
-
-  /** Applies what it can, from the first record on. */
+  /** Applies what it can. */
   apply(): void {
     if (this.#isWaiting || this.#isClosed) return;
-    while (this.#first < this.#queue.length && this.#isReady(this.#queue[this.#first])) {
-      let end = this.#first + 1;
-      const most = Math.min(this.#queue.length, this.#first + this.#batch);
-      while (end < most && this.#isReady(this.#queue[end])) end++;
-      if (!this.#applyUpTo(end)) {
+    while (this.#ready.length > 0) {
+      const count = Math.min(this.#ready.length, this.#batch);
+      if (!this.#applyFirst(count)) {
         this.#isWaiting = true;
         this.#clock.after(APPLY_RETRY_MS, () => {
           this.#isWaiting = false;
@@ -158,16 +230,27 @@ export class BackupRecords {
       if (this.#applied > 0) continue;
       this.#batch = APPLY_BATCH;
       this.#piece = Number.POSITIVE_INFINITY;
-      for (; this.#first < end; this.#first++) this.#underWay.end(this.#queue[this.#first].name);
-    }
-    if (this.#first > 1024 && 2 * this.#first > this.#queue.length) {
-      this.#queue.splice(0, this.#first);
-      this.#first = 0;
+      for (const logged of this.#ready.splice(0, count)) this.#end(logged);
     }
   }
 
+  /** A record is applied or dropped, and waits for nobody. */
+  #end(logged: Logged): void {
+    this.#logged--;
+    this.#underWay.end(logged.name, logged.decision!);
+    const dropped: Logged[] = [];
+    this.#order.done(logged, (next) => {
+      if (next.decision === COMMITTED) this.#ready.push(next);
+      else if (next.decision === ABORTED) dropped.push(next);
+    });
+    const untold = logged.untold ?? [];
+    logged.untold = undefined;
+    for (const told of untold) told.end();
+    for (const next of dropped) this.#end(next);
+  }
+
   /** Some records as one local transaction; false if something there is locked, or has no room. */
-  #applyUpTo(end: number): boolean {
+  #applyFirst(count: number): boolean {
     const tx = this.#tx;
     const executor = this.#executor;
     const touched = new Set<ServedTable>();
@@ -175,9 +258,7 @@ export class BackupRecords {
     let exhausted = -1;
     let applied = 0;
     try {
-      for (let i = this.#first; i < end; i++) {
-        applied = this.#applyRecord(tx, this.#queue[i], touched);
-      }
+      for (let i = 0; i < count; i++) applied = this.#applyRecord(tx, this.#ready[i], touched);
       if (!executor.commit(tx)) return false;
       this.#applied = applied;
     } catch (error) {
@@ -218,6 +299,12 @@ export class BackupRecords {
     this.#log.remove(tx, arrival >>> 0, record);
     return 0;
   }
+}
+
+function tellLater(logged: Logged, told: Told): void {
+  told.left++;
+  logged.untold ??= [];
+  logged.untold.push(told);
 }
 
 function isTooLarge(error: unknown): boolean {

@@ -3,7 +3,7 @@
  * the order of FaRM §3.4 and FaSST §5:
  *
  *   1. LOCK at the primaries of all that is written. Rows that were locked when they were read (rpc)
- *      are locked already.
+ *      are locked already; what is written to them goes with 3.
  *   2. VALIDATE what was only read, when all locks are held. Not where one node has all the data:
  *      there, locking and validating is one local step.
  *   3. LOG at all backups of all that is written. When the last has acknowledged, the transaction is
@@ -11,19 +11,22 @@
  *   4. COMMIT at the primaries.
  *   5. TRUNCATE at the backups, some time later, together with others.
  *
- * Up to the end of 2 a failure means ABORT at all nodes that may have locked, and "aborted". After it
- * messages are insistent: a node that does not answer holds the transaction up, and its locks,
- * until it does, or until the configuration changes.
+ * Up to the end of 2 a failure means ABORT at all nodes that may have locked, and "aborted". If a node refuses
+ * in 3, all is undone, at the backups first. A node that does not answer holds the transaction up, and its
+ * locks, until it does, or until the configuration changes.
  *
- * The outcome is told after 3: the transaction is committed then, and its rows cannot be read before
- * they are installed, so nobody can see that it is not done yet.
+ * The outcome is told after 3: the transaction is committed then, and its rows cannot be read before they are
+ * installed, so nobody can see that it is not done yet. A coordinator that is the primary of nothing that is
+ * written waits for one COMMIT: whoever settles the transaction after the deaths of this node and of f others
+ * finds a record of LOCK that says nothing of the outcome, if the f are the backups of all that is written.
  */
 
 import type { Epoch } from "../engine/epoch.ts";
 import type { NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
-import { MAX_RECORD_BYTES } from "../runtime/limits.ts";
+import { MAX_RECORD_BYTES, MAX_SEQUENCE_SPAN } from "../runtime/limits.ts";
 import type { Placement } from "../tables/partitions.ts";
+import type { DecisionLog } from "../tables/served/contract.ts";
 import { nextWrite, partitionAt } from "../tables/served/requests.ts";
 import type { CurrentView } from "./cluster-view.ts";
 import type { Driver } from "./driver.ts";
@@ -32,12 +35,14 @@ import { type Name, Sequences } from "./names.ts";
 import type { Origin } from "./origin.ts";
 import { Abort } from "./phases/abort.ts";
 import { Commit } from "./phases/commit.ts";
+import { Decide } from "./phases/decide.ts";
 import { Lock } from "./phases/lock.ts";
 import { Log, LogWrites } from "./phases/log.ts";
-import { Truncations } from "./phases/truncate.ts";
+import { Truncate, Truncations } from "./phases/truncate.ts";
 import { Validate } from "./phases/validate.ts";
 import { Head } from "./records.ts";
-import type { Part } from "./writes.ts";
+import { mustBeKept } from "./settlement.ts";
+import { Part } from "./writes.ts";
 
 export type Outcome =
   | { readonly kind: "committed" }
@@ -63,7 +68,7 @@ export interface Held {
   readonly reads: Set<NodeId>;
   /** The largest epoch of all nodes that have locked. */
   epoch: Epoch;
-  /** Writes to rows that are locked already: they travel with COMMIT. */
+  /** Writes to rows that are locked already. */
   readonly writes: Parts;
 }
 
@@ -80,6 +85,7 @@ export interface CoordinatorOptions {
   /** Of the node, and how it begins another one. */
   readonly life: number;
   readonly newLife: () => number;
+  readonly decisions: DecisionLog;
 }
 
 export class Coordinator {
@@ -88,13 +94,17 @@ export class Coordinator {
   readonly #driver: Driver;
   readonly #view: CurrentView;
   readonly #truncations: Truncations;
+  readonly #decisions: DecisionLog;
+  /** Those whose decision is kept. */
+  readonly #decided = new Set<number>();
   #busy = 0;
 
-  constructor({ driver, view, number, life, newLife }: CoordinatorOptions) {
+  constructor({ driver, view, number, life, newLife, decisions }: CoordinatorOptions) {
     this.#driver = driver;
     this.#view = view;
+    this.#decisions = decisions;
     this.sequences = new Sequences(number, life, newLife);
-    this.#truncations = new Truncations(driver, this.sequences);
+    this.#truncations = new Truncations(driver, this.sequences, (sequence) => this.#over(sequence));
   }
 
   /** Transactions that are not over: some node may still get a message about them. */
@@ -123,7 +133,11 @@ export class Coordinator {
   }
 
   *#commit(given: Parts, held: Held | undefined, origin: Origin | undefined): Routine<Outcome> {
-    const { parts, late } = withLock(given, held);
+    if (held === undefined && this.sequences.isFull) {
+      return { kind: "refused", error: tooManyBehind() };
+    }
+    const { placement, self } = this.#view.current;
+    const { parts, late } = withLock(given, held, self);
     const name = held?.name ?? this.sequences.begin();
     const head = this.#headOf(name, origin, parts, late);
     const locks: Lock[] = [];
@@ -149,6 +163,7 @@ export class Coordinator {
       epoch = Math.max(epoch, lock.epoch);
       if (lock.hasReads && !isWhole) readAt.add(lock.to);
     }
+    if (nodes > 1) this.#addHeld(held, locks, late, readAt);
     for (const node of readAt) readers.push(new Validate(node, name));
 
     if (readers.length > 0) {
@@ -168,51 +183,117 @@ export class Coordinator {
     }
 
     const backups = this.#backupsOf(parts, late);
-    // The last moment to say no: later nobody can, and a record without room would be sent for ever.
+    // The last moment to say no: a record without room would be sent for ever.
     for (const writes of backups.values()) {
       if (writes.recordWords(head) * 4 <= MAX_RECORD_BYTES) continue;
       return this.#abort(name, locks, held, { kind: "refused", error: tooLarge() });
     }
-    if (backups.size > 0) {
-      const logs = [...backups].map(([backup, writes]) => new Log(backup, head, writes));
-      yield logs;
-      const stuck = firstFailure(logs);
-      if (stuck !== undefined) return unknown(stuck);
+    const logs = [...backups].map(([backup, writes]) => new Log(backup, head, writes));
+    for (const [node, part] of late) {
+      locks.push(new Lock(node, head, part, held!.rounds.get(node)! + 1));
+    }
+    if (logs.length > 0 || late.size > 0) {
+      yield [...locks.slice(locks.length - late.size), ...logs];
+      const failure = firstFailure(logs);
+      const refusal = firstRefusal(locks) ?? (failure && { kind: "refused", error: failure });
+      if (refusal !== undefined) {
+        return yield* this.#takeBack(name, locks, held, [...backups.keys()], refusal);
+      }
+    }
+    for (const lock of locks) epoch = Math.max(epoch, lock.epoch);
+    const isKept = head.partitions.length > 0 && mustBeKept(head.partitions, self, placement);
+    if (isKept) {
+      const decide = new Decide(self, name);
+      yield [decide];
+      if (decide.error !== undefined) return unknown(decide.error);
     }
     const commits = new Map<NodeId, Commit>();
-    for (const lock of locks) commits.set(lock.to, new Commit(lock.to, name, epoch));
-    for (const [node, part] of late) {
-      commits.set(node, new Commit(node, name, epoch, part.writes, part.writeCount));
-    }
+    for (const { to } of locks) commits.set(to, new Commit(to, name, epoch));
     for (const node of held?.rounds.keys() ?? []) {
       if (!commits.has(node)) commits.set(node, new Commit(node, name, epoch));
     }
-    const rest = this.#install(name, [...commits.values()], [...backups.keys()]);
-    // Without copies it is committed nowhere before it is at its primaries.
+    const rest = this.#install(name, commits, [...backups.keys()], isKept);
     if (backups.size === 0) {
+      // Without copies it is committed nowhere before it is at its primaries.
       const lost = yield* rest;
       if (lost !== undefined) return unknown(lost);
-    } else this.#driver.detach(rest);
+    } else {
+      if (isKept) {
+        // Should this node die with all backups of what is written, a primary must know (FaRM §5.3).
+        const [first] = [...commits.values()].filter(({ to }) => to !== self);
+        if (first !== undefined) {
+          yield [first];
+          if (first.error !== undefined) return unknown(first.error);
+          commits.delete(first.to);
+        }
+      }
+      this.#driver.detach(rest);
+    }
     this.counters.committed++;
     return COMMITTED;
   }
 
-  /** The rest, that nobody waits for: who wants to read what is being installed waits for that. */
+  /** Nodes where rows are locked and nothing is written: they may have been started anew since. */
+  #addHeld(held: Held | undefined, locks: readonly Lock[], late: Parts, readAt: Set<NodeId>): void {
+    for (const node of held?.rounds.keys() ?? []) {
+      if (!late.has(node) && !locks.some(({ to }) => to === node)) readAt.add(node);
+    }
+  }
+
+  /**
+   * A backup refuses the record, or a primary has lost its locks. Nobody was told "committed", and backups
+   * apply nothing before they are told to; so all can be undone. First at the backups, and the caller is told
+   * when none has a record any more: from then on nobody can take the transaction for committed.
+   */
+  *#takeBack(
+    name: Name,
+    locks: readonly Lock[],
+    held: Held | undefined,
+    backups: readonly NodeId[],
+    outcome: Outcome,
+  ): Routine<Outcome> {
+    const { coordinator, sequence, low } = name;
+    const told = backups.map((backup) => new Truncate(backup, coordinator, low, [], [sequence]));
+    if (told.length > 0) yield told;
+    const lost = firstFailure(told);
+    if (lost !== undefined) return unknown(lost);
+    return this.#abort(name, locks, held, outcome);
+  }
+
+  /**
+   * The rest, that nobody waits for: who wants to read what is being installed waits for that. At this node
+   * first: a record that is left here then says that nobody else was told (settlement.ts).
+   */
   *#install(
     name: Name,
-    commits: readonly Commit[],
+    commits: ReadonlyMap<NodeId, Commit>,
     backups: readonly NodeId[],
+    isKept: boolean,
   ): Routine<SituError | undefined> {
     this.#busy++;
     try {
-      yield commits;
-      // A primary that refuses was restarted, and has lost what it had locked. The backups have it;
-      // to bring it back to the primary is the work of a recovery, with a new configuration.
+      const own = commits.get(this.#view.current.self);
+      const others = [...commits.values()].filter((commit) => commit !== own);
+      for (const batch of own === undefined ? [others] : [[own], others]) {
+        if (batch.length > 0) yield batch;
+        // This end is being closed, or the primary has another configuration. Backups keep their records.
+        const failure = firstFailure(batch);
+        if (failure !== undefined) return failure;
+      }
+      if (isKept) this.#decided.add(name.sequence);
       this.#truncations.add(name, backups);
-      return firstFailure(commits);
+      return undefined;
     } finally {
       this.#busy--;
     }
+  }
+
+  /** No node has a record of it any more. */
+  #over(sequence: number): void {
+    if (this.#decided.delete(sequence)) {
+      this.#decisions.forget(this.sequences.coordinator, sequence);
+    }
+    this.sequences.end(sequence);
   }
 
   /** Gives up what reads have locked. */
@@ -274,16 +355,21 @@ function addWrites({ writes }: Part, placement: Placement, lists: Map<NodeId, Lo
 }
 
 /**
- * What goes with LOCK, and what with COMMIT. Where anything at a node must go with LOCK, all of it does:
- * to add or remove a row may move another one out of the place where it is locked.
+ * What goes with the first LOCK, and what later, together with LOG: writes to rows that are locked already. Where
+ * LOCK is sent to a node anyway, all of it goes with it: to add or remove a row may move another one out of the
+ * place where it is locked. So does what is written at this node, whose record is kept before any LOG is sent.
  */
-function withLock(given: Parts, held: Held | undefined): { parts: Parts; late: Parts } {
+function withLock(
+  given: Parts,
+  held: Held | undefined,
+  self: NodeId,
+): { parts: Parts; late: Parts } {
   const late = new Map(held?.writes);
   if (late.size === 0) return { parts: given, late };
   const parts = new Map(given);
-  for (const [node, part] of given) {
-    const more = late.get(node);
-    if (part.writeCount === 0 || more === undefined) continue;
+  for (const [node, more] of held!.writes) {
+    const part = given.get(node) ?? new Part();
+    if (part.writeCount + part.dependencyCount === 0 && node !== self) continue;
     late.delete(node);
     parts.set(node, part.with(more));
   }
@@ -299,6 +385,14 @@ function firstRefusal(locks: readonly Lock[]): Outcome | undefined {
     if (error !== undefined) return { kind: "refused", error };
   }
   return locks.every(({ outcome }) => outcome === OK) ? undefined : ABORTED;
+}
+
+function tooManyBehind(): SituError {
+  return new SituError(
+    "SITU_OVERLOADED",
+    `${MAX_SEQUENCE_SPAN} transactions have begun after one that is not over: a node that takes part in it does ` +
+      "not answer",
+  );
 }
 
 function tooLarge(): SituError {

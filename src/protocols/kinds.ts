@@ -10,6 +10,8 @@ export const COMMIT = 20;
 export const ABORT = 21;
 export const TRUNCATE = 22;
 export const READ_LOCK = 27;
+export const FIND = 28;
+export const DECIDE = 29;
 /** Of recovery (recovery/phases/table.ts). */
 export const NEED_RECOVERY = 48;
 export const FETCH_TX_STATE = 49;
@@ -38,6 +40,8 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [COMMIT]: "commit",
   [ABORT]: "abort",
   [TRUNCATE]: "truncate",
+  [FIND]: "find",
+  [DECIDE]: "decide",
   [NEED_RECOVERY]: "need recovery",
   [FETCH_TX_STATE]: "fetch state",
   [REPLICATE_TX_STATE]: "replicate state",

@@ -11,7 +11,7 @@ import type { Incoming, NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { assert } from "../runtime/assert.ts";
 import { SituError } from "../runtime/errors.ts";
-import { MAX_NODES } from "../runtime/limits.ts";
+import { MAX_NODES, MAX_SEQUENCE_SPAN } from "../runtime/limits.ts";
 import { KIND_NAMES } from "./kinds.ts";
 import type { Thread } from "./places.ts";
 
@@ -66,46 +66,66 @@ export function coordinatorNumber(node: NodeId, thread: Thread): number {
   return node * COORDINATORS_PER_NODE + (thread === "nic" ? 0 : 1);
 }
 
-/** What one participant or backup knows of the transactions of all coordinators. */
+export const COMMITTED = "committed";
+export const ABORTED = "aborted";
+/** How a transaction has ended at a node. */
+export type Ended = typeof COMMITTED | typeof ABORTED;
+
+/** Of one coordinator: what is under way, and how others have ended, as far as it must be remembered. */
+interface Known<State> {
+  low: number;
+  readonly states: Map<number, State>;
+  readonly ended: Map<number, Ended>;
+}
+
+/**
+ * What one participant or backup knows of the transactions of all coordinators. A `low` lets it forget what
+ * has ended, and nothing else: what is under way here stays until somebody says how it ended. Coordinators
+ * begin nothing far above their low (`Sequences.isFull`), so there is a limit to what is remembered.
+ */
 export class UnderWay<State> {
-  readonly #coordinators = new Map<
-    number,
-    { low: number; known: Map<number, State | undefined> }
-  >();
+  readonly #coordinators = new Map<number, Known<State>>();
 
   /** The state of a transaction that is under way. Takes note of the coordinator's `low`. */
   find(name: Name): State | undefined {
-    return this.#of(name).known.get(name.sequence);
+    return this.#of(name).states.get(name.sequence);
   }
 
   isOver({ coordinator, sequence }: Name): boolean {
     const found = this.#coordinators.get(coordinator);
     if (found === undefined) return false;
-    if (sequence < found.low) return true;
-    return found.known.has(sequence) && found.known.get(sequence) === undefined;
+    return (sequence < found.low && !found.states.has(sequence)) || found.ended.has(sequence);
   }
 
-  /** Whether its coordinator has said that it is over, whatever is known of it here. */
-  isThrough({ coordinator, sequence }: Name): boolean {
-    const found = this.#coordinators.get(coordinator);
-    return found !== undefined && sequence < found.low;
+  /** How it has ended here, if that is remembered. */
+  endOf({ coordinator, sequence }: Name): Ended | undefined {
+    return this.#coordinators.get(coordinator)?.ended.get(sequence);
   }
 
   begin(name: Name, state: State): void {
-    this.#of(name).known.set(name.sequence, state);
+    this.#of(name).states.set(name.sequence, state);
   }
 
-  end(name: Name): void {
-    const { low, known } = this.#of(name);
-    if (name.sequence >= low) known.set(name.sequence, undefined);
-    else known.delete(name.sequence);
+  end(name: Name, how: Ended): void {
+    const { low, states, ended } = this.#of(name);
+    states.delete(name.sequence);
+    if (name.sequence >= low) ended.set(name.sequence, how);
   }
 
   /** Transactions under way. */
   *states(): IterableIterator<State> {
-    for (const { known } of this.#coordinators.values()) {
-      for (const state of known.values()) if (state !== undefined) yield state;
-    }
+    for (const { states } of this.#coordinators.values()) yield* states.values();
+  }
+
+  /** Those of the name's coordinator below its sequence. */
+  below({ coordinator, sequence }: Name): [number, State][] {
+    const states = this.#coordinators.get(coordinator)?.states ?? [];
+    return [...states].filter(([each]) => each < sequence);
+  }
+
+  /** How many there are of a coordinator. */
+  count(coordinator: number): number {
+    return this.#coordinators.get(coordinator)?.states.size ?? 0;
   }
 
   /** Of all coordinators: nothing is under way any more. */
@@ -113,18 +133,18 @@ export class UnderWay<State> {
     this.#coordinators.clear();
   }
 
-  #of({ coordinator, low }: Name): { low: number; known: Map<number, State | undefined> } {
+  #of({ coordinator, low }: Name): Known<State> {
     let found = this.#coordinators.get(coordinator);
     if (found === undefined) {
-      found = { low: 0, known: new Map() };
+      found = { low: 0, states: new Map(), ended: new Map() };
       this.#coordinators.set(coordinator, found);
     }
     if (low > found.low) {
       found.low = low;
       // In the order in which they came, which is nearly that of their sequences.
-      for (const [sequence, state] of found.known) {
-        if (sequence < low && state === undefined) found.known.delete(sequence);
-        else if (sequence >= low) break;
+      for (const sequence of found.ended.keys()) {
+        if (sequence >= low) break;
+        found.ended.delete(sequence);
       }
     }
     return found;
@@ -178,5 +198,11 @@ export class Sequences {
 
   get open(): number {
     return this.#open.size;
+  }
+
+  /** Whether nothing must begin before the oldest one is over: others remember all that came after it. */
+  get isFull(): boolean {
+    const { low } = this;
+    return this.#next - low >= MAX_SEQUENCE_SPAN && low >= this.#end - SEQUENCES_PER_LIFE;
   }
 }

@@ -9,32 +9,51 @@
  *   any after the end                   "over": nothing is begun anew (names.ts)
  *   COMMIT or ABORT again               done already: the same answer
  *   ABORT before LOCK                   the LOCK will find that it is over
+ *
+ * What LOCK asks for is kept as a record in the node's own store (records.ts) before it is answered. The
+ * engine transaction that installs it removes the record, so a record that is there is not installed, and one
+ * that is not there was. The next life of the node finds what an earlier one has left, and locks its rows
+ * again before it serves anybody (`takeUp`).
  */
 
 import type { Executor } from "../engine/executor.ts";
+import { isSignal } from "../engine/signals.ts";
 import { Transaction } from "../engine/transaction.ts";
 import type { Clock, Incoming } from "../fabric/fabric.ts";
-import { Writer } from "../fabric/wire.ts";
+import { type Reader, Writer } from "../fabric/wire.ts";
 import { passOver } from "../runtime/background-errors.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_PREPARED } from "../runtime/limits.ts";
-import type { RowPlace } from "../stores/store.ts";
-import type { ServedTable, ServedTables } from "../tables/served/contract.ts";
+import type { RecordLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
 import type { CurrentView } from "./cluster-view.ts";
-import { LOCKED, OVER } from "./message.ts";
-import { Name, UnderWay } from "./names.ts";
+import { type Disk, replyWhenKept } from "./disk.ts";
+import { LOCKED, OK, OVER } from "./message.ts";
+import { ABORTED, type Ended, Name, UnderWay } from "./names.ts";
+import { RecordReader, skipHead } from "./records.ts";
+import { writesIn } from "./writes.ts";
+
+const NOTHING: Int32Array = new Int32Array(0);
+/** The round of one that is taken up: no later one can follow. */
+const LAST_ROUND = 0x7fffffff;
+/** The locks of a dead life are let go when they are met. */
+const TAKE_UP_ATTEMPTS = 10;
 
 /** A transaction that is locked here and whose outcome is not known yet. */
 export class Prepared {
   readonly tx: Transaction;
   entered = 0;
-  /** Rows that are locked where they lie, for COMMIT to overwrite (read-lock.ts). */
-  readonly places: { readonly table: ServedTable; readonly place: RowPlace }[] = [];
   /** What it writes to. */
   readonly tables = new Set<ServedTable>();
   /** The last round that was served, and its answer, for duplicates. */
   round = 0;
-  answer = new Int32Array(0);
+  answer = NOTHING;
+  /** Its record in the store, if it has one. */
+  record = NOTHING;
+  arrival = 0;
+  /** Whether the transaction removes the record. */
+  isInstalling = false;
+  /** From an earlier life: what it had read there is not known any more. */
+  isTakenUp = false;
 
   constructor(executor: Executor) {
     this.tx = new Transaction(executor);
@@ -53,6 +72,16 @@ export function maintainTables(tables: Iterable<ServedTable>): void {
 /** Kept for the next transaction; further ones are made when needed. */
 const MAX_IDLE = 256;
 
+export interface ParticipantOptions {
+  readonly executor: Executor;
+  readonly tables: ServedTables;
+  readonly view: CurrentView;
+  readonly clock: Clock;
+  /** Where this thread keeps what it has locked for others. */
+  readonly log: RecordLog;
+  readonly disk: Disk;
+}
+
 export class Participant {
   readonly executor: Executor;
   readonly tables: ServedTables;
@@ -61,17 +90,25 @@ export class Participant {
   /** For reads. */
   readonly reader: Transaction;
   readonly rows = new Writer();
+  readonly disk: Disk;
   readonly underWay = new UnderWay<Prepared>();
   /** The name in the message that is being served. */
   readonly name = new Name();
+  readonly #records = new RecordReader();
   readonly #idle: Prepared[] = [];
+  readonly #log: RecordLog;
+  #arrivals = 0;
   #prepared = 0;
+  readonly #answer = new Writer();
 
-  constructor(executor: Executor, tables: ServedTables, view: CurrentView, clock: Clock) {
+  constructor(options: ParticipantOptions) {
+    const { executor, tables, view, clock, log, disk } = options;
     this.clock = clock;
     this.executor = executor;
     this.tables = tables;
     this.view = view;
+    this.disk = disk;
+    this.#log = log;
     this.reader = new Transaction(executor);
     // The lock that a read meets may be held by a transaction of this thread.
     executor.isPatient = false;
@@ -99,10 +136,11 @@ export class Participant {
     const found = this.underWay.find(name);
     if (found !== undefined) {
       if (round > found.round) return found;
-      incoming.reply().words(found.answer, 0, found.answer.length);
+      replyWhenKept(this.disk, incoming, found.answer);
       return undefined;
     }
-    if (this.underWay.isOver(name)) {
+    // What it has locked in earlier rounds is lost: it was locked by another life of this node.
+    if (round > 1 || this.underWay.isOver(name)) {
       incoming.reply().word(OVER);
       return undefined;
     }
@@ -112,6 +150,10 @@ export class Participant {
         `node ${this.view.current.self} has ${MAX_PREPARED} transactions under way, which is the most`,
       );
     }
+    return this.#begin(name);
+  }
+
+  #begin(name: Name): Prepared {
     const prepared = this.#idle.pop() ?? new Prepared(this.executor);
     prepared.round = 0;
     prepared.entered = this.executor.enter();
@@ -125,6 +167,88 @@ export class Participant {
     prepared.answer = out.views.i32.slice(start, out.at);
   }
 
+  /** The answer to a LOCK that is granted. */
+  locked(prepared: Prepared, round: number): Int32Array {
+    const out = this.#answer;
+    const { tx } = prepared;
+    out.clear();
+    out.word(OK);
+    out.word(prepared.isTakenUp || tx.set.count > tx.set.writes ? 1 : 0);
+    out.wide(this.executor.epochs.current());
+    this.answered(prepared, round, out, 0);
+    return prepared.answer;
+  }
+
+  /** Executes writes, which may be garbage. */
+  write({ tx, tables }: Prepared, body: Reader): void {
+    for (const request of writesIn(body)) {
+      const served = this.tables.byId(request.table);
+      this.checkPrimary(request.partition);
+      tables.add(served);
+      served.write(tx, request);
+    }
+  }
+
+  /** Keeps the record of what is locked. */
+  keep(prepared: Prepared, record: Int32Array): void {
+    prepared.arrival = this.#arrivals++ >>> 0;
+    this.#log.append(prepared.arrival, record);
+    prepared.record = record;
+  }
+
+  /** Installs what is prepared, and removes its record. False if the journal is full: later, then. */
+  install(prepared: Prepared): boolean {
+    const { committer } = this.executor;
+    if (prepared.record.length > 0 && !prepared.isInstalling) {
+      this.#log.remove(prepared.tx, prepared.arrival, prepared.record);
+      committer.extend(prepared.tx);
+      prepared.isInstalling = true;
+    }
+    return committer.commitPrepared(prepared.tx);
+  }
+
+  /**
+   * Locks again what earlier lives of this node have left undecided; before anybody is served. `others` are
+   * the logs of threads that will not take up their own.
+   */
+  takeUp(others: readonly RecordLog[]): void {
+    for (const { arrival, record } of this.#log.all()) {
+      // In their order, so the last one counts: numbers go round in a circle.
+      this.#arrivals = arrival + 1;
+      this.#takeUp(arrival, record);
+    }
+    for (const log of others) {
+      for (const { arrival, record } of log.all()) {
+        // Should this life end in between, the next one finds it twice, and takes the first.
+        const number = this.#arrivals++ >>> 0;
+        this.#log.append(number, record);
+        log.drop(arrival, record);
+        this.#takeUp(number, record);
+      }
+    }
+  }
+
+  #takeUp(arrival: number, record: Int32Array): void {
+    const body = this.#records.open(record);
+    const name = Object.assign(new Name(), skipHead(body, this.name), { low: 0 });
+    if (this.underWay.find(name) !== undefined) {
+      this.#log.drop(arrival, record);
+      return;
+    }
+    const prepared = this.#begin(name);
+    if (!this.#lockAgain(prepared, body)) {
+      throw new SituError(
+        "SITU_CONFLICT",
+        `node ${this.view.current.self} cannot lock again what transaction ${name.sequence} writes: ` +
+          "does another process have the store open?",
+      );
+    }
+    prepared.arrival = arrival;
+    prepared.record = record;
+    prepared.isTakenUp = true;
+    this.locked(prepared, LAST_ROUND);
+  }
+
   /** It cannot be locked: all of it is let go, and it is over here. */
   conflict(incoming: Incoming, name: Name, prepared: Prepared): void {
     this.drop(name, prepared);
@@ -133,7 +257,24 @@ export class Participant {
 
   drop(name: Name, prepared: Prepared): void {
     this.executor.committer.release(prepared.tx);
-    this.finish(name, prepared);
+    if (prepared.record.length > 0) this.#log.drop(prepared.arrival, prepared.record);
+    this.finish(name, prepared, ABORTED);
+  }
+
+  #lockAgain(prepared: Prepared, body: Reader): boolean {
+    const from = body.at;
+    for (let attempt = 0; attempt < TAKE_UP_ATTEMPTS; attempt++) {
+      body.at = from;
+      try {
+        this.write(prepared, body);
+        if (this.executor.committer.prepare(prepared.tx)) return true;
+      } catch (error) {
+        if (!isSignal(error)) throw error;
+      }
+      prepared.tx.clear();
+      this.executor.sweep();
+    }
+    return false;
   }
 
   /** This end closes: what it has prepared is let go, as if it had died. */
@@ -148,13 +289,15 @@ export class Participant {
   }
 
   /** It is over here: its engine transaction can serve another one. */
-  finish(name: Name, prepared: Prepared): void {
+  finish(name: Name, prepared: Prepared, how: Ended): void {
     prepared.tx.clear();
     prepared.tables.clear();
-    prepared.places.length = 0;
+    prepared.record = NOTHING;
+    prepared.isInstalling = false;
+    prepared.isTakenUp = false;
     this.executor.leave(prepared.entered);
     this.#prepared--;
-    this.underWay.end(name);
+    this.underWay.end(name, how);
     if (this.#idle.length < MAX_IDLE) this.#idle.push(prepared);
   }
 }

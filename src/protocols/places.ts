@@ -2,8 +2,8 @@
  * Where each phase of a transaction runs: the table that makes one protocol FaRM's or FaSST's, or a
  * mixture that neither has. Rows are found by verb, which no program of the other node serves, or by
  * message; every kind of message has the thread that serves it. Phases that share state at a node
- * share a thread: what LOCK has prepared there is validated, committed and aborted by the same one,
- * and records are applied by the one that keeps them.
+ * share a thread: what LOCK has prepared there is validated, committed and aborted by the same one, and
+ * records are applied by the one that keeps them. One thread finds all that earlier lives have left.
  *
  * FaRM (§3.1, §3.4) reads by verb and leaves the rest to messages, which the host's threads poll for.
  * FaSST (§4, §5) does everything by message, in the host. In Node a message that the host must serve
@@ -18,7 +18,9 @@ import {
   CALL,
   COMMIT,
   COMMIT_RECOVERY,
+  DECIDE,
   FETCH_TX_STATE,
+  FIND,
   LOCK,
   LOG,
   NEED_RECOVERY,
@@ -62,6 +64,8 @@ const AT_NIC: Threads = {
   [ABORT]: "nic",
   [LOG]: "nic",
   [TRUNCATE]: "nic",
+  [DECIDE]: "nic",
+  [FIND]: "nic",
   [SUBMIT]: "nic",
   [OPEN_SESSION]: "nic",
   [OPEN_TABLE]: "nic",
@@ -101,8 +105,8 @@ export function protocolOf(name: string, thread: Thread): Protocol {
 /** A protocol with some messages served elsewhere. */
 export function withThreads(protocol: Protocol, threads: Threads): Protocol {
   const moved = { ...protocol, threads: { ...protocol.threads, ...threads } };
-  assertShared(moved, [LOCK, READ_LOCK, SUBMIT, VALIDATE, COMMIT, ABORT], "what LOCK has prepared");
-  assertShared(moved, [LOG, TRUNCATE], "a record");
+  const all = [LOCK, READ_LOCK, SUBMIT, VALIDATE, COMMIT, ABORT, LOG, TRUNCATE, DECIDE, FIND];
+  assertShared(moved, all, "what LOCK has prepared and LOG has kept");
   assertShared(moved, [OPEN_SESSION, SUBMIT], "a session");
   return moved;
 }

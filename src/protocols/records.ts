@@ -84,7 +84,12 @@ export function skipHead(body: Reader, name: Name): Name {
 }
 
 /** The words [from, to) of a message, from its head to the end of its writes, as a record. */
-export function recordOf(role: Role, { views }: Reader, from: number, to: number): Int32Array {
+export function recordOf(
+  role: Role,
+  { views }: Pick<Reader, "views">,
+  from: number,
+  to: number,
+): Int32Array {
   const record = new Int32Array(RECORD_HEADER_WORDS + ((to - from + 1) & ~1));
   record[0] = RECORD_FORMAT;
   record[1] = role;

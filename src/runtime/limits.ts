@@ -357,6 +357,8 @@ export const MAX_ALL_UNREAD_BYTES = 1024 * MIB;
 export const MIN_UNREAD_BYTES = 256 * KIB;
 /** Parts of frames that a node keeps until the rest arrives, of all connections together. */
 export const MAX_PARTIAL_BYTES = 256 * MIB;
+/** Bytes that one tag authenticates: what a reader keeps until it knows that they are right. */
+export const MAX_BATCH_BYTES = 16 * KIB;
 /** A connection that has requests under way and hears nothing for so long has lost one (FaSST §4.3). */
 export const PROGRESS_TIMEOUT_MS = 1_000;
 /** From connecting to the end of the handshake. */
@@ -384,10 +386,16 @@ export const DEADLINE_LOOK_MS = 20;
 
 /** Transactions that hold locks at one node between two messages. */
 export const MAX_PREPARED = 4_096;
-/** Records that a backup keeps and has not applied: beyond, coordinators wait. */
+/** Records of one coordinator that a backup keeps and has not applied: beyond, that coordinator waits. */
 export const MAX_LOGGED = 1 << 16;
+/** The same of all coordinators together. */
+export const MAX_ALL_LOGGED = 1 << 18;
+/** Transactions that a coordinator begins after one that is not over: others remember them until it is. */
+export const MAX_SEQUENCE_SPAN = 1 << 18;
 /** What a transaction writes, as the record of one backup: it comes in one message. */
 export const MAX_RECORD_BYTES = MAX_FRAME_BYTES;
+/** Transactions of an earlier life that a node tells a coordinator of in one message. */
+export const FIND_BATCH = 256;
 /** Records that a backup applies in one local transaction. */
 export const APPLY_BATCH = 16;
 /** A record that met a lock is tried again after this time. */
@@ -396,8 +404,6 @@ export const APPLY_RETRY_MS = 1;
 export const COMMIT_RETRY_MS = 1;
 /** Transactions in doubt that one message of a recovery tells of. */
 export const RECOVERY_BATCH = 256;
-/** Rows that a recovery cannot lock at once are tried again after this time. */
-export const RECOVERY_RETRY_MS = 1;
 /** Backups are told of so many committed transactions at once, or after this time. */
 export const TRUNCATE_BATCH = 64;
 export const TRUNCATE_MS = 2;
@@ -414,11 +420,17 @@ export const MAX_SESSION_NAME_LENGTH = 128;
 /** A session that was silent for so long may be forgotten, where there are too many. */
 export const SESSION_IDLE_MS = 60_000;
 
-/** Transactions and calls of one connected database that run at once; further ones wait. */
+/** Transactions and calls of one connected database that run at once, however quick; others wait. */
 export const MAX_RUNNING_TRANSACTIONS = 1_024;
+/** At first, and however slow they are. */
+export const FIRST_RUNNING_TRANSACTIONS = 512;
+export const MIN_RUNNING_TRANSACTIONS = 64;
+/** Where some wait: if the others take longer than this fewer run, if they take less more do. */
+export const SLOW_TRANSACTION_MS = 1_000;
+export const QUICK_TRANSACTION_MS = 250;
+/** For so long it is measured how long they take. */
+export const ADMISSION_WINDOW_MS = 250;
 export const MAX_WAITING_TRANSACTIONS = 1 << 16;
-/** For so long it is counted how many of them end, to tell those whose turn would come too late. */
-export const RATE_WINDOW_MS = 250;
 /** Commits that one thread of a node coordinates for clients at once; further ones are refused. */
 export const MAX_SUBMITTED = 1 << 14;
 /** Procedures that run at once at a node; further calls wait, up to so many. */
@@ -487,6 +499,23 @@ export const MAX_UNSETTLED = 32;
 /** Changes of the configuration that wait at the manager; who wants more has to ask again. */
 export const MAX_CHANGES = 256;
 
+/** One request to etcd; then the next of its members is asked. */
+export const ETCD_CALL_MS = 2_000;
+/** Pauses after all members of etcd have been asked in vain. */
+export const ETCD_RETRY_MIN_MS = 50;
+export const ETCD_RETRY_MAX_MS = 1_000;
+/** How long a node that starts, or that changes the configuration, waits for etcd. */
+export const ETCD_PATIENCE_MS = 30_000;
+/** How often the configuration is looked up, whatever a watch says or does not. */
+export const ETCD_POLL_MS = 5_000;
+/** The longest answer of etcd that is read: its values have at most 1.5 MiB, in base64. */
+export const MAX_ETCD_REPLY_BYTES = 8 * MIB;
+/** How long the first nodes of a cluster wait for each other, and how often they look. */
+export const FORMING_PATIENCE_MS = 10 * 60_000;
+export const FORMING_POLL_MS = 500;
+/** How long a node waits for an answer of one that may run under its id. */
+export const PROBE_MS = 1_000;
+
 /** Metrics. Numbers that a gateway's commands may have, in the block of each slot. */
 export const MAX_COMMANDS = 160;
 /**
@@ -537,6 +566,10 @@ relation(JOURNAL_BYTES <= MAX_TRANSACTION_BYTES, "a transaction may fill a journ
 relation(MAX_REGIONS <= 1 << 16, "a region id and a size class are one word of a journal");
 relation(MAX_REGIONS < 0xffff, "one region id is left to mark row changes in a journal");
 relation(TURN_MS <= MAX_TURN_MS && MAX_TURN_MS < 2 ** 22, "the end of a turn fits its word");
+relation(
+  MAX_RUNNING_TRANSACTIONS <= SESSION_SLOTS,
+  "a client has a slot for each of its transactions",
+);
 relation(HEAD_BYTES < SEGMENT_BYTES, "a segment has room for more than its head");
 relation(MAX_SCHEMA_BYTES < MAX_CELL_BYTES, "a schema fits one object");
 relation(MAX_FRAME_BYTES > MAX_ROW_BYTES + MAX_KEY_BYTES, "the largest row fits a frame");
@@ -548,6 +581,7 @@ relation(
   MAX_ROW_BYTES + SCAN_STEP_BYTES + 64 * SCAN_STEP_ROWS < MAX_FRAME_BYTES,
   "a step of a scan fits a frame: rows, and what it depends on",
 );
+relation(MAX_BATCH_BYTES % 8 === 0, "a batch has whole words, and an even number of them");
 relation(MESSAGE_RING_BYTES >= 2 * MAX_FRAME_BYTES, "two of the largest frames fit a ring");
 
 /**

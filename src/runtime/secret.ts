@@ -27,7 +27,7 @@ export class Transcript {
   }
 }
 
-/** Proves a single message, outside of any connection. `role` says what for, so that a proof is worth nothing elsewhere. */
+/** Of single messages without a transcript. `role` says what they are, so that they serve for nothing else. */
 export function prove(secret: string, role: string, said: Uint8Array): Uint8Array {
   return createHmac("sha256", secret).update(role).update("\0").update(said).digest();
 }

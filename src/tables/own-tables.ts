@@ -4,6 +4,13 @@ const OWN = "situ ";
 
 /** The log of a node that keeps copies for others: a store that has it belongs to a cluster. */
 export const BACKUP_LOG = `${OWN}backup log`;
+/** What a thread of a node has locked for others, and does not know the outcome of. */
+export const LOCK_RECORDS = {
+  nic: `${OWN}lock records of the nic`,
+  host: `${OWN}lock records of the host`,
+};
+/** What coordinators of the node have decided, and no record proves. */
+export const DECISIONS = `${OWN}decisions`;
 /** How often the node of the store was started. */
 export const LIVES = `${OWN}lives`;
 /** The next numbers of autoIncrement() keys. */

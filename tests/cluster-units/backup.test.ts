@@ -1,4 +1,4 @@
-/** A backup's records: their order, duplicates, and what an earlier life has left. */
+/** A backup's records: their order, decisions, duplicates, and what an earlier life has left. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Executor } from "../../src/engine/executor.ts";
@@ -6,6 +6,7 @@ import type { Transaction } from "../../src/engine/transaction.ts";
 import type { Incoming } from "../../src/fabric/fabric.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import { BackupRecords } from "../../src/protocols/backup-records.ts";
+import { AT_ONCE } from "../../src/protocols/disk.ts";
 import { LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
 import { Name } from "../../src/protocols/names.ts";
 import { Log, LogWrites, serveLog } from "../../src/protocols/phases/log.ts";
@@ -14,14 +15,14 @@ import { serveTruncate, Truncate } from "../../src/protocols/phases/truncate.ts"
 import { Head } from "../../src/protocols/records.ts";
 import { WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
-import type { BackupLog, ServedTable, ServedTables } from "../../src/tables/served/contract.ts";
+import type { RecordLog, ServedTable, ServedTables } from "../../src/tables/served/contract.ts";
 import { PUT } from "../../src/tables/served/requests.ts";
 import { EngineStore } from "../helpers/engine-store.ts";
 import { failureSync } from "../helpers/store.ts";
 import { encoded, ManualClock } from "./fake-endpoint.ts";
 
 /** What survives the end of a backup, and what it has applied. */
-class Kept implements BackupLog {
+class Kept implements RecordLog {
   readonly records = new Map<number, Int32Array>();
   isFull = false;
 
@@ -33,6 +34,10 @@ class Kept implements BackupLog {
 
   remove(_tx: unknown, arrival: number): void {
     // Here it goes at once, in a store with the commit of what applies it.
+    this.records.delete(arrival);
+  }
+
+  drop(arrival: number): void {
     this.records.delete(arrival);
   }
 
@@ -67,13 +72,13 @@ class Tables implements ServedTables {
       name: "five",
       read: () => false,
       placeToWrite: () => undefined,
-      overwrite: () => false,
       write: (tx, request) =>
         this.#write(
           tx,
-          request.code === PUT ? request.views.i32[request.at] : -(request.key as number),
+          request.code === PUT ? request.views.i32[request.at + 1] : -(request.key as number),
         ),
-      check: () => {},
+      check: (request) =>
+        request.code === PUT ? request.views.i32[request.at] : (request.key as number),
       scan: () => {},
       maintain: () => void this.maintained++,
     };
@@ -91,6 +96,7 @@ let tables: Tables;
 let clock: ManualClock;
 
 beforeEach(() => {
+  answered = 0;
   store = new EngineStore();
   executor = store.open();
   executor.isPatient = false;
@@ -104,11 +110,14 @@ const start = (): BackupRecords => new BackupRecords(executor, tables, kept, clo
 
 /** As much of a thread as records need. */
 const thread = (backup: BackupRecords): ServingThread =>
-  ({ backup, view: { current: { configurationId: 3 } } }) as unknown as ServingThread;
+  ({ backup, disk: AT_ONCE }) as unknown as ServingThread;
 
 function headOf(name: Name): Head {
   return new Head(name, 3, undefined, [0]);
 }
+
+/** TRUNCATEs that were answered later. */
+let answered = 0;
 
 function incoming(kind: number, write: (out: Writer) => void): Incoming {
   return {
@@ -116,35 +125,28 @@ function incoming(kind: number, write: (out: Writer) => void): Incoming {
     kind,
     body: encoded(write),
     reply: () => new Writer(),
-    defer: () => {
-      throw new Error("nothing is deferred here");
-    },
+    defer: () => ({
+      isWanted: true,
+      reply: () => void answered++,
+      fail: (error) => {
+        throw error;
+      },
+    }),
   };
 }
 
-function log(backup: BackupRecords, sequence: number, low = 0, coordinator = 1, table = 5): void {
+/** Logs a put of each row; without rows, of one of its own. */
+function log(
+  backup: BackupRecords,
+  sequence: number,
+  { rows = [sequence], low = 0, coordinator = 1, table = 5 } = {},
+): void {
   const name = Object.assign(new Name(), { coordinator, sequence, low });
   const list = new WriteList(new Writer());
-  list.put(table, 0, Int32Array.of(sequence, 0), 0, 2);
-  list.remove(table, 0, sequence);
-  const words = list.words();
-  const writes = new LogWrites();
-  writes.add(words, 0);
-  writes.add(words, words[0]);
-  const message = new Log(0, headOf(name), writes);
-  serveLog(
-    thread(backup),
-    incoming(LOG, (out) => message.encode(out)),
-  );
-}
-
-function logMany(backup: BackupRecords, sequence: number, count: number): void {
-  const list = new WriteList(new Writer());
-  for (let i = 0; i < count; i++) list.put(5, 0, Int32Array.of(1_000 + i, 0), 0, 2);
+  for (const row of rows) list.put(table, 0, Int32Array.of(row, sequence), 0, 2);
   const words = list.words();
   const writes = new LogWrites();
   for (let at = 0; at < words.length; at += words[at]) writes.add(words, at);
-  const name = Object.assign(new Name(), { coordinator: 1, sequence, low: 0 });
   const message = new Log(0, headOf(name), writes);
   serveLog(
     thread(backup),
@@ -152,45 +154,73 @@ function logMany(backup: BackupRecords, sequence: number, count: number): void {
   );
 }
 
-function truncate(backup: BackupRecords, sequences: number[], low = 0, coordinator = 1): void {
-  const message = new Truncate(0, coordinator, low, sequences);
+function truncate(
+  backup: BackupRecords,
+  committed: number[],
+  { low = 0, coordinator = 1, aborted = [] as number[] } = {},
+): void {
+  const message = new Truncate(0, coordinator, low, committed, aborted);
   serveTruncate(
     thread(backup),
     incoming(TRUNCATE, (out) => message.encode(out)),
   );
 }
 
-const both = (...sequences: number[]): number[] => sequences.flatMap((each) => [each, -each]);
-
 describe("a backup", () => {
-  test("applies in the order of arrival, whatever the order of the outcomes", () => {
+  test("applies the records of one row in the order of arrival, whatever the order of the outcomes", () => {
     const backup = start();
-    for (const sequence of [12, 11, 13]) log(backup, sequence);
+    for (const sequence of [12, 11, 13]) log(backup, sequence, { rows: [7] });
     truncate(backup, [13, 11]);
-    expect([tables.applied, backup.logged]).toEqual([[], 3]);
+    expect([tables.applied, backup.logged, answered]).toEqual([[], 3, 0]);
     truncate(backup, [12]);
-    expect(tables.applied).toEqual(both(12, 11, 13));
+    expect(tables.applied).toEqual([12, 11, 13]);
     expect([backup.logged, kept.records.size]).toEqual([0, 0]);
+    // Now what it names is applied.
+    expect(answered).toBe(1);
     expect(tables.maintained).toBeGreaterThan(0);
   });
 
-  test("takes duplicates once, before and after they are applied, and below low", () => {
+  test("one that nobody decides about holds up those that write its rows, and nobody else", () => {
+    const backup = start();
+    log(backup, 11, { rows: [1, 2] });
+    log(backup, 21, { rows: [2, 3], coordinator: 2 });
+    log(backup, 22, { rows: [3], coordinator: 2 });
+    log(backup, 23, { rows: [4], coordinator: 2 });
+    truncate(backup, [21, 22, 23], { coordinator: 2 });
+    expect(tables.applied).toEqual([23]);
+    truncate(backup, [11]);
+    expect(tables.applied).toEqual([23, 11, 11, 21, 21, 22]);
+    expect([backup.logged, kept.records.size]).toEqual([0, 0]);
+  });
+
+  test("drops what is aborted at once; those behind it still wait for those before it", () => {
+    const backup = start();
+    for (const sequence of [11, 12, 13]) log(backup, sequence, { rows: [7] });
+    truncate(backup, [13], { aborted: [12] });
+    expect([tables.applied, kept.records.size, answered]).toEqual([[], 2, 0]);
+    truncate(backup, [11]);
+    expect(tables.applied).toEqual([11, 13]);
+    expect([backup.logged, kept.records.size, answered]).toEqual([0, 0, 1]);
+    failureSync("SITU_PROTOCOL", () => log(backup, 12));
+  });
+
+  test("takes duplicates once, and refuses what is over or below low", () => {
     const backup = start();
     log(backup, 11);
     log(backup, 11);
     expect(kept.records.size).toBe(1);
     truncate(backup, [11]);
     truncate(backup, [11]);
-    log(backup, 11);
-    truncate(backup, [], 20);
-    log(backup, 11);
+    failureSync("SITU_PROTOCOL", () => log(backup, 11));
+    truncate(backup, [], { low: 20 });
+    failureSync("SITU_PROTOCOL", () => log(backup, 12));
     expect([backup.logged, kept.records.size]).toEqual([0, 0]);
-    expect(tables.applied).toEqual(both(11));
+    expect(tables.applied).toEqual([11]);
   });
 
   test("its next life keeps the order where the numbers of arrivals have gone round", () => {
     const before = start();
-    for (const sequence of [11, 12, 13]) log(before, sequence);
+    for (const sequence of [11, 12, 13]) log(before, sequence, { rows: [7] });
     const [a, b, c] = [...kept.records.values()];
     kept.records.clear();
     kept.records
@@ -198,50 +228,41 @@ describe("a backup", () => {
       .set(2 ** 32 - 1, a)
       .set(1, c);
     const after = start();
-    log(after, 14);
+    log(after, 14, { rows: [7] });
     expect([...kept.records.keys()].sort((x, y) => x - y)).toEqual([0, 1, 2, 2 ** 32 - 1]);
     truncate(after, [11, 12, 13, 14]);
-    expect(tables.applied).toEqual(both(11, 12, 13, 14));
+    expect(tables.applied).toEqual([11, 12, 13, 14]);
   });
 
   test("refuses what it could not apply later, and is asked again for what it has no room for", () => {
     const backup = start();
-    failureSync("SITU_UNKNOWN_TABLE", () => log(backup, 11, 0, 1, 6));
+    failureSync("SITU_UNKNOWN_TABLE", () => log(backup, 11, { table: 6 }));
     kept.isFull = true;
     failureSync("SITU_OVERLOADED", () => log(backup, 12));
     expect(backup.logged).toBe(0);
     kept.isFull = false;
     log(backup, 12);
     truncate(backup, [12]);
-    expect(tables.applied).toEqual(both(12));
+    expect(tables.applied).toEqual([12]);
   });
 
-  test("in its next life applies what it was told of before, once its coordinator is past it", () => {
+  test("applies nothing that it is not told of, however far its coordinator is", () => {
     const before = start();
-    for (const sequence of [11, 12]) log(before, sequence);
-    log(before, 500, 0, 2);
-    // Acknowledged, but behind one that is not committed: only in memory.
-    truncate(before, [12]);
+    log(before, 11);
+    log(before, 500, { coordinator: 2 });
     before.close();
 
     const after = start();
-    expect([after.logged, tables.applied]).toEqual([3, []]);
-    log(after, 13, 11);
-    truncate(after, [13], 11);
-    // 11 may still be under way.
-    expect(tables.applied).toEqual([]);
-    truncate(after, [11], 11);
-    expect(tables.applied).toEqual(both(11));
-    // Its coordinator is through with 12: nobody will tell of it again.
-    log(after, 14, 13);
-    truncate(after, [], 14);
-    expect(tables.applied).toEqual(both(11, 12));
-    // The other coordinator has a new life, which knows nothing of the old one's.
-    log(after, 9_000, 9_000, 2);
-    truncate(after, [9_000], 9_000, 2);
-    expect(tables.applied).toEqual(both(11, 12, 500, 13));
-    truncate(after, [14], 14);
-    expect(tables.applied).toEqual(both(11, 12, 500, 13, 14, 9_000));
+    expect(after.logged).toBe(2);
+    truncate(after, [], { low: 100 });
+    log(after, 9_000, { low: 9_000, coordinator: 2 });
+    truncate(after, [9_000], { low: 9_000, coordinator: 2 });
+    expect(tables.applied).toEqual([9_000]);
+    // Below the low of their coordinators, they are known, and decided when somebody does.
+    log(after, 11);
+    truncate(after, [11], { low: 100 });
+    truncate(after, [], { aborted: [500], coordinator: 2 });
+    expect(tables.applied).toEqual([9_000, 11]);
     expect([after.logged, kept.records.size]).toEqual([0, 0]);
   });
 
@@ -250,21 +271,20 @@ describe("a backup", () => {
     const apply = (): void => {
       for (let i = 0; i < 100 && backup.logged > 0; i++) clock.advance(10);
     };
-    for (const sequence of [11, 12, 13]) log(backup, sequence);
+    for (const sequence of [11, 12, 13]) log(backup, sequence, { rows: [sequence, -sequence] });
     tables.most = 3;
     truncate(backup, [11, 12, 13]);
     apply();
-    expect(tables.applied).toEqual(both(11, 12, 13));
+    expect(tables.applied).toEqual([11, 11, 12, 12, 13, 13]);
     // One record of many writes, among others.
     tables.applied.length = 0;
     log(backup, 14);
-    logMany(backup, 15, 3_000);
+    log(backup, 15, { rows: Array.from({ length: 3_000 }, (_, i) => 1_000 + i) });
     log(backup, 16);
     tables.most = 100;
     truncate(backup, [14, 15, 16]);
     apply();
-    const many = Array.from({ length: 3_000 }, (_, i) => 1_000 + i);
-    expect(tables.applied).toEqual([...both(14), ...many, ...both(16)]);
+    expect(tables.applied).toEqual([14, ...new Array(3_000).fill(15), 16]);
     expect([backup.logged, kept.records.size]).toEqual([0, 0]);
   });
 

@@ -10,7 +10,11 @@ import {
   StaticConfiguration,
 } from "../../src/cluster/configuration.ts";
 import { addressOf, connectSettingsOf } from "../../src/database/remote/connect-options.ts";
-import { nodeConfigurationOf, readNodeConfiguration } from "../../src/node/node-configuration.ts";
+import {
+  nodeConfigurationOf,
+  nodeFileOf,
+  readNodeConfiguration,
+} from "../../src/node/node-configuration.ts";
 import { MAX_NODES, MAX_PARTITIONS } from "../../src/runtime/limits.ts";
 import { failureSync } from "../helpers/store.ts";
 
@@ -87,6 +91,7 @@ describe("the configuration of a cluster", () => {
     ["too many of them", { nodes: NODES, unsettled: Array(33).fill(NODES) }],
     ["an earlier node without an address", { nodes: NODES, unsettled: [[{ id: 1 }]] }],
     ["an instance that is a number", { nodes: [{ ...node, instance: 7 }] }],
+    ["a node since configuration 0", { nodes: [{ ...node, since: 0 }] }],
     ["a domain with a blank", { nodes: [{ ...node, domain: "rack 1" }] }],
     ["an empty domain", { nodes: [{ ...node, domain: "" }] }],
   ])("%s is refused, and the message says whose it is", (_, given) => {
@@ -110,7 +115,12 @@ describe("the configuration of a cluster", () => {
   test("may have a manager, domains and its placement, and goes through JSON", () => {
     const given = {
       ...stateful,
-      nodes: NODES.map((each) => ({ ...each, domain: `rack-${each.id}`, instance: "a:b-1_2.3" })),
+      nodes: NODES.map((each) => ({
+        ...each,
+        domain: `rack-${each.id}`,
+        instance: "a:b-1_2.3",
+        since: 2,
+      })),
       manager: 1,
       leaseMs: 100,
       placement: [placed],
@@ -239,6 +249,88 @@ describe("the configuration of a node", () => {
   ])("%s is refused", (_, given) => {
     file("empty", "\n");
     failureSync("SITU_CONFIG", () => nodeConfigurationOf(given, folder, "node.json"));
+  });
+});
+
+describe("the configuration of a node whose cluster is in etcd", () => {
+  const listen = { host: "10.0.0.1", port: 7000 };
+  const cluster = { cluster: "shop", etcd: ["127.0.0.1:2379"] };
+  const good = { path: "data", listen, cluster };
+
+  test("has defaults: no id, two backups", () => {
+    expect(nodeFileOf(good, folder, "node.json")).toMatchObject({
+      id: undefined,
+      path: join(folder, "data"),
+      listen,
+      etcd: {
+        settings: { cluster: "shop", backups: 2, partitions: undefined, leaseMs: undefined },
+        etcd: { endpoints: ["http://127.0.0.1:2379"] },
+        listen,
+        advertised: "10.0.0.1",
+      },
+    });
+    expect(failureSync("SITU_CONFIG", () => nodeConfigurationOf(good, folder, "x")).message).toBe(
+      "x: the nodes of this cluster are in etcd",
+    );
+  });
+
+  test("may have TLS, a user, a domain, and an address for others", () => {
+    file("ca.pem", "authority");
+    file("password", "sesame\n");
+    const given = {
+      ...good,
+      id: 3,
+      listen: { host: "0.0.0.0", port: 7000, advertise: "db-1" },
+      cluster: {
+        ...cluster,
+        etcdCa: "ca.pem",
+        etcdUser: "situ",
+        etcdPasswordFile: "password",
+        domain: "rack-1",
+        partitions: 64,
+      },
+    };
+    expect(nodeFileOf(given, folder, "node.json")).toMatchObject({
+      id: 3,
+      etcd: {
+        etcd: {
+          endpoints: ["https://127.0.0.1:2379"],
+          ca: "authority",
+          user: "situ",
+          password: "sesame",
+        },
+        domain: "rack-1",
+        advertised: "db-1",
+      },
+    });
+  });
+
+  test.each<[string, object]>([
+    ["no listen", { listen: undefined }],
+    ["listen without a host", { listen: { port: 1 } }],
+    ["listen without a port", { listen: { host: "h" } }],
+    ["a port that is free to choose", { listen: { host: "h", port: 0 } }],
+    ["an address that nobody can reach", { listen: { host: "0.0.0.0", port: 1 } }],
+    ["an id that is a text", { id: "0" }],
+    ["an id that is too large", { id: MAX_NODES }],
+    ["no members of etcd", { cluster: { ...cluster, etcd: [] } }],
+    ["nodes", { cluster: { ...cluster, nodes: NODES } }],
+    ["a name with a blank", { cluster: { ...cluster, cluster: "a b" } }],
+    ["too many backups", { cluster: { ...cluster, backups: MAX_NODES } }],
+    ["no partitions", { cluster: { ...cluster, partitions: 0 } }],
+    ["a short lease", { cluster: { ...cluster, leaseMs: 1 } }],
+    ["a domain with a blank", { cluster: { ...cluster, domain: "a b" } }],
+    ["a user without a password", { cluster: { ...cluster, etcdUser: "situ" } }],
+    ["a certificate that is missing", { cluster: { ...cluster, etcdCa: "none.pem" } }],
+    ["a certificate that is no path", { cluster: { ...cluster, etcdCa: 7 } }],
+    ["a secret for clients only", { secret: "sesame" }],
+  ])("%s is refused", (_, more) => {
+    failureSync("SITU_CONFIG", () => nodeFileOf({ ...good, ...more }, folder, "node.json"));
+  });
+
+  test("an address beside fixed nodes is refused", () => {
+    const fixed = { id: 1, path: "data", cluster: { nodes: NODES }, listen };
+    failureSync("SITU_CONFIG", () => nodeFileOf(fixed, folder, "node.json"));
   });
 });
 

@@ -5,9 +5,9 @@ import type { Incoming, NodeId } from "../../src/fabric/fabric.ts";
 import { type Reader, Writer } from "../../src/fabric/wire.ts";
 import { Coordinator, type Held } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
-import { ABORT, COMMIT, LOCK, LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
-import { Message, OK, type Routine } from "../../src/protocols/message.ts";
-import { firstSequenceOf, Name, Sequences } from "../../src/protocols/names.ts";
+import { ABORT, COMMIT, DECIDE, LOCK, LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
+import { Message, OK, OVER, type Routine } from "../../src/protocols/message.ts";
+import { firstSequenceOf, Sequences } from "../../src/protocols/names.ts";
 import { Truncations } from "../../src/protocols/phases/truncate.ts";
 import { protocolOf } from "../../src/protocols/places.ts";
 import { Head } from "../../src/protocols/records.ts";
@@ -16,11 +16,13 @@ import { SituError } from "../../src/runtime/errors.ts";
 import {
   DEADLINE_LOOK_MS,
   MAX_RECORD_BYTES,
+  MAX_SEQUENCE_SPAN,
   RESEND_MAX_MS,
   TRUNCATE_BATCH,
   TRUNCATE_MS,
 } from "../../src/runtime/limits.ts";
 import type { Placement } from "../../src/tables/partitions.ts";
+import type { DecisionLog } from "../../src/tables/served/contract.ts";
 import { FakeEndpoint, type Sent } from "./fake-endpoint.ts";
 
 class Ask extends Message {
@@ -274,7 +276,9 @@ describe("truncations", () => {
   function started(): { endpoint: FakeEndpoint; sequences: Sequences; truncations: Truncations } {
     const endpoint = new FakeEndpoint();
     const sequences = new Sequences(6, 1, () => 2);
-    return { endpoint, sequences, truncations: new Truncations(new Driver(endpoint), sequences) };
+    const over = (sequence: number): void => sequences.end(sequence);
+    const truncations = new Truncations(new Driver(endpoint), sequences, over);
+    return { endpoint, sequences, truncations };
   }
 
   function told({ body }: Sent): { coordinator: number; low: number; sequences: number[] } {
@@ -349,7 +353,21 @@ describe("a coordinator", () => {
     const protocol = protocolOf("rpc", "nic");
     const view = { current: { self: 0, configurationId: 1, placement, protocol } };
     const driver = new Driver(endpoint);
-    const coordinator = new Coordinator({ driver, view, number: 0, life: 1, newLife: () => 2 });
+    const kept = new Set<number>();
+    const decisions: DecisionLog = {
+      keep: (_, sequence) => void kept.add(sequence),
+      forget: (_, sequence) => void kept.delete(sequence),
+      has: (_, sequence) => kept.has(sequence),
+      all: () => [...kept].map((sequence) => ({ coordinator: 0, sequence })),
+    };
+    const coordinator = new Coordinator({
+      driver,
+      view,
+      number: 0,
+      life: 1,
+      newLife: () => 2,
+      decisions,
+    });
     const commit = (parts: Map<NodeId, Part>, held?: Held): Ended =>
       run(driver, coordinator.commit(parts, held));
     return { endpoint, coordinator, commit };
@@ -383,40 +401,105 @@ describe("a coordinator", () => {
     ]);
   });
 
-  test("sends writes to locked rows with COMMIT, but with LOCK where other writes go, too", () => {
+  const heldAt = (coordinator: Coordinator): Held => ({
+    name: coordinator.sequences.begin(),
+    rounds: new Map([[1, 1]]),
+    reads: new Set(),
+    epoch: 7,
+    writes: new Map([[1, rows(2)]]),
+  });
+
+  test("sends writes to locked rows beside LOG, but before where other writes go, too", () => {
     for (const isMixed of [false, true]) {
       const { endpoint, coordinator, commit } = started([2]);
-      const held: Held = {
-        name: coordinator.sequences.begin(),
-        rounds: new Map([[1, 1]]),
-        reads: new Set(),
-        epoch: 7,
-        writes: new Map([[1, rows(2)]]),
-      };
-      const ended = commit(isMixed ? new Map([[1, rows(1)]]) : new Map(), held);
-      if (isMixed) {
-        const [lock] = endpoint.take();
-        expect([lock.kind, writesIn(lock)]).toEqual([LOCK, 3]);
-        lock.reply(locked);
-      }
-      const [log] = endpoint.take();
+      const ended = commit(isMixed ? new Map([[1, rows(1)]]) : new Map(), heldAt(coordinator));
+      const sent = endpoint.take();
+      expect(sent.map(({ kind }) => kind)).toEqual(isMixed ? [LOCK] : [LOCK, LOG]);
+      expect(sent.map(writesIn)).toEqual(isMixed ? [3] : [2, 2]);
+      sent[0].reply(locked);
+      const log = isMixed ? endpoint.take()[0] : sent[1];
       expect([log.kind, writesIn(log)]).toEqual([LOG, isMixed ? 3 : 2]);
       log.reply();
-      const [sent] = endpoint.take();
-      expect([sent.kind, writesIn(sent)]).toEqual([COMMIT, isMixed ? 0 : 2]);
-      sent.reply();
+      // It is the primary of nothing: it keeps its decision, and waits for the first COMMIT.
+      const [decide] = endpoint.take();
+      expect([decide.kind, decide.to]).toEqual([DECIDE, 0]);
+      decide.reply();
+      const [told] = endpoint.take();
+      expect(told.kind).toBe(COMMIT);
+      expect(ended.results).toEqual([]);
+      told.reply();
       expect(ended.results).toEqual([{ kind: "committed" }]);
     }
+  });
+
+  test("where LOCK goes anyway, for what was read, it brings the writes to locked rows", () => {
+    const { endpoint, coordinator, commit } = started([2]);
+    const part = new Part();
+    part.depend(0, 64, 1, 1);
+    commit(new Map([[1, part]]), heldAt(coordinator));
+    const sent = endpoint.take();
+    expect(sent.map(({ kind }) => kind)).toEqual([LOCK]);
+    expect(sent.map(writesIn)).toEqual([2]);
+    sent[0].reply(locked);
+    expect(endpoint.take().map(({ kind }) => kind)).toEqual([LOG]);
+  });
+
+  test("a LOG that is refused undoes all, at the backups first; then the caller is told why", () => {
+    const { endpoint, coordinator, commit } = started([2, 3]);
+    const ended = commit(new Map([[1, rows(1)]]));
+    endpoint.take()[0].reply(locked);
+    const logs = endpoint.take();
+    expect(logs.map(({ kind, to }) => [kind, to])).toEqual([
+      [LOG, 2],
+      [LOG, 3],
+    ]);
+    logs[0].reply();
+    logs[1].fail("SITU_UNKNOWN_TABLE");
+    const told = endpoint.take();
+    expect(told.map(({ kind, to }) => [kind, to])).toEqual([
+      [TRUNCATE, 2],
+      [TRUNCATE, 3],
+    ]);
+    told[0].reply();
+    expect(ended.results).toEqual([]);
+    told[1].reply();
+    expect(ended.results).toEqual([
+      { kind: "refused", error: expect.objectContaining({ code: "SITU_UNKNOWN_TABLE" }) },
+    ]);
+    const [abort] = endpoint.take();
+    expect([abort.kind, abort.to]).toEqual([ABORT, 1]);
+    abort.reply();
+    expect([coordinator.open, endpoint.take()]).toEqual([0, []]);
+  });
+
+  test("a primary that has lost its locks before it has the writes: undone, to be run again", () => {
+    const { endpoint, coordinator, commit } = started([2]);
+    const ended = commit(new Map(), heldAt(coordinator));
+    const [lock, log] = endpoint.take();
+    lock.reply((out) => out.word(OVER));
+    log.reply();
+    const [told] = endpoint.take();
+    expect(told.kind).toBe(TRUNCATE);
+    told.reply();
+    expect(ended.results).toEqual([{ kind: "aborted" }]);
+    endpoint.take()[0].reply();
+    expect(coordinator.open).toBe(0);
+  });
+
+  test("begins nothing too far behind one that is not over", () => {
+    const { endpoint, coordinator, commit } = started([2]);
+    coordinator.sequences.begin();
+    coordinator.sequences.skip(MAX_SEQUENCE_SPAN);
+    expect(commit(new Map([[1, rows(1)]])).results).toEqual([
+      { kind: "refused", error: expect.objectContaining({ code: "SITU_OVERLOADED" }) },
+    ]);
+    expect(endpoint.take()).toEqual([]);
   });
 });
 
 /** How many writes a message has. */
-function writesIn({ kind, body }: Sent): number {
+function writesIn({ body }: Sent): number {
   const reader = body();
-  if (kind !== COMMIT) Head.decode(reader);
-  else {
-    new Name().decode(reader);
-    reader.wide();
-  }
+  Head.decode(reader);
   return reader.word();
 }

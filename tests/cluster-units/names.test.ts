@@ -2,6 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import {
+  ABORTED,
+  COMMITTED,
   COORDINATORS_PER_NODE,
   firstSequenceOf,
   Name,
@@ -9,7 +11,7 @@ import {
   Sequences,
   UnderWay,
 } from "../../src/protocols/names.ts";
-import { MAX_NODES } from "../../src/runtime/limits.ts";
+import { MAX_NODES, MAX_SEQUENCE_SPAN } from "../../src/runtime/limits.ts";
 import { check, fc } from "../helpers/property.ts";
 import { failureSync } from "../helpers/store.ts";
 import { encoded } from "./fake-endpoint.ts";
@@ -45,7 +47,7 @@ describe("what is under way", () => {
     underWay.begin(name(1, 5), "state");
     expect(underWay.find(name(1, 5))).toBe("state");
     expect(underWay.isOver(name(1, 5))).toBe(false);
-    underWay.end(name(1, 5));
+    underWay.end(name(1, 5), COMMITTED);
     expect(underWay.find(name(1, 5))).toBeUndefined();
     expect(underWay.isOver(name(1, 5))).toBe(true);
     underWay.find(name(1, 9, 9));
@@ -56,9 +58,36 @@ describe("what is under way", () => {
     expect(underWay.isOver(name(2, 5))).toBe(false);
   });
 
+  test("is remembered with its end until the coordinator is past it", () => {
+    const underWay = new UnderWay<string>();
+    underWay.begin(name(1, 5), "state");
+    underWay.end(name(1, 5), COMMITTED);
+    underWay.end(name(1, 6), ABORTED);
+    expect([5, 6, 7].map((each) => underWay.endOf(name(1, each)))).toEqual([
+      COMMITTED,
+      ABORTED,
+      undefined,
+    ]);
+    underWay.find(name(1, 9, 6));
+    expect([5, 6].map((each) => underWay.endOf(name(1, each)))).toEqual([undefined, ABORTED]);
+  });
+
+  test("below a sequence, and how many: of one coordinator", () => {
+    const underWay = new UnderWay<string>();
+    for (const [coordinator, sequence] of [
+      [1, 5],
+      [1, 6],
+      [2, 5],
+    ]) {
+      underWay.begin(name(coordinator, sequence), `${coordinator} ${sequence}`);
+    }
+    expect(underWay.below(name(1, 6))).toEqual([[5, "1 5"]]);
+    expect([1, 2, 3].map((each) => underWay.count(each))).toEqual([2, 1, 0]);
+  });
+
   test("an end before the beginning counts: the LOCK that comes after its ABORT finds it", () => {
     const underWay = new UnderWay<string>();
-    underWay.end(name(1, 5));
+    underWay.end(name(1, 5), COMMITTED);
     expect(underWay.find(name(1, 5))).toBeUndefined();
     expect(underWay.isOver(name(1, 5))).toBe(true);
   });
@@ -70,7 +99,7 @@ describe("what is under way", () => {
     expect(underWay.find(name(1, 5, 2))).toBe("stuck");
     expect([...underWay.states()]).toEqual(["stuck"]);
     expect(underWay.isOver(name(1, 20, 3))).toBe(true);
-    underWay.end(name(1, 5));
+    underWay.end(name(1, 5), COMMITTED);
     expect([...underWay.states()]).toEqual([]);
     expect(underWay.isOver(name(1, 5))).toBe(true);
     underWay.begin(name(1, 60), "x");
@@ -101,7 +130,7 @@ describe("what is under way", () => {
           } else if (kind === "end") {
             states.delete(key);
             over.add(key);
-            underWay.end(name(coordinator, sequence, low));
+            underWay.end(name(coordinator, sequence, low), ABORTED);
           } else {
             lows[coordinator] = Math.max(low, sequence);
             underWay.find(name(coordinator, 1_000, lows[coordinator]));
@@ -148,6 +177,17 @@ describe("the sequences of a coordinator", () => {
     const next = sequences.begin();
     expect(last.sequence).toBe(firstSequenceOf(8) - 1);
     expect([next.sequence, next.low]).toEqual([firstSequenceOf(9), last.sequence]);
+  });
+
+  test("nothing begins far behind one that is not over", () => {
+    const sequences = new Sequences(3, 7, () => 8);
+    const stuck = sequences.begin();
+    sequences.skip(MAX_SEQUENCE_SPAN - 2);
+    expect(sequences.isFull).toBe(false);
+    sequences.end(sequences.begin().sequence);
+    expect(sequences.isFull).toBe(true);
+    sequences.end(stuck.sequence);
+    expect(sequences.isFull).toBe(false);
   });
 
   test("there are more lives than a node is ever started", () => {

@@ -39,13 +39,6 @@ test("FaRM finds rows by verb, FaSST by message; only FaSST locks as it reads", 
   expect(protocolOf("rpc", "host")).toMatchObject({ execute: "message", locksOnRead: true });
 });
 
-test("copies at one thread and locks at the other", () => {
-  const atHost = { [kinds.LOG]: "host", [kinds.TRUNCATE]: "host" } as const;
-  const mixed = withThreads(protocolOf("rpc", "nic"), atHost);
-  for (const kind of AT_BACKUPS) expect(threadOf(mixed, kind)).toBe("host");
-  for (const kind of AT_PRIMARIES) expect(threadOf(mixed, kind)).toBe("nic");
-});
-
 test("what shares state cannot be torn apart", () => {
   for (const kind of [...AT_PRIMARIES, ...AT_BACKUPS]) {
     expect(() => withThreads(protocolOf("rpc", "nic"), { [kind]: "host" })).toThrow(/ended by/);

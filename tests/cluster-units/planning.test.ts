@@ -194,6 +194,8 @@ describe("after failures", () => {
     const back = checked(withNode(joined, node(0), true));
     checkSuccessor(joined, back);
     expect(lostPartitions(back)).toEqual([]);
+    // It is not the one that it was: what that one had begun is not its own.
+    expect(back.nodes.find(({ id }) => id === 0)?.since).toBe(back.configurationId);
     for (const partition of alone) expect(back.placement[partition].primary).toBe(0);
   });
 

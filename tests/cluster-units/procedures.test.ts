@@ -9,8 +9,8 @@ import type { Incoming, Ticket } from "../../src/fabric/fabric.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import { type ProcedureHost, Procedures } from "../../src/node/procedures.ts";
 import { CALL, OPEN_CALLS } from "../../src/protocols/kinds.ts";
-import { MAX_FRAME_BYTES } from "../../src/runtime/limits.ts";
-import { eventually, failure } from "../helpers/store.ts";
+import { MAX_FRAME_BYTES, MAX_RUNNING_CALLS } from "../../src/runtime/limits.ts";
+import { eventually, failure, sleep } from "../helpers/store.ts";
 import { encoded, readerOf } from "./fake-endpoint.ts";
 
 const MODULE = `
@@ -26,6 +26,7 @@ export const throwsNothing = made("throws null", () => { throw null; });
 export const throwsOdd = made("throws an odd object", () => { throw Object.create(null); });
 export const throwsCoded = made("throws a coded error", () => { throw Object.assign(new Error("gone"), { code: "SITU_FULL" }); });
 export const throws = made("throws", () => { throw new RangeError("too far"); });
+export const gate = made("gate", () => globalThis.situTestGate);
 export const somethingElse = 7;
 `;
 
@@ -65,9 +66,13 @@ interface Answered {
 
 /** Calls a procedure as a message would, and collects what goes back. */
 function call(name: string, number: number, ...values: unknown[]): Answered {
+  return callWithin(60_000, name, number, ...values);
+}
+
+function callWithin(leftMs: number, name: string, number: number, ...values: unknown[]): Answered {
   const replies: unknown[] = [];
   const called = { procedure: name, values, isPassedOn: false };
-  const message = new Call(0, { session: "s", number }, called, { leftMs: () => 1_000 });
+  const message = new Call(0, { session: "s", number }, called, { leftMs: () => leftMs });
   const ticket: Ticket = {
     isWanted: true,
     reply(write) {
@@ -101,7 +106,7 @@ async function answerOf(name: string, number: number, ...values: unknown[]): Pro
 describe("procedures", () => {
   test("are found in modules; what is none is passed over; two of one name are refused", async () => {
     expect(procedures.names).toContain("add");
-    expect(procedures.names).toHaveLength(10);
+    expect(procedures.names).toHaveLength(11);
     const path = join(folder, "procedures.mjs");
     await failure("SITU_CONFIG", () => Procedures.load([path, path]));
     await failure("SITU_CONFIG", () => Procedures.load([join(folder, "none.mjs")]));
@@ -135,5 +140,31 @@ describe("procedures", () => {
     expect(await answerOf(name, 0)).toBe(code);
     expect(await answerOf(name, 0)).toBe(code);
     expect(await answerOf("add", 1, 1, 1)).toBe(2);
+  });
+
+  test("so many run at once; the others wait, and one whose time is over by then is not begun", async () => {
+    let open = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    Object.assign(globalThis, { situTestGate: gate });
+    try {
+      const before = (await answerOf("count", 0)) as number;
+      const running = Array.from({ length: MAX_RUNNING_CALLS }, (_, i) => call("gate", 1 + i));
+      await sleep(20);
+      const waiting = call("add", 2_000, 1, 2);
+      const late = callWithin(1, "count", 2_001);
+      const later = call("count", 2_002);
+      await sleep(20);
+      expect([running, waiting, late, later].flat().flatMap(({ replies }) => replies)).toEqual([]);
+      open();
+      await eventually(() => running.every(({ replies }) => replies.length > 0));
+      await eventually(() => later.replies.length > 0);
+      expect(waiting.replies).toEqual([3]);
+      expect(late.replies).toEqual(["SITU_OVERLOADED"]);
+      expect(later.replies).toEqual([before + 1]);
+    } finally {
+      Reflect.deleteProperty(globalThis, "situTestGate");
+    }
   });
 });

@@ -22,7 +22,8 @@ import {
   type Table,
 } from "../../src/index.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
-import { StoreBackupLog } from "../../src/tables/served/backup-log.ts";
+import { BACKUP_LOG } from "../../src/tables/own-tables.ts";
+import { StoreRecordLog } from "../../src/tables/served/record-log.ts";
 
 const CLI = fileURLToPath(new URL("../../dist/situ-cli.js", import.meta.url));
 const PROCEDURES = fileURLToPath(
@@ -230,7 +231,7 @@ export class RealCluster {
         const settings = { ...settingsOf({ path }), isNode: true };
         const executor = await attach(settings, (attached) => attached.executor);
         try {
-          return [...new StoreBackupLog(executor).all()].length === 0;
+          return [...new StoreRecordLog(executor, BACKUP_LOG).all()].length === 0;
         } finally {
           executor.close();
         }

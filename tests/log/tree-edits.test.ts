@@ -129,3 +129,27 @@ describe.each([
     }
   });
 });
+
+test("of a leaf that is split in the middle, the journal gets the new one, and little of the old", () => {
+  const store = new RecoveryStore({ ...NARROW, regionBytes: 4 * MIB });
+  try {
+    const [one, logs] = [store.store.open(), store.store.open()];
+    const tree = createTree(one, numbered);
+    const insert = (id: number) =>
+      run(one, tree.tx, () => tree.store.insert(tree.tx, { id, value: id }));
+    const { control } = store.store.memory;
+    const at = control.slotAt(one.slot);
+    let taken = 0;
+    let id = 0;
+    for (; shapeOfTree(tree).leaves === 1; id = (id + 7919) % 10_000) {
+      store.flush(logs);
+      insert(id);
+      taken = control.i32[at + HEAD] - control.i32[at + TAIL];
+    }
+    expect(taken).toBeGreaterThan(LEAF_BYTES / 4 - 16);
+    expect(taken).toBeLessThan(LEAF_BYTES / 4 + 100);
+    expect(shapeOfTree(tree).broken).toEqual([]);
+  } finally {
+    store.dispose();
+  }
+});

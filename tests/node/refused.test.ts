@@ -11,6 +11,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Call } from "../../src/cluster/call.ts";
 import { CLIENT, type Request } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
+import { WRITE } from "../../src/fabric/verbs.ts";
 import { Writer } from "../../src/fabric/wire.ts";
 import { destroy, open, SituError, type Table } from "../../src/index.ts";
 import { SituNode } from "../../src/node/node.ts";
@@ -32,6 +33,7 @@ const PROCEDURES = fileURLToPath(
 );
 const TABLES = [Account] as unknown as readonly Table[];
 const SECRET = "known to all of us";
+const NODE_SECRET = "known to nodes";
 const CONFIGURATION = 7;
 
 let folder: string;
@@ -51,6 +53,7 @@ beforeAll(async () => {
     path: "store",
     cluster,
     secret: SECRET,
+    nodeSecret: NODE_SECRET,
     durability: "none",
     memoryBytes: 32 * 2 ** 20,
     procedures: [PROCEDURES],
@@ -142,6 +145,29 @@ describe("refused, with a code, and counted", () => {
     } finally {
       await endpoint.close();
     }
+  });
+
+  test("a client that claims to be a node: it may neither send them nor write to memory", async () => {
+    const before = await refusedAs("SITU_SECRET");
+    const nodes = new Map([[0, { host: node.host, port: node.port }]]);
+    const as = { self: 1, nodes, configurationId: CONFIGURATION, ...sound };
+    const body = (out: Writer): void => out.words(new Int32Array(16), 0, 16);
+    const answers = async (nodeSecret: string | undefined): Promise<(string | undefined)[]> => {
+      const endpoint = await openTcp({
+        ...as,
+        ...(nodeSecret === undefined ? {} : { nodeSecret }),
+      });
+      try {
+        return [await send(endpoint, kinds.ABORT, body), await send(endpoint, WRITE, body)];
+      } finally {
+        await endpoint.close();
+      }
+    };
+    expect(await answers(SECRET)).toEqual(["SITU_SECRET", "SITU_SECRET"]);
+    expect(await answers(undefined)).toEqual(["SITU_SECRET", "SITU_SECRET"]);
+    expect(await refusedAs("SITU_SECRET")).toBeGreaterThan(before);
+    // A node is heard; what it sends here makes no sense.
+    expect(await answers(NODE_SECRET)).not.toContain("SITU_SECRET");
   });
 });
 

@@ -143,7 +143,7 @@ describe("READ_LOCK", () => {
     return { message, rows };
   };
 
-  test("twice: locked once, the same rows; COMMIT brings the new one, once", () => {
+  test("twice: locked once, the same rows; LOCK brings the new one, once", () => {
     const script = new Script();
     for (const _ of [1, 2]) {
       const { message, rows } = readLock(script, 1, [script.account]);
@@ -151,14 +151,21 @@ describe("READ_LOCK", () => {
       expect(rows).toEqual([FIRST_BALANCE]);
       expect(script.prepared).toBe(1);
     }
-    const { writes, writeCount } = script.scene.put(script.account, 7n);
+    for (const _ of [1, 2]) expect(script.lock(7n, script.name, 2).outcome).toBe(OK);
     for (const _ of [1, 2]) {
-      const commit = script.send(new Commit(AT, script.name, 0, writes, writeCount));
+      const commit = script.send(new Commit(AT, script.name, 0));
       expect(commit.error).toBeUndefined();
       expect(script.balance).toBe(7n);
     }
     expect(script.prepared).toBe(0);
     expect(readLock(script, 1, [script.account]).message.outcome).toBe(OVER);
+  });
+
+  test("a later round of what this life of the node has not locked: over", () => {
+    const script = new Script();
+    expect(readLock(script, 2, [script.account]).message.outcome).toBe(OVER);
+    expect(script.lock(7n, script.name, 3).outcome).toBe(OVER);
+    expect(script.prepared).toBe(0);
   });
 
   test("a second round adds to the first; ABORT lets go of both", () => {
@@ -214,11 +221,11 @@ describe("COMMIT and ABORT", () => {
     expect(script.prepared).toBe(0);
   });
 
-  test("COMMIT of what was never locked: the node says that it does not know", () => {
+  test("COMMIT of what is not known: an earlier life has installed it, and a late LOCK is over", () => {
     const script = new Script();
-    const commit = script.send(new Commit(AT, script.name, 0));
-    expect(commit.error?.code).toBe("SITU_UNKNOWN_OUTCOME");
+    expect(script.send(new Commit(AT, script.name, 0)).error).toBeUndefined();
     expect(script.balance).toBe(FIRST_BALANCE);
+    expect(script.lock(1n).outcome).toBe(OVER);
   });
 
   test("a late ABORT after COMMIT changes nothing", () => {
@@ -268,9 +275,9 @@ describe("LOG and TRUNCATE", () => {
     script.send(new Truncate(AT, FROM * 2, 1, [first, second]));
     expect(backup.logged).toBe(0);
     expect(scene.balances(AT).get(`n${mine}`)).toBe(2n);
-    expect(log(first, 1n).error).toBeUndefined();
+    expect(log(first, 1n).error?.code).toBe("SITU_PROTOCOL");
     script.send(new Truncate(AT, FROM * 2, next, [first]));
-    log(first, 1n);
+    expect(log(first, 1n).error?.code).toBe("SITU_PROTOCOL");
     expect(backup.logged).toBe(0);
     expect(scene.balances(AT).get(`n${mine}`)).toBe(2n);
     expect(scene.balance(account)).toBe(FIRST_BALANCE);
@@ -288,11 +295,32 @@ describe("LOG and TRUNCATE", () => {
     ] as const) {
       script.send(new Log(AT, headOf(nameOf(sequence)), logOf(scene.put(mine, balance))));
     }
-    script.send(new Truncate(AT, FROM * 2, 1, [second]));
+    const waiting = new Truncate(AT, FROM * 2, 1, [second]);
+    scene.nodes[FROM].service.driver.detach(once(waiting));
+    scene.pass(10);
     expect(backup.logged).toBe(2);
     script.send(new Truncate(AT, FROM * 2, 1, [first]));
     expect(backup.logged).toBe(0);
     expect(scene.balances(AT).get(`n${mine}`)).toBe(2n);
+  });
+
+  test("TRUNCATE of what is aborted: the record is gone, and a late LOG is refused", () => {
+    const script = new Script();
+    const { scene } = script;
+    const backup = scene.nodes[AT].service.backup!;
+    const mine = scene.accountAt(FROM);
+    const before = scene.balances(AT).get(`n${mine}`);
+    const [kept, late] = [next++, next++];
+    const log = (sequence: number): Log =>
+      script.send(new Log(AT, headOf(nameOf(sequence)), logOf(scene.put(mine, 1n))));
+    log(kept);
+    script.send(new Truncate(AT, FROM * 2, 1, [], [kept, late]));
+    expect([backup.logged, log(late).error?.code, log(kept).error?.code]).toEqual([
+      0,
+      "SITU_PROTOCOL",
+      "SITU_PROTOCOL",
+    ]);
+    expect(scene.balances(AT).get(`n${mine}`)).toBe(before);
   });
 });
 

@@ -6,6 +6,7 @@
 import type { SimulatedEndpoint } from "../../simulation/fabric/endpoint.ts";
 import { SimulatedFabric } from "../../simulation/fabric/fabric.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
+import { AT_ONCE } from "../../src/protocols/disk.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import { coordinatorNumber, Name } from "../../src/protocols/names.ts";
 import { Handlers } from "../../src/protocols/phases/table.ts";
@@ -166,6 +167,7 @@ export class PaperCluster {
       endpoint,
       driver,
       recovery,
+      disk: AT_ONCE,
       view: undefined as unknown as RecoveryView,
       isUp: true,
     };

@@ -48,6 +48,9 @@ export class PaperReplica implements Replica {
     return left;
   }
 
+  /** Here all that is locked has a record. */
+  release(): void {}
+
   *inDoubt(): Generator<Head> {
     for (const { head, partitions } of this.#kept.values()) {
       if ([...partitions.values()].some(({ isOver }) => !isOver)) yield head;
@@ -92,11 +95,18 @@ export class PaperReplica implements Replica {
   }
 
   abort(name: Name): void {
-    this.#end(name, SAW_ABORT);
+    for (const [partition, kept] of this.#kept.get(keyOf(name))?.partitions ?? []) {
+      if (kept.isLocked && !kept.isOver) kept.seen = SAW_ABORT;
+      else this.#end(name, SAW_ABORT, partition);
+    }
   }
 
   forget(name: Name): void {
-    for (const kept of this.#kept.get(keyOf(name))?.partitions.values() ?? []) kept.seen = SAW_END;
+    for (const kept of this.#kept.get(keyOf(name))?.partitions.values() ?? []) {
+      kept.seen = SAW_END;
+      kept.isOver = true;
+      kept.isLocked = false;
+    }
   }
 
   #find(name: Name, partition: number): KeptPartition | undefined {

@@ -168,6 +168,31 @@ test("a new primary is not served before it has the locks of what others have lo
   expectRest(cluster);
 });
 
+test("what is aborted is unlocked when no backup has a record of it any more", () => {
+  const cluster = clusterOf(5, [
+    [0, 1],
+    [2, 3],
+  ]);
+  const head = cluster.head(4, [0, 1]);
+  cluster.nodes[0].replica.see(head, 0, SAW_LOCK);
+  cluster.nodes[1].replica.see(head, 0, SAW_LOG);
+  // Nobody has heard of it in the other partition.
+  cluster.kill(4);
+  cluster.reconfigure();
+  cluster.adopt();
+  const isLocked = (): boolean => cluster.nodes[0].replica.isLocked(head.name, 0);
+  const hasRecord = (): boolean => cluster.nodes[1].replica.writes(head.name, 0) !== undefined;
+  let steps = 0;
+  while (cluster.fabric.step()) {
+    if (hasRecord()) expect(isLocked()).toBe(true);
+    else steps++;
+  }
+  expect(steps).toBeGreaterThan(0);
+  expect(isLocked()).toBe(false);
+  expect(outcomeOf(cluster, head)).toBe("abort");
+  expectRest(cluster);
+});
+
 test("what no change concerns is left alone", () => {
   const cluster = clusterOf(4, [
     [0, 1],

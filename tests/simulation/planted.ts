@@ -94,10 +94,11 @@ class HastyNode extends NodeService {
 
   constructor(options: ServiceOptions) {
     super(options);
-    const { view, thread, life, newLife } = options;
+    const { view, thread, life, newLife, kept } = options;
+    const { decisions } = kept;
     const { driver } = this;
     const number = coordinatorNumber(this.self, thread);
-    this.coordinator = new HastyCoordinator({ driver, view, number, life, newLife });
+    this.coordinator = new HastyCoordinator({ driver, view, number, life, newLife, decisions });
   }
 }
 

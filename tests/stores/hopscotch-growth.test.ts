@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, expect, it } from "vitest";
 import { Random } from "../../src/runtime/random.ts";
+import { codecOf } from "../../src/tables/codec/codec.ts";
 import { bytes, f64, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { MIB, seed, temporaryStores } from "../helpers/store.ts";
@@ -51,6 +52,32 @@ describe("many rows", () => {
     let left = 0;
     for (let id = 0; id < 100_000; id++) if (db.get(Point, id) !== undefined) left++;
     expect(left).toBe(100_000 - Math.ceil(100_000 / 101));
+  });
+
+  it("a split leaves pairs in their slots, here or in the new shard", async () => {
+    const executor = await openExecutor(stores, stores.folder());
+    const points = createTable(executor, codecOf(Point));
+    const shape = () => shapeOf(points as never);
+    const insert = (id: number) =>
+      run(executor, points.tx, () => points.store.insert(points.tx, { id, x: 1, y: 2 }));
+    let before = shape();
+    for (let id = 1; ; id++) {
+      insert(id);
+      before = shape();
+      points.store.maintain();
+      if (shape().length > 1) break;
+      expect(id).toBeLessThan(1_000);
+    }
+    const after = shape();
+    expect(after.length).toBe(2);
+    expect(brokenRules(after)).toEqual([]);
+    expect(pairsIn(after)).toBe(pairsIn(before));
+    before[0].buckets.forEach(({ tags }, bucket) => {
+      tags.forEach((tag, slot) => {
+        const found = after.some(({ buckets }) => buckets[bucket].tags[slot] === tag);
+        if (tag !== 0) expect(found, `bucket ${bucket}, slot ${slot}`).toBe(true);
+      });
+    });
   });
 
   it("thousands of rows in one transaction split the table within it", async () => {

@@ -74,7 +74,8 @@ export function withNode(
   hasItsData: boolean,
 ): PlacedConfiguration {
   const { id } = node;
-  const nodes = [...configuration.nodes, node].sort((a, b) => a.id - b.id);
+  const since = configuration.configurationId + 1;
+  const nodes = [...configuration.nodes, { ...node, since }].sort((a, b) => a.id - b.id);
   if (configuration.nodes.some((each) => each.id === id)) {
     throw new SituError("SITU_CONFIG", `the cluster has a node ${id} already`);
   }

@@ -3,37 +3,62 @@
  * done: beyond a few hundred, each only waits longer for its nodes, meets more of the others, and is
  * run again. So the rest wait here, in their order, and nothing is sent for them.
  *
- * Load that cannot be served is refused while it is cheap to say so: at once where, by the rate of the
- * last seconds, a turn would come too late, and otherwise when the time is over. Nothing was begun then,
- * and the caller may try again later.
+ * How many may run follows from how long they take, while some wait: fewer when they take so long that
+ * they must be waiting for each other, more when they are quick.
+ *
+ * Load that cannot be served is refused while it is cheap to say so: when so little time is left that, by
+ * how long the others take, it would not be done, and nothing was begun. Until then a caller waits, which
+ * keeps one that tries again at once from doing nothing else. So what is begun can be done in time, and as
+ * much is done under too much load as under just enough.
  */
 
 import type { Clock, Timer } from "../../fabric/fabric.ts";
 import { SituError } from "../../runtime/errors.ts";
 import {
+  ADMISSION_WINDOW_MS,
+  FIRST_RUNNING_TRANSACTIONS,
   MAX_RUNNING_TRANSACTIONS,
   MAX_WAITING_TRANSACTIONS,
-  RATE_WINDOW_MS,
+  MIN_RUNNING_TRANSACTIONS,
+  QUICK_TRANSACTION_MS,
+  SLOW_TRANSACTION_MS,
 } from "../../runtime/limits.ts";
 import { aborted } from "../../runtime/retry-policy.ts";
 
-interface Waiting {
-  readonly begin: (leftMs: number) => void;
+interface Turn {
   readonly deadlineMs: number;
   readonly timer: Timer;
+  isOver: boolean;
+  begin(leftMs: number): void;
+  refuse(): void;
 }
 
 export class Admission {
   readonly #clock: Clock;
   #running = 0;
-  readonly #waiting = new Set<Waiting>();
-  /** How many ended in a millisecond, as last measured; 0 if that is not known. */
-  #ratePerMs = 0;
-  #windowMs = 0;
+  #limit = FIRST_RUNNING_TRANSACTIONS;
+  /** In their order, from `#head` on; some are over. */
+  #turns: Turn[] = [];
+  #head = 0;
+  #waiting = 0;
+  /** How long they take, as last measured while some waited. */
+  #takenMs = 0;
+  /** What is measured: since when, how many have ended, and how long they took together. */
+  #sinceMs = 0;
   #ended = 0;
+  #sumMs = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** How many may run at once just now. */
+  get limit(): number {
+    return this.#limit;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
   }
 
   /** Runs `work` when its turn has come, with what is left of its time. */
@@ -43,81 +68,98 @@ export class Admission {
     work: (leftMs: number) => Promise<T>,
   ): Promise<T> {
     let leftMs = timeoutMs;
-    if (this.#running < MAX_RUNNING_TRANSACTIONS) this.#running++;
+    if (this.#running < this.#limit && this.#waiting === 0) this.#running++;
     else leftMs = await this.#turn(timeoutMs, signal);
+    const beganMs = this.#clock.nowMs();
     try {
       return await work(leftMs);
     } finally {
-      this.#end();
+      this.#running--;
+      const now = this.#clock.nowMs();
+      this.#measure(now, now - beganMs);
+      this.#admit(now);
     }
   }
 
   #turn(timeoutMs: number, signal: AbortSignal | undefined): Promise<number> {
-    const waiting = this.#waiting.size;
-    const isHopeless = this.#ratePerMs > 0 && waiting > this.#ratePerMs * timeoutMs;
-    if (isHopeless || waiting >= MAX_WAITING_TRANSACTIONS) throw overloaded(waiting);
+    if (this.#waiting >= MAX_WAITING_TRANSACTIONS) throw this.#overloaded();
     return new Promise((resolve, reject) => {
-      const leave = (why: SituError): void => {
-        this.#waiting.delete(turn);
+      const end = (): void => {
+        turn.isOver = true;
+        this.#waiting--;
         turn.timer.cancel();
         signal?.removeEventListener("abort", onAbort);
-        reject(why);
       };
-      const onAbort = (): void => leave(aborted(signal!));
-      const turn: Waiting = {
+      const turn: Turn = {
         deadlineMs: this.#clock.nowMs() + timeoutMs,
-        timer: this.#clock.after(timeoutMs, () => leave(overloaded(this.#waiting.size))),
+        timer: this.#clock.after(timeoutMs, () => turn.refuse()),
+        isOver: false,
         begin: (leftMs) => {
-          signal?.removeEventListener("abort", onAbort);
+          end();
           resolve(leftMs);
         },
+        refuse: () => {
+          const why = this.#overloaded();
+          end();
+          reject(why);
+        },
+      };
+      const onAbort = (): void => {
+        end();
+        reject(aborted(signal!));
       };
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.#waiting.add(turn);
+      this.#turns.push(turn);
+      this.#waiting++;
     });
   }
 
-  #end(): void {
-    this.#measure();
-    const now = this.#clock.nowMs();
-    for (const next of this.#waiting) {
+  #admit(now: number): void {
+    while (this.#waiting > 0 && this.#running < this.#limit) {
+      const next = this.#turns[this.#head++];
+      if (next.isOver) continue;
       const leftMs = Math.ceil(next.deadlineMs - now);
-      // Its timer is about to say so.
-      if (leftMs <= 0) continue;
-      this.#waiting.delete(next);
-      next.timer.cancel();
-      next.begin(leftMs);
-      return;
+      if (leftMs <= this.#takenMs) next.refuse();
+      else {
+        this.#running++;
+        next.begin(leftMs);
+      }
     }
-    this.#running--;
+    if (this.#waiting > 0 && 2 * this.#head < this.#turns.length) return;
+    this.#turns = this.#waiting === 0 ? [] : this.#turns.slice(this.#head);
+    this.#head = 0;
   }
 
-  #measure(): void {
+  #measure(now: number, tookMs: number): void {
     // What ends while nobody waits says nothing about how much could be done.
-    if (this.#waiting.size === 0) {
-      this.#windowMs = 0;
-      this.#ratePerMs = 0;
-      return;
-    }
-    const now = this.#clock.nowMs();
-    if (this.#windowMs === 0) {
-      this.#windowMs = now;
-      this.#ended = 0;
+    if (this.#waiting === 0 || this.#sinceMs === 0) {
+      this.#begin(this.#waiting === 0 ? 0 : now);
+      if (this.#waiting === 0) this.#takenMs = 0;
       return;
     }
     this.#ended++;
-    const passedMs = now - this.#windowMs;
-    if (passedMs < RATE_WINDOW_MS) return;
-    this.#ratePerMs = this.#ended / passedMs;
-    this.#windowMs = now;
-    this.#ended = 0;
+    this.#sumMs += tookMs;
+    if (now - this.#sinceMs < ADMISSION_WINDOW_MS) return;
+    this.#takenMs = this.#sumMs / this.#ended;
+    this.#begin(now);
+    if (this.#takenMs > SLOW_TRANSACTION_MS) {
+      this.#limit = Math.max(MIN_RUNNING_TRANSACTIONS, Math.floor((3 / 4) * this.#limit));
+    } else if (this.#takenMs < QUICK_TRANSACTION_MS) {
+      this.#limit = Math.min(MAX_RUNNING_TRANSACTIONS, this.#limit + MIN_RUNNING_TRANSACTIONS);
+    }
   }
-}
 
-function overloaded(waiting: number): SituError {
-  return new SituError(
-    "SITU_OVERLOADED",
-    `${MAX_RUNNING_TRANSACTIONS} transactions of this database run, and ${waiting} wait for their ` +
-      `turn: this one was not begun. Try again later, with fewer at once`,
-  );
+  #begin(now: number): void {
+    this.#sinceMs = now;
+    this.#ended = 0;
+    this.#sumMs = 0;
+  }
+
+  #overloaded(): SituError {
+    return new SituError(
+      "SITU_OVERLOADED",
+      `${this.#running} transactions of this database run, and ${this.#waiting} wait for their ` +
+        `turn: this one would come too late and was not begun. Try again later, with fewer at once`,
+    );
+  }
 }

@@ -21,7 +21,7 @@ import type { ClusterConnection } from "./remote-database.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
 
 const FIRST_PAUSE_MS = 0.25;
-/** A transaction that has met a lock so many times in a row has met one that stays. */
+/** A transaction that has met a lock so many times in a row, or each time, has met one that stays. */
 const LOCKED_IN_A_ROW = 8;
 
 export interface RemoteLimits extends AsyncLimits {
@@ -70,9 +70,10 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
       fetch: async (entries, accesses) => {
         const isFree = await fetcher.fetch(entries, accesses);
         this.#lockedInARow = isFree ? 0 : this.#lockedInARow + 1;
-        if (this.#lockedInARow >= LOCKED_IN_A_ROW) {
+        const isEach = this.#lockedInARow > this.retry.attempts;
+        if (this.#lockedInARow >= LOCKED_IN_A_ROW || (isEach && !isFree)) {
           const [{ table }] = entries;
-          this.retry.inTheWay = locked(table, this.retry.timeoutMs);
+          this.retry.inTheWay = () => locked(table, this.retry.timeoutMs);
         } else if (isFree) this.retry.inTheWay = undefined;
         return isFree;
       },
@@ -164,7 +165,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
 
   async awaitRetry(): Promise<void> {
     const { retry } = this;
-    if (!retry.mayRetry()) throw retry.inTheWay ?? retry.conflict("what this one read");
+    if (!retry.mayRetry()) throw retry.inTheWay?.() ?? retry.conflict("what this one read");
     if (retry.attempts === 1) return;
     const pauseMs = retry.pauseMs(this.#random, FIRST_PAUSE_MS, MAX_ASYNC_PAUSE_MS);
     await sleep(pauseMs, this.#connection.endpoint.clock);

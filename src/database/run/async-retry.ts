@@ -22,7 +22,7 @@ export class AsyncRetry extends RetryPolicy {
   /** The keys that the last failed attempt was about. */
   keys: readonly ConflictKey[] = [];
   /** A lock that has ended several attempts in a row, as the caller is to be told of it. */
-  inTheWay: SituError | undefined;
+  inTheWay: (() => SituError) | undefined;
 
   constructor({ timeoutMs, signal }: AsyncLimits, clock: Clock = realClock) {
     super({ timeoutMs, signal, clock });
@@ -65,7 +65,7 @@ export class AsyncRetry extends RetryPolicy {
   /** A callback that ran too long because it had to be run again was not too slow. */
   explained(cause: unknown): unknown {
     if (!(cause instanceof TimeoutError)) return cause;
-    if (this.inTheWay !== undefined) return this.inTheWay;
+    if (this.inTheWay !== undefined) return this.inTheWay();
     if (this.attempts === 0) return cause;
     this.attempts++;
     return this.conflict("what this one read", this.keys);

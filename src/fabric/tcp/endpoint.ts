@@ -70,7 +70,7 @@ export class TcpEndpoint implements Endpoint {
       secret: options.secret,
       nodeSecret: options.nodeSecret,
       tls: options.tls,
-      instance: uniqueId(),
+      instance: options.instance ?? uniqueId(),
       handshakeTimeoutMs: options.handshakeTimeoutMs ?? HANDSHAKE_TIMEOUT_MS,
       counters,
       spares,

@@ -30,7 +30,8 @@
 
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_NAME_BYTES } from "../../runtime/limits.ts";
-import { isProof, NONCE_BYTES, Transcript } from "../../runtime/secret.ts";
+import { isProof, NONCE_BYTES, PROOF_BYTES, Transcript } from "../../runtime/secret.ts";
+import { TAG_KEY_BYTES } from "../../runtime/tag-stream.ts";
 import { CLIENT, type NodeId, nodeIdOf } from "../fabric.ts";
 import type { Reader, Writer } from "../wire.ts";
 import type { TcpShared } from "./options.ts";
@@ -104,6 +105,12 @@ export function readChallenge(body: Reader): Challenge {
 /** The two sides of a connection: the one who connects, and the one who accepts. */
 export type Side = "connecting" | "accepting";
 
+/** Of batches (batches.ts). */
+export interface BatchKeys {
+  readonly sending: Uint8Array;
+  readonly receiving: Uint8Array;
+}
+
 /** The secret that one who claims to be `role` must know, and must be shown in return. */
 export function secretOf(
   { secret, nodeSecret }: Pick<TcpShared, "secret" | "nodeSecret">,
@@ -143,12 +150,31 @@ export class Conversation {
     throw new SituError("SITU_SECRET", `${who} does not know the secret of the cluster`);
   }
 
+  /** Those of one side; what the one sends with the other receives with. */
+  batchKeys(secret: string, side: Side): BatchKeys {
+    const connecting = this.#derive(secret, "connecting batches", TAG_KEY_BYTES);
+    const accepting = this.#derive(secret, "accepting batches", TAG_KEY_BYTES);
+    return side === "connecting"
+      ? { sending: connecting, receiving: accepting }
+      : { sending: accepting, receiving: connecting };
+  }
+
   #derive(secret: string, use: string, bytes: number): Uint8Array {
     return this.#said.derive(secret, `situ ${PROTOCOL_VERSION} ${use}`, bytes);
   }
 }
 
-const PROOF_BYTES = 32;
+/** With TLS there are tags already, and without a secret there is nothing to make them of. */
+export function keysOf(
+  { tls }: Pick<TcpShared, "tls">,
+  conversation: Conversation,
+  secret: string | undefined,
+  side: Side,
+): BatchKeys | undefined {
+  if (secret === undefined || tls !== undefined) return undefined;
+  return conversation.batchKeys(secret, side);
+}
+
 const NOTHING = new Uint8Array(0);
 
 function readVersion(body: Reader): void {

@@ -22,7 +22,8 @@ import {
   MAX_FRAME_WORDS,
   Reader,
 } from "../wire.ts";
-import { HANDSHAKE_WORDS, REFUSED } from "./handshake.ts";
+import { BatchReader, BatchWriter } from "./batches.ts";
+import { type BatchKeys, HANDSHAKE_WORDS, REFUSED } from "./handshake.ts";
 import type { TcpShared } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { bindingOf, errorOf } from "./sockets.ts";
@@ -53,6 +54,7 @@ export class Link {
   readonly #decoder: FrameDecoder;
   readonly #body: Reader;
   #handshake: Timer | undefined;
+  #batches: BatchReader | undefined;
   #isPaused = false;
 
   constructor(shared: TcpShared, socket: Duplex, owner: LinkOwner) {
@@ -81,11 +83,19 @@ export class Link {
     return this.#isPaused;
   }
 
-  /** Both ends know each other: frames may be long from now on, and take their time. */
-  handshakeIsOver(): void {
+  /**
+   * Both ends know each other: frames may be long from now on, and take their time. With keys, all that
+   * follows is authenticated, in both directions.
+   */
+  handshakeIsOver(keys: BatchKeys | undefined): void {
     this.#decoder.maxWords = MAX_FRAME_WORDS;
     this.#handshake?.cancel();
     this.#handshake = undefined;
+    if (keys === undefined) return;
+    this.outbox.flush();
+    this.outbox.batches = new BatchWriter(keys.sending);
+    this.#batches = new BatchReader(keys.receiving);
+    this.#batches.push(Buffer.from(this.#decoder.takeRest()));
   }
 
   /** The bytes of the frame that is being handed out. */
@@ -189,10 +199,26 @@ export class Link {
   #data(chunk: Buffer): void {
     this.heard = true;
     if (this.isOver) return;
-    this.#handOut(chunk);
+    if (this.#batches === undefined) this.#handOut(chunk);
+    else this.#batches.push(chunk);
+    // With the last frame of the handshake some of what follows may have come.
+    if (this.#batches !== undefined) this.#readBatches(this.#batches);
   }
 
-  #handOut(chunk?: Buffer): void {
+  #readBatches(batches: BatchReader): void {
+    try {
+      while (!this.isOver) {
+        const batch = batches.next();
+        if (batch === undefined) return;
+        this.#handOut(batch);
+      }
+    } catch (error) {
+      if (!(error instanceof SituError)) throw error;
+      this.refuse(error);
+    }
+  }
+
+  #handOut(chunk?: Uint8Array): void {
     const decoder = this.#decoder;
     const body = this.#body;
     try {

@@ -29,6 +29,8 @@ export interface TcpOptions {
   /** The name of the cluster: one does not get to the nodes of another by mistake. */
   readonly cluster: string;
   readonly listen?: NodeAddress;
+  /** Names this life of the node or client; a random name, unless given. */
+  readonly instance?: string;
   /** Served to verbs. */
   readonly memory?: StoreMemory;
   readonly service?: Service;

@@ -4,7 +4,8 @@
  *
  * Buffers go round: a connection has one only while something is in it. If the kernel took all that
  * was written, the buffer is free for the next turn, of any connection; if not, it belongs to the
- * socket now and is left to the garbage collector.
+ * socket now and is left to the garbage collector. Where batches have tags (batches.ts), frames are
+ * copied to another buffer, with which it is the same.
  */
 
 import type { Duplex } from "node:stream";
@@ -12,12 +13,17 @@ import { afterTurn } from "../../runtime/clock.ts";
 import type { SpareFrames } from "../exchange/spare-frames.ts";
 import type { FabricCounters } from "../fabric.ts";
 import type { FrameWriter } from "../frames.ts";
+import { BatchWriter } from "./batches.ts";
+
+/** A buffer for batches; a longer one is not kept. */
+const BATCHES_BYTES = 256 * 1024;
 
 /** The connections of an endpoint that have something to send when the turn is over. */
 export class Turn {
   readonly spares: SpareFrames;
   readonly #counters: FabricCounters;
   readonly #dirty: Outbox[] = [];
+  #batches: Buffer | undefined;
   #scheduled = false;
   readonly #flush = (): void => this.flush();
 
@@ -33,6 +39,18 @@ export class Turn {
     afterTurn(this.#flush);
   }
 
+  /** Room for batches, until `keepBatches`. */
+  takeBatches(bytes: number): Buffer {
+    const kept = this.#batches;
+    this.#batches = undefined;
+    if (kept !== undefined && kept.length >= bytes) return kept;
+    return Buffer.allocUnsafeSlow(Math.max(bytes, BATCHES_BYTES));
+  }
+
+  keepBatches(batches: Buffer): void {
+    if (batches.length === BATCHES_BYTES) this.#batches = batches;
+  }
+
   flush(): void {
     this.#scheduled = false;
     // A write may fail at once, and what that causes may send again: to the end of the list.
@@ -46,6 +64,8 @@ export class Turn {
 export class Outbox {
   readonly #turn: Turn;
   readonly #socket: Duplex;
+  /** Where what is written must be authenticated. */
+  batches: BatchWriter | undefined;
   #frames: FrameWriter | undefined;
 
   constructor(turn: Turn, socket: Duplex) {
@@ -77,8 +97,21 @@ export class Outbox {
       this.#turn.spares.giveBack(frames);
       return false;
     }
-    this.#socket.write(frames.out.views.bytes.subarray(0, bytes));
-    if (this.#socket.writableLength === 0) this.#turn.spares.giveBack(frames);
+    if (this.batches !== undefined) this.#writeBatches(this.batches, frames);
+    else {
+      this.#socket.write(frames.out.views.bytes.subarray(0, bytes));
+      if (this.#socket.writableLength === 0) this.#turn.spares.giveBack(frames);
+    }
     return true;
+  }
+
+  #writeBatches(batches: BatchWriter, frames: FrameWriter): void {
+    const { bytes } = frames;
+    const whole = BatchWriter.bytesFor(bytes);
+    const room = this.#turn.takeBatches(whole);
+    batches.write(frames.out.views.bytes.subarray(0, bytes), room);
+    this.#turn.spares.giveBack(frames);
+    this.#socket.write(room.subarray(0, whole));
+    if (this.#socket.writableLength === 0) this.#turn.keepBatches(room);
   }
 }

@@ -31,6 +31,7 @@ import {
   CHALLENGE,
   Conversation,
   HELLO,
+  keysOf,
   PROOF,
   READY,
   REFUSED,
@@ -259,7 +260,7 @@ export class Peer implements LinkOwner {
       return;
     }
     this.#conversation.checkProof(body, secret, "accepting");
-    link.handshakeIsOver();
+    link.handshakeIsOver(keysOf(this.#shared, this.#conversation, secret, "connecting"));
     this.instance = this.#challenged;
     this.isReady = true;
     counters.connections++;

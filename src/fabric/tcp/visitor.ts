@@ -23,6 +23,7 @@ import {
   CHALLENGE,
   Conversation,
   HELLO,
+  keysOf,
   PROOF,
   READY,
   readHello,
@@ -152,6 +153,6 @@ export class Visitor implements LinkOwner, Asker {
     this.from = { node: this.#role, connection: this.from.connection };
     this.isReady = true;
     this.#shared.counters.connections++;
-    this.link.handshakeIsOver();
+    this.link.handshakeIsOver(keysOf(this.#shared, conversation, secret, "accepting"));
   }
 }

@@ -131,8 +131,8 @@ export class RemoteAccessSet {
     const list = new WriteList(scratch);
     for (const entry of entries) addWrite(list, entry);
     const part = new Part(list.words(), list.count);
-    // With COMMIT, or where anything must go with LOCK, all of it: to add or remove a row may move
-    // another one, that is locked, out of its place.
+    // Rows that are locked already are written when all is validated. Where anything else is written, all of it
+    // goes with the first LOCK: to add or remove a row may move another one, that is locked, out of its place.
     if (this.held !== undefined && entries.every(isOverwrite)) {
       this.held.writes.set(node, part);
       return;

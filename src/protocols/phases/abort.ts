@@ -8,9 +8,10 @@
 
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
+import { replyWhenKept } from "../disk.ts";
 import { ABORT } from "../kinds.ts";
 import { Message } from "../message.ts";
-import type { Name } from "../names.ts";
+import { ABORTED, type Name } from "../names.ts";
 import type { ServingThread } from "./table.ts";
 
 export class Abort extends Message {
@@ -33,8 +34,10 @@ export class Abort extends Message {
 /** At the primary. */
 export function serveAbort({ participant }: ServingThread, incoming: Incoming): void {
   const name = participant.name.decode(incoming.body);
-  const prepared = participant.underWay.find(name);
-  if (prepared === undefined) participant.underWay.end(name);
-  else participant.drop(name, prepared);
-  incoming.reply();
+  const { underWay } = participant;
+  const prepared = underWay.find(name);
+  if (prepared !== undefined) participant.drop(name, prepared);
+  else if (!underWay.isOver(name)) underWay.end(name, ABORTED);
+  // Its coordinator forgets it then: no record may come back.
+  replyWhenKept(participant.disk, incoming);
 }

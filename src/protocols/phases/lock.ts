@@ -1,7 +1,8 @@
 /**
  * Lock: the first message to each primary of what a transaction writes (FaRM §3.4, prepare). It
  * carries what the transaction has read there, and what it writes. The node depends on the one and does
- * the other in an engine transaction of its own, and locks and validates that.
+ * the other in an engine transaction of its own, locks and validates that, and keeps a record of the writes.
+ * Rows that were locked as they were read (rpc) are written with a later round.
  *
  *   message  head (records.ts), writes (writes.ts), round, dependencies
  *   reply    OK, LOCKED or OVER; with OK: whether anything there was read and is not locked, and the
@@ -15,11 +16,11 @@ import { isSignal } from "../../engine/signals.ts";
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { replyWhenKept } from "../disk.ts";
 import { LOCK } from "../kinds.ts";
 import { Message, OK } from "../message.ts";
-import type { Participant, Prepared } from "../participant.ts";
-import { type Head, skipHead } from "../records.ts";
-import { encodeWrites, everyDependency, type Part, skipWrites, writesIn } from "../writes.ts";
+import { AT_PRIMARY, type Head, recordOf, skipHead } from "../records.ts";
+import { encodeWrites, everyDependency, type Part, skipWrites } from "../writes.ts";
 import type { ServingThread } from "./table.ts";
 
 export class Lock extends Message {
@@ -56,11 +57,13 @@ export class Lock extends Message {
 
 /** At the primary. */
 export function serveLock({ participant, backup }: ServingThread, incoming: Incoming): void {
-  backup?.refuseIfBehind();
   const { body } = incoming;
+  const start = body.at;
   const name = skipHead(body, participant.name);
+  backup?.refuseIfBehind(name.coordinator);
   const writesAt = body.at;
   skipWrites(body);
+  const writesEnd = body.at;
   const round = body.word();
   const prepared = participant.begin(incoming, name, round);
   if (prepared === undefined) return;
@@ -75,10 +78,13 @@ export function serveLock({ participant, backup }: ServingThread, incoming: Inco
       return;
     }
     body.at = writesAt;
-    write(participant, prepared, body);
+    participant.write(prepared, body);
     if (!executor.committer.prepare(tx)) {
       participant.conflict(incoming, name, prepared);
       return;
+    }
+    if (body.views.i32[writesAt] > 0) {
+      participant.keep(prepared, recordOf(AT_PRIMARY, body, start, writesEnd));
     }
   } catch (error) {
     if (isSignal(error)) {
@@ -90,21 +96,7 @@ export function serveLock({ participant, backup }: ServingThread, incoming: Inco
     participant.drop(name, prepared);
     throw error;
   }
-  const out = incoming.reply();
-  const start = out.at;
-  out.word(OK);
-  out.word(tx.set.count > tx.set.writes ? 1 : 0);
-  out.wide(executor.epochs.current());
-  participant.answered(prepared, round, out, start);
-}
-
-function write(participant: Participant, { tx, tables }: Prepared, body: Reader): void {
-  for (const request of writesIn(body)) {
-    const served = participant.tables.byId(request.table);
-    participant.checkPrimary(request.partition);
-    tables.add(served);
-    served.write(tx, request);
-  }
+  replyWhenKept(participant.disk, incoming, participant.locked(prepared, round));
 }
 
 /** Memory of the class has run out: what was freed and nobody sees any more can be used again. */

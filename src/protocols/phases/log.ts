@@ -10,8 +10,10 @@
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { assert } from "../../runtime/assert.ts";
+import { SituError } from "../../runtime/errors.ts";
 import { MAX_SESSION_NAME_LENGTH } from "../../runtime/limits.ts";
 import type { ServedTables } from "../../tables/served/contract.ts";
+import { replyWhenKept } from "../disk.ts";
 import { LOG } from "../kinds.ts";
 import { Message } from "../message.ts";
 import { AT_BACKUP, type Head, recordOf, skipHead } from "../records.ts";
@@ -72,20 +74,23 @@ export class Log extends Message {
 }
 
 /** At a backup: keeps the record, once, and then says so. */
-export function serveLog({ backup }: ServingThread, incoming: Incoming): void {
+export function serveLog({ backup, disk }: ServingThread, incoming: Incoming): void {
   assert(backup !== undefined, "records go to the thread that keeps them");
   const { body } = incoming;
   const start = body.at;
   const name = skipHead(body, backup.name);
-  if (!backup.isKnown(name)) {
-    checkWrites(backup.tables, body);
-    backup.keep(name, recordOf(AT_BACKUP, body, start, body.end));
+  if (!backup.isKept(name)) {
+    // Nobody waits for this answer: its coordinator is through with it, or dead.
+    if (backup.isOver(name)) throw new SituError("SITU_PROTOCOL", "a record of what is over");
+    const rows = rowsOf(backup.tables, body);
+    backup.keep(name, recordOf(AT_BACKUP, body, start, body.end), rows);
   }
-  incoming.reply();
-  backup.applyLeftOvers();
+  replyWhenKept(disk, incoming);
 }
 
-/** A record that could not be applied later would keep all that come after it waiting. */
-function checkWrites(tables: ServedTables, body: Reader): void {
-  for (const request of writesIn(body)) tables.byId(request.table).check(request);
+/** The rows that it writes. A record that could not be applied later is refused. */
+function rowsOf(tables: ServedTables, body: Reader): number[] {
+  const rows: number[] = [];
+  for (const request of writesIn(body)) rows.push(tables.byId(request.table).check(request));
+  return rows;
 }

@@ -97,7 +97,7 @@ export function serveReadLock({ participant }: ServingThread, incoming: Incoming
 
 function readKeys(
   participant: Participant,
-  { tx, places }: Prepared,
+  { tx }: Prepared,
   body: Reader,
   rows: Writer,
   locked: boolean[],
@@ -106,9 +106,7 @@ function readKeys(
     const { table: id, partition, key } = decodeRead(body);
     const table = participant.tables.byId(id);
     participant.checkPrimary(partition);
-    const place = table.placeToWrite(tx, key);
-    if (place !== undefined) places.push({ table, place });
-    locked.push(place !== undefined);
+    locked.push(table.placeToWrite(tx, key) !== undefined);
     table.read(tx, key, rows);
   }
 }

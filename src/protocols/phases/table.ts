@@ -13,7 +13,9 @@
  *   LOG        backup    once the record is kept
  *   COMMIT     primary   once the writes are installed
  *   ABORT      primary   once the locks are released
- *   TRUNCATE   backup    once the records are known to be committed
+ *   TRUNCATE   backup    once the records are applied, or dropped
+ *   DECIDE     itself    once the decision is kept
+ *   FIND       anyone    what earlier lives of a coordinator have left
  *
  * A thread of a node serves what its `Handlers` have: these phases, SUBMIT and its relatives
  * (cluster/service.ts), and at the host CALL (node/host.ts).
@@ -22,11 +24,15 @@
 import type { Incoming } from "../../fabric/fabric.ts";
 import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
+import type { DecisionLog } from "../../tables/served/contract.ts";
 import type { BackupRecords } from "../backup-records.ts";
 import type { CurrentView } from "../cluster-view.ts";
+import type { Disk } from "../disk.ts";
 import {
   ABORT,
   COMMIT,
+  DECIDE,
+  FIND,
   KIND_NAMES,
   LOCK,
   LOG,
@@ -40,6 +46,8 @@ import { requireCoordinator } from "../names.ts";
 import type { Participant } from "../participant.ts";
 import { serveAbort } from "./abort.ts";
 import { serveCommit } from "./commit.ts";
+import { serveDecide } from "./decide.ts";
+import { serveFind } from "./find.ts";
 import { serveLock } from "./lock.ts";
 import { serveLog } from "./log.ts";
 import { serveRead } from "./read.ts";
@@ -54,6 +62,9 @@ export interface ServingThread {
   readonly participant: Participant;
   /** Only at the one thread that keeps the node's copies for others. */
   readonly backup: BackupRecords | undefined;
+  /** What answers wait for. */
+  readonly disk: Disk;
+  readonly decisions: DecisionLog;
 }
 
 export interface Handler<Thread> {
@@ -77,6 +88,8 @@ export const PHASES: readonly Handler<ServingThread>[] = [
   { kind: COMMIT, sender: "coordinator", begins: false, serve: serveCommit },
   { kind: ABORT, sender: "coordinator", begins: false, serve: serveAbort },
   { kind: TRUNCATE, sender: "coordinator", begins: false, serve: serveTruncate },
+  { kind: DECIDE, sender: "coordinator", begins: false, serve: serveDecide },
+  { kind: FIND, sender: "coordinator", begins: false, serve: serveFind },
 ];
 
 export class Handlers<Thread> {

@@ -1,10 +1,10 @@
 /**
- * Truncate: tells backups which transactions of a coordinator are committed at all their primaries.
- * They then apply and forget their records. Nobody waits for it: a coordinator collects what has
- * ended and sends one message for many.
+ * Truncate: tells backups how transactions of a coordinator have ended: which are committed at all their
+ * primaries, and which are aborted. They then apply or drop their records. No caller waits for it: a
+ * coordinator collects what is committed and sends one message for many.
  *
- *   message  coordinator, its low, sequences
- *   reply    nothing
+ *   message  coordinator, its low, sequences that are committed, sequences that are aborted
+ *   reply    nothing, once no record of them is left
  */
 
 import type { Clock, Incoming, NodeId } from "../../fabric/fabric.ts";
@@ -12,6 +12,8 @@ import type { Reader, Writer } from "../../fabric/wire.ts";
 import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_NODES, TRUNCATE_BATCH, TRUNCATE_MS } from "../../runtime/limits.ts";
+import { Told } from "../backup-records.ts";
+import { endWhenKept, replyWhenKept } from "../disk.ts";
 import type { Driver } from "../driver.ts";
 import { TRUNCATE } from "../kinds.ts";
 import { Message, type Routine } from "../message.ts";
@@ -23,20 +25,30 @@ export class Truncate extends Message {
   override readonly isInsistent = true;
   readonly #coordinator: number;
   readonly #low: number;
-  readonly #sequences: readonly number[];
+  readonly #committed: readonly number[];
+  readonly #aborted: readonly number[];
 
-  constructor(to: NodeId, coordinator: number, low: number, sequences: readonly number[]) {
+  constructor(
+    to: NodeId,
+    coordinator: number,
+    low: number,
+    committed: readonly number[],
+    aborted: readonly number[] = [],
+  ) {
     super(to);
     this.#coordinator = coordinator;
     this.#low = low;
-    this.#sequences = sequences;
+    this.#committed = committed;
+    this.#aborted = aborted;
   }
 
   encode(out: Writer): void {
     out.word(this.#coordinator);
     out.wide(this.#low);
-    out.word(this.#sequences.length);
-    for (const sequence of this.#sequences) out.wide(sequence);
+    for (const sequences of [this.#committed, this.#aborted]) {
+      out.word(sequences.length);
+      for (const sequence of sequences) out.wide(sequence);
+    }
   }
 
   protected decode(_reply: Reader): void {}
@@ -47,15 +59,18 @@ export class Truncations {
   readonly #driver: Driver;
   readonly #sequences: Sequences;
   readonly #clock: Clock;
+  readonly #over: (sequence: number) => void;
   #waiting = new Map<NodeId, number[]>();
   /** How many backups of a transaction still have to be told. */
   readonly #untold = new Map<number, number>();
   #isTimed = false;
   #collected = 0;
 
-  constructor(driver: Driver, sequences: Sequences) {
+  /** `over` is told of each that no backup has a record of any more. */
+  constructor(driver: Driver, sequences: Sequences, over: (sequence: number) => void) {
     this.#driver = driver;
     this.#sequences = sequences;
+    this.#over = over;
     this.#clock = driver.endpoint.clock;
   }
 
@@ -69,7 +84,7 @@ export class Truncations {
       count++;
     }
     if (count === 0) {
-      this.#sequences.end(sequence);
+      this.#over(sequence);
       return;
     }
     this.#untold.set(sequence, count);
@@ -109,13 +124,13 @@ export class Truncations {
       this.#untold.set(sequence, left);
       if (left > 0) continue;
       this.#untold.delete(sequence);
-      this.#sequences.end(sequence);
+      this.#over(sequence);
     }
   }
 }
 
 /** At a backup. */
-export function serveTruncate({ backup }: ServingThread, incoming: Incoming): void {
+export function serveTruncate({ backup, disk }: ServingThread, incoming: Incoming): void {
   assert(backup !== undefined, "records are applied by the thread that keeps them");
   const { body } = incoming;
   const { name } = backup;
@@ -123,12 +138,21 @@ export function serveTruncate({ backup }: ServingThread, incoming: Incoming): vo
   const low = body.wide();
   if (!Number.isSafeInteger(low)) throw new SituError("SITU_PROTOCOL", "a low is a number");
   name.low = 0;
+  const told = new Told();
   for (let left = body.count(body.left); left > 0; left--) {
     name.sequence = body.wide();
-    backup.markCommitted(name);
+    backup.commit(name, told);
+  }
+  for (let left = body.count(body.left); left > 0; left--) {
+    name.sequence = body.wide();
+    backup.abort(name, told);
   }
   name.low = low;
   backup.noteLow(name);
-  incoming.reply();
   backup.apply();
+  if (told.left === 0) replyWhenKept(disk, incoming);
+  else {
+    const ticket = incoming.defer();
+    told.done = () => endWhenKept(disk, ticket);
+  }
 }

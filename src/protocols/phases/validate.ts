@@ -58,7 +58,8 @@ export function serveValidate({ participant }: ServingThread, incoming: Incoming
 
 function isPreparedValid(participant: Participant, body: Reader): boolean {
   const prepared = participant.underWay.find(participant.name.decode(body));
-  if (prepared === undefined) return false;
+  // What an earlier life of this node had read may have changed since.
+  if (prepared === undefined || prepared.isTakenUp) return false;
   return participant.executor.committer.isPreparedValid(prepared.tx);
 }
 

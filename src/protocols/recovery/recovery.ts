@@ -7,7 +7,8 @@
  *
  *   1. blocks the partitions that it was not the primary of before;
  *   2. asks all replicas what is in doubt there, and what they saw of what others speak of;
- *   3. fetches the writes that it lacks, and locks the rows: its partitions are served again;
+ *   3. fetches the writes that it lacks, and locks the rows: its partitions are served again. Where rows
+ *      cannot be locked one by one, the partition stays blocked until its last doubt is settled;
  *   4. gives every replica what any of them has seen;
  *   5. votes, at the settler of each transaction.
  *
@@ -20,7 +21,6 @@
 
 import type { NodeId } from "../../fabric/fabric.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { RECOVERY_RETRY_MS } from "../../runtime/limits.ts";
 import type { Driver } from "../driver.ts";
 import { ABORT_RECOVERY, COMMIT_RECOVERY, TRUNCATE_RECOVERY } from "../kinds.ts";
 import type { Routine } from "../message.ts";
@@ -69,6 +69,10 @@ export class Recovery {
     }
     if (this.#round !== undefined) this.#round.isCurrent = false;
     this.#round = new Round(view, blocked);
+    for (const node of previous.nodes) {
+      const since = view.memberSince(node);
+      if (since === undefined || since > previous.configurationId) this.#replica.release(node);
+    }
     this.#driver.detach(this.#ask(this.#round));
   }
 
@@ -143,23 +147,29 @@ export class Recovery {
       replica.takeOver(head, partition, seen, writes);
     }
     round.hasHeardAll = true;
-    this.#lock(round);
+    this.#unblock(round);
+    yield* this.#replicate(round);
   }
 
-  /** Locks what is in doubt; then partitions can be served, and voted for. */
-  #lock(round: Round): void {
-    if (!round.isCurrent || this.#driver.isClosed) return;
-    let left = 0;
-    for (const [{ head }, partition, doubt] of round.partitionDoubts()) {
+  /** This node has installed a transaction, or may forget that it was aborted. */
+  ended(name: Name): void {
+    const round = this.current;
+    const doubt = round.doubts.get(keyOf(name));
+    if (doubt === undefined || doubt.isEnded) return;
+    doubt.isEnded = true;
+    this.#unblock(round);
+  }
+
+  /** Serves partitions in which all that is in doubt is locked, or not in doubt any more. */
+  #unblock(round: Round): void {
+    const kept = new Set<number>();
+    for (const [{ head, isEnded }, partition, doubt] of round.partitionDoubts()) {
+      if (isEnded || !round.blocked.has(partition)) continue;
       doubt.isLocked ||= this.#replica.lock(head.name, partition);
-      if (!doubt.isLocked) left++;
+      if (!doubt.isLocked) kept.add(partition);
     }
-    if (left > 0) {
-      this.#driver.endpoint.clock.after(RECOVERY_RETRY_MS, () => this.#lock(round));
-      return;
-    }
-    round.blocked.clear();
-    this.#driver.detach(this.#replicate(round));
+    for (const partition of round.blocked)
+      if (!kept.has(partition)) round.blocked.delete(partition);
   }
 
   *#replicate(round: Round): Routine<void> {

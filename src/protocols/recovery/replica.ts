@@ -2,8 +2,14 @@
  * What recovery asks of the thread that keeps the records of a node, whichever way it keeps them. A
  * node is a replica of many partitions, and may have seen more of a transaction in one of them than in
  * another: LOCK as the primary of the one, LOG as a backup of the other.
+ *
+ * A backup may have records of several transactions in doubt that write the same row. All but the last
+ * of them are committed: a primary unlocks a row when it has installed what it was locked for, or when
+ * all backups have dropped the record of it. That holds for recovery, too: `abort` drops the records of
+ * backups, and primaries unlock with `forget`, which comes when all replicas have aborted.
  */
 
+import type { NodeId } from "../../fabric/fabric.ts";
 import type { Name } from "../names.ts";
 import type { Head } from "../records.ts";
 import type { Seen } from "./votes.ts";
@@ -15,7 +21,9 @@ export interface PartitionWrites {
 }
 
 export interface Replica {
-  /** Transactions of which there are records here: neither installed nor dropped, whatever was seen. */
+  /** A node is gone: what its coordinators have locked only to read it is let go. There is nothing to settle. */
+  release(node: NodeId): void;
+  /** Transactions of which there are records or locks here, whatever was seen of them. */
   inDoubt(): Iterable<Head>;
   seen(name: Name, partition: number): Seen;
   /** From the record, while there is one. */
@@ -26,14 +34,14 @@ export interface Replica {
    */
   takeOver(head: Head, partition: number, seen: Seen, writes: PartitionWrites | undefined): void;
   /**
-   * At a primary: from now on nobody else can lock or read the rows, until the outcome is told. Where
-   * another transaction in doubt has them, this one is next. False if that must be tried again.
+   * At a primary: whether nobody else can lock or read the rows until the transaction is settled. If not,
+   * the partition is not served until then.
    */
   lock(name: Name, partition: number): boolean;
   /** Installs it, and removes the record. False if that must be tried again. */
   commit(name: Name): boolean;
-  /** Releases its locks, and removes the record. */
+  /** Drops the records that it has as a backup. As a primary it keeps its locks, for now. */
   abort(name: Name): void;
-  /** All replicas know the outcome: it need not be remembered. */
+  /** All replicas know the outcome: it need not be remembered. What is locked and aborted is released. */
   forget(name: Name): void;
 }

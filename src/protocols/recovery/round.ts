@@ -42,6 +42,8 @@ export interface Doubt {
   readonly partitions: ReadonlyMap<number, PartitionDoubt>;
   /** All replicas have what any of them has seen: the partitions vote. */
   isReplicated: boolean;
+  /** It is settled, as far as this node is concerned. */
+  isEnded: boolean;
 }
 
 export class Round {
@@ -69,7 +71,7 @@ export class Round {
       const own = head.partitions.filter((each) => placement.primaryOf(each) === self);
       if (own.length === 0) return undefined;
       const partitions = new Map(own.map((each) => [each, new PartitionDoubt()]));
-      doubt = { head, partitions, isReplicated: false };
+      doubt = { head, partitions, isReplicated: false, isEnded: false };
       this.doubts.set(key, doubt);
     }
     return doubt.partitions.get(partition);

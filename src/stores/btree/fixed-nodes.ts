@@ -216,6 +216,35 @@ export class FixedNodes implements NodeFormat {
     set.recordWrite(node, COUNT, 1);
   }
 
+  /** Moves the entries from `cut` on from a leaf that is writable to a new one, which begins with this key. */
+  cutOff(set: AccessSet, leaf: number, right: number, cut: number, separator: Int32Array): void {
+    set.beginEdits(leaf);
+    const { keyWords, payloadWords } = this;
+    const { i32 } = set.arena;
+    const from = set.bufferOf(leaf);
+    const to = set.bufferOf(right);
+    const count = i32[from + COUNT];
+    const highAt = FENCES + keyWords;
+    i32[to + COUNT] = count - cut;
+    i32[to + LOW_WORDS] = keyWords;
+    i32[to + HIGH_WORDS] = i32[from + HIGH_WORDS];
+    moveWords(i32, from + highAt, to + highAt, keyWords);
+    const keysAt = from + this.keysAt;
+    i32.copyWithin(to + this.keysAt, keysAt + cut * keyWords, keysAt + count * keyWords);
+    const payloadsAt = from + this.payloadsAt;
+    const payloadsEnd = payloadsAt + count * payloadWords;
+    i32.copyWithin(to + this.payloadsAt, payloadsAt + cut * payloadWords, payloadsEnd);
+    i32[from + COUNT] = cut;
+    i32[from + HIGH_WORDS] = keyWords;
+    for (let i = 0; i < keyWords; i++) {
+      i32[to + FENCES + i] = separator[i];
+      i32[from + highAt + i] = separator[i];
+    }
+    set.recordWrite(leaf, COUNT, 1);
+    set.recordWrite(leaf, HIGH_WORDS, 1);
+    set.recordWrite(leaf, highAt, keyWords);
+  }
+
   recordWritten(set: AccessSet, node: number): void {
     const count = set.arena.i32[set.bufferOf(node) + COUNT];
     set.recordWrite(node, 0, this.keysAt + count * this.keyWords);

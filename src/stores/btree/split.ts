@@ -7,6 +7,9 @@
  * Where keys come ascending, a leaf is not split in the middle but behind the new entry, which may
  * then be the first of the new leaf: so rows that are inserted in order fill their leaves. At the
  * lower end of the tree this holds for descending keys, too.
+ *
+ * Of keys of one size the upper ones are copied to the new leaf in one piece, and what stays in the old leaf stays where
+ * it is: the log gets a count and a fence of it. Other nodes are written anew.
  */
 
 import { SPLITS } from "../../engine/slot.ts";
@@ -15,11 +18,14 @@ import type { Address } from "../../memory/address.ts";
 import { assert } from "../../runtime/assert.ts";
 import { MAX_TREE_LEVEL } from "../../runtime/limits.ts";
 import { Entries } from "./entries.ts";
+import { FixedNodes } from "./fixed-nodes.ts";
 import type { Geometry } from "./geometry.ts";
 import {
   COUNT,
   type Fence,
+  HIGH_WORDS,
   INFINITE,
+  LOW_WORDS,
   MAX_KEY_WORDS,
   NO_KEY,
   type NodeFormat,
@@ -97,8 +103,56 @@ export class Splitter {
   }
 
   #splitLeaf(tx: Transaction, key: Int32Array, words: number, payload: Int32Array): void {
-    const { leaf, index } = this.#search;
     const { leaf: nodes } = this.#geometry;
+    const { executor } = tx;
+    executor.counters[executor.counterBase + SPLITS]++;
+    if (nodes instanceof FixedNodes) this.#splitFixedLeaf(tx, nodes, key, payload);
+    else this.#splitVariableLeaf(tx, nodes, key, words, payload);
+  }
+
+  #splitFixedLeaf(tx: Transaction, nodes: FixedNodes, key: Int32Array, payload: Int32Array): void {
+    const { leaf, index } = this.#search;
+    const { set } = tx;
+    const { keyWords } = nodes;
+    const right = tx.allocate(nodes.words * 4, tx.addressOf(leaf));
+    const { i32 } = set.arena;
+    const at = set.bufferOf(leaf);
+    // With the new entry.
+    const count = i32[at + COUNT] + 1;
+    const atEnd = this.#isAtEnd(index, count, i32[at + HIGH_WORDS] === INFINITE);
+    const behind = this.#splitBehind(index, count, atEnd, i32[at + LOW_WORDS] === 0);
+    const middle = behind > 0 ? behind : (count + 1) >> 1;
+    const cut = index < middle ? middle - 1 : middle;
+    if (index !== middle) nodes.copyKey(i32, at, cut, this.#fence);
+    const separator = (index === middle ? key : this.#fence).slice(0, keyWords);
+    nodes.cutOff(set, leaf, right, cut, separator);
+    const isRight = index >= middle;
+    const [node, place] = isRight ? [right, index - middle] : [leaf, index];
+    nodes.insert(set, node, place, key, keyWords, payload);
+    this.#remember(tx, node, place);
+    this.#addChild(tx, 1, separator, pointerTo(tx, right), atEnd);
+  }
+
+  /** Keys come ascending at the end of a leaf: the new one goes to a leaf of its own. */
+  #isAtEnd(index: number, count: number, isLast: boolean): boolean {
+    return index === count - 1 && (this.#inOrder > 0 || isLast);
+  }
+
+  /** Behind which entry a leaf is to be split, whose keys come in order; 0 if they do not. */
+  #splitBehind(index: number, count: number, atEnd: boolean, isFirst: boolean): number {
+    if (atEnd) return index;
+    if (index === 0 && isFirst) return 1;
+    return this.#inOrder >= ORDERED_RUN && index < count - 1 ? index + 1 : 0;
+  }
+
+  #splitVariableLeaf(
+    tx: Transaction,
+    nodes: NodeFormat,
+    key: Int32Array,
+    words: number,
+    payload: Int32Array,
+  ): void {
+    const { leaf, index } = this.#search;
     const { set } = tx;
     const right = tx.allocate(nodes.words * 4, tx.addressOf(leaf));
     const { i32 } = set.arena;
@@ -109,11 +163,8 @@ export class Splitter {
     const entries = this.#gather(i32, at, nodes, index, key, words, payload);
     const { count } = entries;
 
-    const atEnd = index === count - 1 && (this.#inOrder > 0 || high === undefined);
-    let behind = 0;
-    if (atEnd) behind = index;
-    else if (index === 0 && low.length === 0) behind = 1;
-    else if (this.#inOrder >= ORDERED_RUN && index < count - 1) behind = index + 1;
+    const atEnd = this.#isAtEnd(index, count, high === undefined);
+    const behind = this.#splitBehind(index, count, atEnd, low.length === 0);
     const fits = behind > 0 && fitsSplit(nodes, entries, behind, low, high);
     const middle = fits ? behind : middleOf(nodes, entries);
     const separator = nodes.separator(entries, middle);
@@ -123,7 +174,6 @@ export class Splitter {
     nodes.recordWritten(set, leaf);
     if (index < middle) this.#remember(tx, leaf, index);
     else this.#remember(tx, right, index - middle);
-    tx.executor.counters[tx.executor.counterBase + SPLITS]++;
     this.#addChild(tx, 1, separator, pointerTo(tx, right), fits && atEnd);
   }
 

@@ -1,7 +1,8 @@
 /**
  * Growing online. A shard that had to chain and is full enough is split in two by one transaction:
  * the pairs whose next hash bit is set go to a new shard, the others stay; both then have one more
- * bit of depth. Only transactions that touch these buckets meanwhile see a conflict, and retry. There
+ * bit of depth. A pair of a bucket goes to the same slot of the same bucket, for its home is the same there; only those
+ * of chains are placed anew, and mostly find room in a bucket. Only transactions that touch these buckets meanwhile see a conflict, and retry. There
  * is no table-wide step, ever: the directory is a cache, and learns of a split from the buckets.
  */
 
@@ -26,6 +27,7 @@ import {
   HEAD_SEED,
   HEAD_SIBLINGS,
   HEAD_WORDS,
+  OVERFLOW,
   type ShardGeometry,
   TAGS,
 } from "./layout.ts";
@@ -181,6 +183,11 @@ export class Splitter {
     const siblingAt = set.bufferOf(set.find(regionIdOf(sibling), wordOf(sibling)));
     const newRegion = executor.memory.region(i32[siblingAt + HEAD_BUCKETS] - 1);
     const newBase = i32[siblingAt + HEAD_BUCKETS + 1];
+    const first = set.find(newRegion.id, newBase);
+    for (let bucket = 0; bucket < buckets; bucket++) {
+      const from = set.bufferOf(set.find(region.id, base + bucket * stride));
+      this.#divide(i32, from, set.bufferOf(first + bucket * ENTRY_WORDS), depth);
+    }
     const slots = this.#slots;
     for (let at = 0; at < pairs.end; at += 1 + slotWords) {
       const hash = pairs.words[at];
@@ -193,20 +200,35 @@ export class Splitter {
     }
     executor.counters[executor.counterBase + SPLITS]++;
   }
+
+  /** Moves the pairs of a bucket whose next hash bit is set to an empty one. */
+  #divide(i32: Int32Array, from: number, to: number, depth: number): void {
+    const { bucket, slotWords } = this.#geometry;
+    for (let slot = 0; slot < bucket.slots; slot++) {
+      const hash = i32[from + TAGS + slot];
+      if (hash === 0 || ((hash >>> depth) & 1) === 0) continue;
+      i32[to + TAGS + slot] = hash;
+      i32[from + TAGS + slot] = 0;
+      const slotAt = bucket.rowsAt + slot * slotWords;
+      copyWords(i32, from + slotAt, i32, to + slotAt, slotWords);
+    }
+  }
 }
 
-/** Takes all pairs out of a shard, frees its chains, and makes its buckets one bit deeper. */
+/** Takes all pairs out of a shard's chains, frees these, and makes its buckets writable and one bit deeper. */
 class PairCollector implements ShardVisitor {
   readonly #bucketWords: number;
+  readonly #tagsEnd: number;
   readonly #slotWords: number;
   readonly #access: ShardAccess;
   #depth = 0;
-  /** Tags and slots of the pairs, one behind the other. */
+  /** Tags and slots of the chained pairs, one behind the other. */
   words = new Int32Array(0);
   end = 0;
 
   constructor({ bucket, slotWords }: ShardGeometry, versions: ShardVersions) {
     this.#bucketWords = bucket.words;
+    this.#tagsEnd = TAGS + bucket.slots;
     this.#slotWords = slotWords;
     this.#access = new ShardAccess(versions);
   }
@@ -240,6 +262,8 @@ class PairCollector implements ShardVisitor {
   }
 
   pair(tag: number, _slot: number, { i32 }: Views, at: number): void {
+    const { bucket, holder } = this.#access;
+    if (holder === bucket) return;
     const { end } = this;
     this.end = end + 1 + this.#slotWords;
     if (this.end > this.words.length) {
@@ -264,8 +288,8 @@ class PairCollector implements ShardVisitor {
     const at = tx.writable(bucket, this.#bucketWords);
     // Split since its head was looked at: another transaction has done this already.
     if (set.arena.i32[at + DEPTH] !== this.#depth) tx.conflict(bucket);
-    set.arena.i32.fill(0, at, at + this.#bucketWords);
     set.arena.i32[at + DEPTH] = this.#depth + 1;
-    set.markDirty(bucket, 0, this.#bucketWords);
+    for (let word = OVERFLOW; word < TAGS; word++) set.arena.i32[at + word] = 0;
+    set.markDirty(bucket, 0, this.#tagsEnd);
   }
 }

@@ -3,7 +3,7 @@
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Writer } from "../../fabric/wire.ts";
 import type { RowPlace } from "../../stores/store.ts";
-import type { PutRequest, ScanStep, WriteRequest } from "./requests.ts";
+import type { ScanStep, WriteRequest } from "./requests.ts";
 
 /** A table of the node's store, as messages speak of it. */
 export interface ServedTable {
@@ -12,16 +12,13 @@ export interface ServedTable {
   read(tx: Transaction, key: unknown, out: Writer): boolean;
   /** Makes a row part of what the transaction writes, if it can be overwritten where it lies. */
   placeToWrite(tx: Transaction, key: unknown): RowPlace | undefined;
-  /** Overwrites the one of `places` that has the row's key; false if none has. */
-  overwrite(
-    tx: Transaction,
-    places: readonly { readonly table: ServedTable; readonly place: RowPlace }[],
-    request: PutRequest,
-  ): boolean;
   /** Adds or replaces a row, or removes one. Checks that it belongs to the partition. */
   write(tx: Transaction, request: WriteRequest): void;
-  /** Throws what `write` would throw for what makes no sense, and does nothing. */
-  check(request: WriteRequest): void;
+  /**
+   * Throws what `write` would throw for what makes no sense, and does nothing. Gives a number that is the
+   * same for all writes of one row, and seldom the same for others.
+   */
+  check(request: WriteRequest): number;
   /** A step of a scan over the rows of some partitions (scan.ts says what is appended). */
   scan(
     tx: Transaction,
@@ -40,12 +37,22 @@ export interface ServedTables {
   open(schema: string): string;
 }
 
-/** Where a backup keeps the records of transactions until it has applied them: in its store. */
-export interface BackupLog {
+/** Where a node keeps what its coordinators have decided: transactions that are committed. */
+export interface DecisionLog {
+  keep(coordinator: number, sequence: number): void;
+  forget(coordinator: number, sequence: number): void;
+  has(coordinator: number, sequence: number): boolean;
+  all(): { readonly coordinator: number; readonly sequence: number }[];
+}
+
+/** Where a thread of a node keeps the records of transactions until they are installed: in its store. */
+export interface RecordLog {
   /** Keeps a record, as a transaction of its own. */
   append(arrival: number, record: Int32Array): void;
-  /** Removes it as part of the transaction that applies it. */
+  /** Removes it as part of the transaction that installs it. */
   remove(tx: Transaction, arrival: number, record: Int32Array): void;
+  /** Removes it as a transaction of its own: it is not to be installed. */
+  drop(arrival: number, record: Int32Array): void;
   /** All that are kept, in the order of their arrival: after a restart. */
   all(): { readonly arrival: number; readonly record: Int32Array }[];
 }

@@ -59,25 +59,6 @@ export class NodeTable implements ServedTable {
     return this.#hasPlaces ? this.table.rows.placeToWrite?.(tx, key) : undefined;
   }
 
-  overwrite(
-    tx: Transaction,
-    places: readonly { readonly table: ServedTable; readonly place: RowPlace }[],
-    { views, at, words, partition }: PutRequest,
-  ): boolean {
-    const { codec } = this.table.structure;
-    const { set } = tx;
-    if (words !== codec.fixedWords) return false;
-    this.#checkPartition(codec.stageKeyOf(codec.decode(views, at, words)), partition);
-    for (const { table, place } of places) {
-      const to = set.bufferOf(place.entry) + place.at;
-      if (table !== this || !codec.matches(set.arena, to)) continue;
-      set.arena.i32.set(views.i32.subarray(at, at + words), to);
-      set.markDirty(place.entry, place.at, place.at + words);
-      return true;
-    }
-    return false;
-  }
-
   write(tx: Transaction, request: WriteRequest): void {
     if (request.code === PUT) {
       this.table.store.put(tx, this.#rowOf(request));
@@ -87,11 +68,19 @@ export class NodeTable implements ServedTable {
     }
   }
 
-  check(request: WriteRequest): void {
+  check(request: WriteRequest): number {
     const { codec } = this.table.structure;
-    // What can be read of garbage cannot always be written.
-    if (request.code === PUT) codec.encode(this.#rowOf(request));
-    else this.#checkPartition(codec.stageKey(request.key), request.partition);
+    let hash: number;
+    if (request.code === PUT) {
+      const row = this.#rowOf(request);
+      // What can be read of garbage cannot always be written.
+      codec.encode(row);
+      hash = codec.stageKeyOf(row);
+    } else {
+      hash = codec.stageKey(request.key);
+      this.#checkPartition(hash, request.partition);
+    }
+    return hash ^ this.id;
   }
 
   #rowOf({ views, at, words, partition }: PutRequest): Values {

@@ -13,6 +13,7 @@
  * All of them come from nodes of the same configuration: the fabric refuses others.
  */
 
+import type { Disk } from "../../disk.ts";
 import {
   ABORT_RECOVERY,
   COMMIT_RECOVERY,
@@ -35,6 +36,7 @@ import { serveRequestVote, serveVote } from "./vote.ts";
 export interface RecoveringThread {
   readonly replica: Replica;
   readonly recovery: Recovery;
+  readonly disk: Disk;
 }
 
 const FROM_NODES = { sender: "node", begins: false } as const;

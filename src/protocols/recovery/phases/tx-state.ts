@@ -12,6 +12,7 @@
 import type { Incoming, NodeId } from "../../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../../fabric/wire.ts";
 import { MAX_ACCESSES, MAX_PARTITIONS } from "../../../runtime/limits.ts";
+import { replyWhenKept } from "../../disk.ts";
 import { FETCH_TX_STATE, REPLICATE_TX_STATE } from "../../kinds.ts";
 import { Name } from "../../names.ts";
 import { Head } from "../../records.ts";
@@ -92,14 +93,15 @@ export class ReplicateTxState extends RecoveryMessage {
 }
 
 /** At a replica. */
-export function serveReplicate({ replica, recovery }: RecoveringThread, incoming: Incoming): void {
+export function serveReplicate(thread: RecoveringThread, incoming: Incoming): void {
+  const { replica, recovery, disk } = thread;
   const { body } = incoming;
   const head = Head.decode(body);
   recovery.check(head);
   const partition = body.count(MAX_PARTITIONS);
   const seen = body.count(SAW_COMMIT) as Seen;
   replica.takeOver(head, partition, seen, decodeWrites(body));
-  incoming.reply();
+  replyWhenKept(disk, incoming);
 }
 
 function encodePartition(out: Writer, writes: PartitionWrites | undefined): void {

@@ -1,5 +1,7 @@
 /**
- * The records of a backup, as rows of a table of its store. A record may be as long as a message, which
+ * The records of a thread of a node, as rows of a table of its store. Each thread has a table of its own for
+ * each role: nobody else writes to it, so that a record can be removed in the transaction that installs it
+ * without meeting anybody's lock. A record may be as long as a message, which
  * is more than a value or a journal holds: it is kept in parts, each in a transaction of its own.
  * Part 0 comes last and says how many there are; without it the record has not arrived.
  */
@@ -11,15 +13,11 @@ import { DEFAULT_TIMEOUT_MS, MAX_VALUE_BYTES, SCAN_BATCH_ROWS } from "../../runt
 import type { Store } from "../../stores/store.ts";
 import { openTable } from "../catalogue.ts";
 import { bytes, u8, u32 } from "../fields.ts";
-import { BACKUP_LOG } from "../own-tables.ts";
 import { table } from "../table.ts";
-import type { BackupLog } from "./contract.ts";
+import type { RecordLog } from "./contract.ts";
 
-const Records = table(
-  BACKUP_LOG,
-  { arrival: u32(), part: u8(), parts: u8(), record: bytes() },
-  { key: ["arrival", "part"] },
-);
+const FIELDS = { arrival: u32(), part: u8(), parts: u8(), record: bytes() };
+const KEY = ["arrival", "part"] as const;
 
 interface Row {
   arrival: number;
@@ -28,17 +26,21 @@ interface Row {
   record: Uint8Array;
 }
 
-export class StoreBackupLog implements BackupLog {
+export class StoreRecordLog implements RecordLog {
   readonly #executor: Executor;
   readonly #tx: Transaction;
   readonly #store: Store<Row, [number, number]>;
   readonly #row: Row = { arrival: 0, part: 0, parts: 1, record: new Uint8Array(0) };
   readonly #put = (): void => this.#store.put(this.#tx, this.#row);
 
-  constructor(executor: Executor) {
+  /** `name` is that of its table (own-tables.ts). */
+  constructor(executor: Executor, name: string) {
     this.#executor = executor;
     this.#tx = new Transaction(executor);
-    this.#store = openTable(executor, Records).rows as unknown as Store<Row, [number, number]>;
+    this.#store = openTable(executor, table(name, FIELDS, { key: KEY })).rows as unknown as Store<
+      Row,
+      [number, number]
+    >;
   }
 
   append(arrival: number, record: Int32Array): void {
@@ -46,7 +48,7 @@ export class StoreBackupLog implements BackupLog {
     const row = this.#row;
     row.arrival = arrival;
     row.parts = Math.ceil(all.length / MAX_VALUE_BYTES);
-    this.#tx.subject = "the record of a backup";
+    this.#tx.subject = "the record of a transaction";
     for (row.part = row.parts - 1; row.part >= 0; row.part--) {
       const from = row.part * MAX_VALUE_BYTES;
       row.record = all.subarray(from, from + MAX_VALUE_BYTES);
@@ -58,6 +60,11 @@ export class StoreBackupLog implements BackupLog {
   remove(tx: Transaction, arrival: number, record: Int32Array): void {
     const parts = Math.ceil(record.byteLength / MAX_VALUE_BYTES);
     for (let part = 0; part < parts; part++) this.#store.remove(tx, [arrival, part]);
+  }
+
+  drop(arrival: number, record: Int32Array): void {
+    const remove = (): void => this.remove(this.#tx, arrival, record);
+    runSync(this.#executor, this.#tx, DEFAULT_TIMEOUT_MS, remove, undefined);
   }
 
   all(): { readonly arrival: number; readonly record: Int32Array }[] {

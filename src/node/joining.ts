@@ -1,0 +1,78 @@
+/** Between a node's file and its cluster in etcd: joins, and comes to what the node is started with. */
+
+import { EtcdConfigurations } from "../cluster/etcd/etcd-configurations.ts";
+import { joinCluster } from "../cluster/etcd/forming.ts";
+import { EtcdGateway } from "../cluster/etcd/gateway.ts";
+import { EtcdRecord } from "../cluster/etcd/record.ts";
+import { descriptionFrom } from "../database/remote/connect.ts";
+import { SituError } from "../runtime/errors.ts";
+import { PROBE_MS } from "../runtime/limits.ts";
+import { uniqueId } from "../runtime/random.ts";
+import { MembershipFile } from "./membership-file.ts";
+import type { EtcdNodeConfiguration, NodeConfiguration } from "./node-configuration.ts";
+
+/** For nodes that wait for others, so that a cluster can be formed. */
+export interface Waiting {
+  /** Told how many nodes are still missing. */
+  readonly waiting?: (missing: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+export interface JoinedNode {
+  readonly configuration: NodeConfiguration;
+  readonly configurations: EtcdConfigurations;
+}
+
+/** The node's store is open. */
+export async function joinedNode(
+  file: EtcdNodeConfiguration,
+  { waiting = () => {}, signal }: Waiting,
+): Promise<JoinedNode> {
+  const { etcd: given, ...rest } = file;
+  const { settings, etcd, domain, listen, advertised } = given;
+  const instance = uniqueId();
+  const gateway = new EtcdGateway(etcd);
+  const record = new EtcdRecord(gateway, settings.cluster);
+  const stop = (): void => gateway.close();
+  signal?.addEventListener("abort", stop);
+  try {
+    const { id, read } = await joinCluster(record, {
+      settings,
+      id: file.id,
+      host: advertised,
+      port: listen.port,
+      domain,
+      instance,
+      memory: new MembershipFile(file.path),
+      probe: (address) => probe(file, address),
+      waiting,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const configurations = new EtcdConfigurations(record, read);
+    const { current: cluster } = configurations;
+    return { configuration: { ...rest, id, cluster, instance, listen }, configurations };
+  } catch (error) {
+    gateway.close();
+    signal?.throwIfAborted();
+    throw error;
+  } finally {
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+/** Who answers at an address; nobody, if it is not known to be a node of this cluster. */
+async function probe(
+  { etcd, secret, tls }: EtcdNodeConfiguration,
+  { host, port }: { host: string; port: number },
+): Promise<{ node: number; instance: string } | undefined> {
+  const { cluster } = etcd.settings;
+  const seeds = [{ host, port }];
+  try {
+    return await descriptionFrom({ seeds, tables: [], cluster, secret, tls, timeoutMs: PROBE_MS });
+  } catch (error) {
+    const isNobody =
+      error instanceof SituError && ["SITU_UNREACHABLE", "SITU_CONFIG"].includes(error.code);
+    if (isNobody) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,204 @@
+/**
+ * The replica that a node is: what its participant has locked, and what its backup has logged, as
+ * recovery sees them. How a transaction ended at one of them is the truth about all of it, in whichever
+ * partition: nobody is told to commit before all can, nor to abort what may be committed.
+ *
+ * What a node has locked as a primary stays locked. What it has as a backup it cannot lock, should it
+ * have become the primary: rows that lie apart at one node may share an object at another. Such a
+ * partition is served when its last doubt is settled.
+ */
+
+import type { NodeId } from "../../fabric/fabric.ts";
+import { Writer } from "../../fabric/wire.ts";
+import { nextWrite, partitionAt } from "../../tables/served/requests.ts";
+import { type BackupRecords, Told } from "../backup-records.ts";
+import { ABORTED, COMMITTED, coordinatorNumber, Name } from "../names.ts";
+import { maintainTables, type Participant } from "../participant.ts";
+import { AT_BACKUP, Head, RecordReader, recordOf } from "../records.ts";
+import { encodeWrites, writesIn } from "../writes.ts";
+import type { PartitionWrites, Replica } from "./replica.ts";
+import { keyOf } from "./round.ts";
+import {
+  SAW_ABORT,
+  SAW_COMMIT,
+  SAW_END,
+  SAW_LOCK,
+  SAW_LOG,
+  SAW_NOTHING,
+  type Seen,
+  strongest,
+} from "./votes.ts";
+
+/** What a record holds. */
+interface Opened extends PartitionWrites {
+  readonly head: Head;
+}
+
+export class StoreReplica implements Replica {
+  readonly #participant: Participant;
+  readonly #backup: BackupRecords;
+  readonly #reader = new RecordReader();
+  readonly #out = new Writer();
+  /** What other replicas have seen, of what is not settled everywhere. */
+  readonly #heard = new Map<string, Map<number, Seen>>();
+  /** What is aborted, and locked until all replicas know it. */
+  readonly #aborted = new Set<string>();
+
+  constructor(participant: Participant, backup: BackupRecords) {
+    this.#participant = participant;
+    this.#backup = backup;
+  }
+
+  release(node: NodeId): void {
+    const { underWay } = this.#participant;
+    for (const thread of ["nic", "host"] as const) {
+      const coordinator = coordinatorNumber(node, thread);
+      const all = Object.assign(new Name(), { coordinator, sequence: Number.POSITIVE_INFINITY });
+      for (const [sequence, prepared] of underWay.below(all)) {
+        if (prepared.record.length > 0) continue;
+        const name = Object.assign(new Name(), { coordinator, sequence });
+        this.#participant.drop(name, prepared);
+      }
+    }
+  }
+
+  *inDoubt(): Generator<Head> {
+    const known = new Set<string>();
+    for (const record of [...this.#records()]) {
+      const { head } = this.#open(record);
+      const key = keyOf(head.name);
+      if (!known.has(key)) yield head;
+      known.add(key);
+    }
+  }
+
+  seen(given: Name, partition: number): Seen {
+    const name = withoutLow(given);
+    const { underWay } = this.#participant;
+    const logged = this.#backup.find(name);
+    const isOver = underWay.isOver(name) || this.#backup.isOver(name);
+    let seen = this.#heard.get(keyOf(name))?.get(partition) ?? (isOver ? SAW_END : SAW_NOTHING);
+    if (this.#writesIn(underWay.find(name)?.record, partition) !== undefined) {
+      seen = strongest(seen, SAW_LOCK);
+    }
+    if (this.#writesIn(logged?.record, partition) !== undefined) seen = strongest(seen, SAW_LOG);
+    if (this.#aborted.has(keyOf(name))) seen = strongest(seen, SAW_ABORT);
+    for (const end of [underWay.endOf(name), this.#backup.endOf(name), logged?.decision]) {
+      if (end === COMMITTED) seen = strongest(seen, SAW_COMMIT);
+      else if (end === ABORTED) seen = strongest(seen, SAW_ABORT);
+    }
+    return seen;
+  }
+
+  writes(given: Name, partition: number): PartitionWrites | undefined {
+    const name = withoutLow(given);
+    return (
+      this.#writesIn(this.#participant.underWay.find(name)?.record, partition) ??
+      this.#writesIn(this.#backup.find(name)?.record, partition)
+    );
+  }
+
+  takeOver(head: Head, partition: number, seen: Seen, writes: PartitionWrites | undefined): void {
+    const name = withoutLow(head.name);
+    const isMissing = writes !== undefined && this.writes(name, partition) === undefined;
+    if (isMissing && !this.#backup.isOver(name)) this.#keep(head, name, writes);
+    const heard = this.#heard.get(keyOf(name)) ?? new Map<number, Seen>();
+    this.#heard.set(keyOf(name), heard);
+    heard.set(partition, strongest(heard.get(partition) ?? SAW_NOTHING, seen));
+  }
+
+  lock(given: Name, partition: number): boolean {
+    const prepared = this.#participant.underWay.find(withoutLow(given));
+    return this.#writesIn(prepared?.record, partition) !== undefined;
+  }
+
+  commit(given: Name): boolean {
+    const name = withoutLow(given);
+    const participant = this.#participant;
+    const prepared = participant.underWay.find(name);
+    if (prepared !== undefined) {
+      if (!participant.install(prepared)) return false;
+      maintainTables(prepared.tables);
+      participant.finish(name, prepared, COMMITTED);
+    }
+    this.#backup.commit(name, new Told());
+    this.#backup.apply();
+    return !this.#backup.isKept(name);
+  }
+
+  abort(given: Name): void {
+    const name = withoutLow(given);
+    this.#backup.abort(name, new Told());
+    const { underWay } = this.#participant;
+    if (underWay.find(name) !== undefined) this.#aborted.add(keyOf(name));
+    else if (!underWay.isOver(name)) underWay.end(name, ABORTED);
+  }
+
+  forget(given: Name): void {
+    const name = withoutLow(given);
+    this.#heard.delete(keyOf(name));
+    if (!this.#aborted.delete(keyOf(name))) return;
+    const prepared = this.#participant.underWay.find(name);
+    if (prepared !== undefined) this.#participant.drop(name, prepared);
+  }
+
+  /** Of all that is locked here, or logged and not decided. */
+  *#records(): Generator<Int32Array> {
+    for (const { record } of this.#participant.underWay.states()) {
+      // What was only locked as it was read has none.
+      if (record.length > 0) yield record;
+    }
+    for (const { record, decision } of this.#backup.records()) {
+      if (decision === undefined) yield record;
+    }
+  }
+
+  /** Keeps what others have logged, with what is logged here of other partitions. */
+  #keep(head: Head, name: Name, writes: PartitionWrites): void {
+    const before = this.#backup.find(name);
+    const others = before && this.#open(before.record);
+    const words = new Int32Array((others?.words.length ?? 0) + writes.words.length);
+    words.set(others?.words ?? []);
+    words.set(writes.words, words.length - writes.words.length);
+    const out = this.#out;
+    out.clear();
+    new Head(name, head.configurationId, head.origin, head.partitions).encode(out);
+    encodeWrites(out, words, (others?.count ?? 0) + writes.count);
+    const record = recordOf(AT_BACKUP, { views: out.views }, 0, out.at);
+    const body = this.#reader.open(record);
+    Head.decode(body);
+    const rows: number[] = [];
+    const { tables } = this.#backup;
+    for (const request of writesIn(body)) rows.push(tables.byId(request.table).check(request));
+    if (before === undefined) this.#backup.keep(name, record, rows);
+    else this.#backup.extend(before, record, rows.slice(others!.count));
+  }
+
+  #writesIn(record: Int32Array | undefined, partition: number): PartitionWrites | undefined {
+    if (record === undefined || record.length === 0) return undefined;
+    const { words } = this.#open(record);
+    const found: number[] = [];
+    let count = 0;
+    for (let at = 0; at < words.length; at = nextWrite(words, at)) {
+      if (partitionAt(words, at) !== partition) continue;
+      for (let i = at; i < nextWrite(words, at); i++) found.push(words[i]);
+      count++;
+    }
+    return count === 0 ? undefined : { words: Int32Array.from(found), count };
+  }
+
+  #open(record: Int32Array): Opened {
+    const body = this.#reader.open(record);
+    const head = Head.decode(body);
+    const count = body.word();
+    const words = body.word();
+    body.align();
+    const at = body.skip(words);
+    return { head, count, words: body.views.i32.slice(at, at + words) };
+  }
+}
+
+/** To ask for something by name is no word of its coordinator. */
+function withoutLow({ coordinator, sequence }: Name): Name {
+  return Object.assign(new Name(), { coordinator, sequence, low: 0 });
+}
