@@ -22,6 +22,7 @@ export const AHEAD = [
   "src/node/node-membership.ts",
   "src/protocols/recovery/phases/table.ts",
   "src/protocols/recovery/store-replica.ts",
+  "src/node/node-membership.ts",
 ];
 
 /** Path to text, as in src/engine/run.ts. */
