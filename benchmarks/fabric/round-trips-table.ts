@@ -62,7 +62,8 @@ export const PAPERS: Readonly<Record<ProtocolName, Paper>> = {
 
 const DIFFERENCES_OF_BOTH: readonly string[] = [
   "waited for: the outcome is told when the last backup has logged the transaction, for then it is " +
-    "committed; COMMIT at the primaries is a round trip that nobody waits for but those who want the rows",
+    "committed; COMMIT at the primaries is a round trip that nobody waits for but those who want the rows, " +
+    "and a coordinator that has no copy of what it writes, as in this table",
   `truncate: nobody waits for it, and one message ends up to ${TRUNCATE_BATCH} transactions; FaRM ` +
     "truncates lazily, too",
   "from a client: one round trip more, SUBMIT to the node that coordinates; and no locks with reads, " +

@@ -17,7 +17,7 @@
  *
  * The outcome is told after 3: the transaction is committed then, and its rows cannot be read before they are
  * installed, so nobody can see that it is not done yet. A coordinator that is the primary of nothing that is
- * written waits for one COMMIT: whoever settles the transaction after the deaths of this node and of f others
+ * written waits for COMMIT: whoever settles the transaction after the deaths of this node and of f others
  * finds a record of LOCK that says nothing of the outcome, if the f are the backups of all that is written.
  */
 
@@ -213,22 +213,12 @@ export class Coordinator {
       if (!commits.has(node)) commits.set(node, new Commit(node, name, epoch));
     }
     const rest = this.#install(name, commits, [...backups.keys()], isKept);
-    if (backups.size === 0) {
-      // Without copies it is committed nowhere before it is at its primaries.
+    // Without copies it is committed nowhere before it is at its primaries. And should this node, which has no
+    // copy, die with all backups of what is written, a primary must know (FaRM §5.3).
+    if (backups.size === 0 || isKept) {
       const lost = yield* rest;
       if (lost !== undefined) return unknown(lost);
-    } else {
-      if (isKept) {
-        // Should this node die with all backups of what is written, a primary must know (FaRM §5.3).
-        const [first] = [...commits.values()].filter(({ to }) => to !== self);
-        if (first !== undefined) {
-          yield [first];
-          if (first.error !== undefined) return unknown(first.error);
-          commits.delete(first.to);
-        }
-      }
-      this.#driver.detach(rest);
-    }
+    } else this.#driver.detach(rest);
     this.counters.committed++;
     return COMMITTED;
   }
