@@ -197,22 +197,27 @@ class Simulation {
       const procedure = { node, worker: new Worker(number, random, db, node.clock) };
       this.#procedures.add(procedure);
       const arrive = (): Promise<void> => db.openTables(this.#workload.tables);
-      this.#start(procedure.worker, arrive, () => this.#procedures.delete(procedure));
+      // Its database is the node's own: what it has left under way goes on, as long as the node does.
+      this.#start(procedure.worker, arrive, async () => {
+        this.#procedures.delete(procedure);
+      });
       return;
     }
     const { client, worker } = this.#newClient();
     const arrive = (): Promise<void> => client.arrive(this.#workload.tables);
-    this.#start(worker, arrive, () => this.#clients.delete(client.id));
+    this.#start(worker, arrive, async () => {
+      this.#clients.delete(client.id);
+      if (!worker.isGone) await worker.db.close();
+    });
   }
 
-  #start(worker: Worker, arrive: () => Promise<void>, leave: () => void): void {
+  #start(worker: Worker, arrive: () => Promise<void>, leave: () => Promise<void>): void {
     this.#working++;
     const run = async (): Promise<void> => {
       await worker.insist(arrive);
       await this.#workload.work(worker, this.#options.transactions);
       this.#working--;
-      leave();
-      if (!worker.isGone) await worker.db.close();
+      await leave();
     };
     run().catch((error: unknown) => this.#fail(error));
   }
