@@ -117,6 +117,20 @@ const MAX_CONFIGURATION_ID = 2 ** 31 - 1;
 /** What `configurationId` was called in older files. */
 const OLD_CONFIGURATION_ID = "epoch";
 
+export function isClusterName(value: unknown): value is string {
+  return typeof value === "string" && /^[\w.-]{1,64}$/.test(value);
+}
+
+/** How to check numbers; `refuse` is told what is wrong with one. */
+export function wholeNumbers(refuse: (why: string) => never) {
+  return (value: unknown, what: string, least: number, most: number): number => {
+    if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) {
+      return value as number;
+    }
+    return refuse(`${what} is a whole number from ${least} to ${most}, not ${show(value)}`);
+  };
+}
+
 /** Checks what a file or a node says. `from` names it in messages. */
 export function configurationOf(given: unknown, from: string): Configuration {
   const refuse = (why: string): never => {
@@ -130,15 +144,10 @@ export function configurationOf(given: unknown, from: string): Configuration {
   }
   const { cluster = "situ", configurationId = values[OLD_CONFIGURATION_ID] ?? 1, nodes } = values;
   const { rings = DEFAULT_RINGS, partitions = DEFAULT_PARTITIONS } = values;
-  if (typeof cluster !== "string" || !/^[\w.-]{1,64}$/.test(cluster)) {
+  if (!isClusterName(cluster)) {
     refuse(`cluster is a name of letters, digits, ".", "_" and "-", not ${show(cluster)}`);
   }
-  const whole = (value: unknown, what: string, least: number, most: number): number => {
-    if (Number.isInteger(value) && (value as number) >= least && (value as number) <= most) {
-      return value as number;
-    }
-    return refuse(`${what} is a whole number from ${least} to ${most}, not ${show(value)}`);
-  };
+  const whole = wholeNumbers(refuse);
   if (!Array.isArray(nodes) || nodes.length === 0 || nodes.length > MAX_NODES) {
     return refuse(`nodes is a list of 1 to ${MAX_NODES} entries { "id", "host", "port" }`);
   }

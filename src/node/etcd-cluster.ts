@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { isClusterName, wholeNumbers } from "../cluster/configuration.ts";
 import { type EtcdOptions, endpointsOf } from "../cluster/etcd/endpoints.ts";
 import type { ClusterSettings } from "../cluster/etcd/forming.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -56,16 +57,13 @@ export function etcdClusterOf(
   };
   refuseUnknownOptions(`${from}: cluster`, values, KNOWN);
   const { cluster = "situ", backups = DEFAULT_BACKUPS, partitions, leaseMs, domain } = values;
-  if (!isName(cluster)) {
+  if (!isClusterName(cluster)) {
     return refuse(`cluster is a name of letters, digits, ".", "_" and "-", not ${show(cluster)}`);
   }
-  if (domain !== undefined && !isName(domain)) {
+  if (domain !== undefined && !isClusterName(domain)) {
     return refuse(`domain is a name such as rack-1, not ${show(domain)}`);
   }
-  const whole = (value: unknown, what: string, least: number, most: number): number =>
-    Number.isInteger(value) && (value as number) >= least && (value as number) <= most
-      ? (value as number)
-      : refuse(`${what} is a whole number from ${least} to ${most}, not ${show(value)}`);
+  const whole = wholeNumbers(refuse);
   const settings = {
     cluster,
     backups: whole(backups, "backups", 0, MAX_NODES - 1),
@@ -124,8 +122,4 @@ function etcdOf(values: Record<string, unknown>, folder: string, from: string): 
     ...Object.fromEntries(Object.entries(parts).filter(([, each]) => each !== undefined)),
     ...(user === undefined ? {} : { user, password: password ?? "" }),
   };
-}
-
-function isName(value: unknown): value is string {
-  return typeof value === "string" && /^[\w.-]{1,64}$/.test(value);
 }

@@ -10,6 +10,7 @@ import {
   type Membership,
 } from "../../src/cluster/etcd/forming.ts";
 import { EtcdRecord } from "../../src/cluster/etcd/record.ts";
+import { failure } from "../helpers/failure.ts";
 import { MemoryGateway } from "../helpers/memory-etcd.ts";
 
 const KEY = "/situ/shop/configuration";
@@ -63,15 +64,6 @@ function configurationIn({ read }: Joined): Configuration {
 
 async function formed(folders = [new Folder(), new Folder(), new Folder()]): Promise<Joined[]> {
   return Promise.all(folders.map((folder, i) => start(applicant(7_000 + i, { folder }))));
-}
-
-async function failure(promise: Promise<unknown>, code: string): Promise<string> {
-  const error = await promise.then(
-    () => expect.fail(`no ${code}`),
-    (thrown: unknown) => thrown as Error & { code: string },
-  );
-  expect(error.code, error.message).toBe(code);
-  return error.message;
 }
 
 describe("forming a cluster", () => {

@@ -9,6 +9,7 @@ import { EtcdGateway, NO_REVISION } from "../../src/cluster/etcd/gateway.ts";
 import { EtcdRecord } from "../../src/cluster/etcd/record.ts";
 import { eventually, freePorts } from "../helpers/cluster.ts";
 import { OTHER_TLS, TLS } from "../helpers/fabric-certificates.ts";
+import { failure } from "../helpers/failure.ts";
 import { FakeEtcd, type Fault } from "../helpers/fake-etcd.ts";
 import { failureSync } from "../helpers/store.ts";
 
@@ -32,15 +33,6 @@ function gatewayTo(endpoints: string[], more: Partial<EtcdOptions> = {}): EtcdGa
   const gateway = new EtcdGateway({ endpoints, ...more }, { callMs: 200, patienceMs: 600 });
   gateways.push(gateway);
   return gateway;
-}
-
-async function failure(promise: Promise<unknown>, code: string): Promise<string> {
-  const error = await promise.then(
-    () => expect.fail(`no ${code}`),
-    (thrown: unknown) => thrown as Error & { code: string },
-  );
-  expect(error.code, error.message).toBe(code);
-  return error.message;
 }
 
 /** The fault for the first so many requests of a path. */

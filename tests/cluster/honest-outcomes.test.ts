@@ -1,9 +1,10 @@
 /** What callers are told, and when, while a node is stopped; and more load than a cluster can take. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type RemoteDatabase, SituError, type Table } from "../../src/index.ts";
+import type { RemoteDatabase, Table } from "../../src/index.ts";
 import { MAX_RUNNING_TRANSACTIONS } from "../../src/runtime/limits.ts";
 import { eventually, RealCluster } from "../helpers/cluster.ts";
+import { codeOf } from "../helpers/failure.ts";
 import { Account } from "./procedures.ts";
 
 const TABLES = [Account] as unknown as readonly Table[];
@@ -25,16 +26,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => cluster.remove());
-
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-    return "done";
-  } catch (error) {
-    expect(error).toBeInstanceOf(SituError);
-    return (error as SituError).code;
-  }
-}
 
 function add(db: RemoteDatabase, id: number): Promise<void> {
   return db.transact(async (tx) => {

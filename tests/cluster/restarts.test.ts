@@ -5,9 +5,10 @@
 
 import { mkdirSync, rmSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
-import { open, type RemoteDatabase, SituError, type Table } from "../../src/index.ts";
+import { open, type RemoteDatabase, type Table } from "../../src/index.ts";
 import { eventually, RealCluster } from "../helpers/cluster.ts";
 import { CuttingProxy } from "../helpers/cluster-proxy.ts";
+import { codeOf } from "../helpers/failure.ts";
 import { Account } from "./procedures.ts";
 
 const TABLES = [Account] as unknown as readonly Table[];
@@ -27,17 +28,6 @@ function add(db: RemoteDatabase, id: number, amount = 1n): Promise<void> {
     const { balance } = (await tx.get(Account, id)) ?? { balance: 0n };
     await tx.put(Account, { id, balance: balance + amount });
   });
-}
-
-/** The code of an error that a caller may see while a node is away. */
-async function codeOf(work: Promise<unknown>): Promise<string> {
-  try {
-    await work;
-    return "done";
-  } catch (error) {
-    expect(error).toBeInstanceOf(SituError);
-    return (error as SituError).code;
-  }
 }
 
 /** An account of each node. */
