@@ -208,8 +208,11 @@ export class LeaseThread {
     this.port = port;
   }
 
-  static async start(task: LeaseTask, listener: LeaseListener): Promise<LeaseThread> {
-    const gate = new LeaseGate();
+  static async start(
+    task: LeaseTask,
+    gate: LeaseGate,
+    listener: LeaseListener,
+  ): Promise<LeaseThread> {
     const data: ThreadData = { task, gate: gate.buffer };
     const worker = new Worker(threadScript("situ-lease.js"), {
       workerData: data,
