@@ -13,6 +13,7 @@ import {
   type NodeId,
 } from "../fabric/fabric.ts";
 import { serveVerb } from "../fabric/verbs.ts";
+import type { ServingGate } from "../node/serving-gate.ts";
 import { BackupRecords } from "../protocols/backup-records.ts";
 import { Coordinator, type Outcome, type Parts } from "../protocols/coordinator.ts";
 import type { Disk } from "../protocols/disk.ts";
@@ -32,7 +33,6 @@ import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { Outcomes } from "./outcomes.ts";
 import { Deadline, Sessions, serveOpenSession, type TimeLeft } from "./session.ts";
 import { serveSubmit, submitOnce } from "./submit.ts";
-import type { ServingGate } from "../node/serving-gate.ts";
 import type { View, ViewHolder } from "./view.ts";
 
 export interface ServiceOptions {

@@ -5,15 +5,23 @@
  */
 
 import type { Configuration, Configurations, NodeAddress } from "../cluster/configuration.ts";
+import type { Change } from "../cluster/membership/changes.ts";
 import type { LeaseGate } from "../cluster/membership/lease-gate.ts";
-import { type Change, Membership, type MembershipHost } from "../cluster/membership/membership.ts";
+import { Membership } from "../cluster/membership/membership.ts";
+import type { MembershipHost } from "../cluster/membership/membership-host.ts";
 import {
   MembershipRequest,
   membershipMessageOf,
 } from "../cluster/membership/membership-request.ts";
 import type { MembershipMessage } from "../cluster/membership/messages.ts";
 import { audienceOf } from "../cluster/membership/succession.ts";
-import { afterFailures, type PlacedConfiguration, withNode } from "../cluster/planning/planning.ts";
+import {
+  afterFailures,
+  nextStep,
+  type PlacedConfiguration,
+  withFilled,
+  withNode,
+} from "../cluster/planning/planning.ts";
 import type { Endpoint, NodeId } from "../fabric/fabric.ts";
 import { type LeaseClock, leaseClock } from "../fabric/lease-clock.ts";
 import { every } from "../runtime/clock.ts";
@@ -126,6 +134,11 @@ export class NodeMembership {
     return this.#membership.change(name, change);
   }
 
+  /** This node has copied these partitions; the manager is told until they count as copies. */
+  filled(partitions: readonly number[]): void {
+    this.#membership.filled(partitions);
+  }
+
   /** What a node has sent; throws SITU_PROTOCOL, or SITU_CONFIG, for what is none. */
   receive(from: NodeId, text: string): void {
     const message = membershipMessageOf(text, `node ${from}`);
@@ -169,6 +182,8 @@ export class NodeMembership {
       plan: (current, survivors, manager) =>
         afterFailures(current as PlacedConfiguration, new Set(survivors), manager),
       admit: (current, node, hasItsData) => admitted(current, node, hasItsData),
+      fill: (current, filled) => withFilled(current as PlacedConfiguration, filled),
+      step: (current) => nextStep(current as PlacedConfiguration),
       adopt: (configuration) => {
         this.#know(audienceOf(configuration).values());
         listener.adopted(configuration);
