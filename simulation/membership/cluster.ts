@@ -127,6 +127,10 @@ export class SimulatedMembership {
         if (who.wasEmptied) this.#wereMembers[id] = false;
         this.#comeBack(id, between(this.random, 0, AWAY_US));
       },
+      refused: (who) => {
+        who.isDead = true;
+        this.#comeBack(id, between(this.random, 0, AWAY_US));
+      },
     });
     this.members[id] = member;
     member.arrive();
@@ -136,7 +140,12 @@ export class SimulatedMembership {
     const before = this.members[id];
     const world = this.world;
     world.at(world.nowUs + inUs, () => {
-      if (this.members[id] === before) this.#start(id, this.#wereMembers[id] ? before.full : []);
+      if (this.members[id] !== before) return;
+      // It died when it had been taken in, and knows in which life it asked for that.
+      if (this.store.current.nodes.some(({ instance }) => instance === before.instance)) {
+        this.#wereMembers[id] = true;
+      }
+      this.#start(id, this.#wereMembers[id] ? before.full : []);
     });
   }
 

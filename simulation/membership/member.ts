@@ -68,6 +68,7 @@ export interface MemberOptions {
   readonly send: (to: NodeId, what: LeaseMessage | MembershipMessage) => void;
   readonly committed: (member: Member, configuration: Configuration) => void;
   readonly removed: (member: Member) => void;
+  readonly refused: (member: Member) => void;
   /** What must not be. */
   readonly problem: (what: string) => void;
 }
@@ -206,6 +207,7 @@ export class Member {
       },
       refused: (why) => {
         this.refusal = why;
+        this.#options.refused(this);
       },
       removed: () => this.#options.removed(this),
     };

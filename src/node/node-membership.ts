@@ -5,6 +5,8 @@
  */
 
 import type { Configuration, Configurations, NodeAddress } from "../cluster/configuration.ts";
+import type { NodeReport } from "../cluster/membership/administer.ts";
+import { type Granted, grant, type Wish } from "../cluster/membership/administration.ts";
 import type { Change } from "../cluster/membership/changes.ts";
 import type { LeaseGate } from "../cluster/membership/lease-gate.ts";
 import { Membership } from "../cluster/membership/membership.ts";
@@ -137,6 +139,15 @@ export class NodeMembership {
   /** This node has copied these partitions; the manager is told until they count as copies. */
   filled(partitions: readonly number[]): void {
     this.#membership.filled(partitions);
+  }
+
+  /** What an operator wants. */
+  grant(wish: Wish): Granted {
+    return grant(this.#membership, wish);
+  }
+
+  report(): NodeReport {
+    return { isServing: this.mayServe(), isWhole: this.#options.gate.isWhole };
   }
 
   /** What a node has sent; throws SITU_PROTOCOL, or SITU_CONFIG, for what is none. */

@@ -23,10 +23,10 @@ export interface NodeListener extends Waiting {
   /** It cannot go on. */
   died(error: Error): void;
   /**
-   * The cluster goes on without it: it was taken for dead, or was to leave (`wasDraining`). All that is left
-   * is to close it; started again, it joins anew.
+   * The cluster goes on without it: it was taken for dead, or was to leave (`wasDrained`). All that is left
+   * is to close it. Started again, it joins anew, unless it was to leave.
    */
-  removed?(wasDraining: boolean): void;
+  removed?(wasDrained: boolean): void;
 }
 
 export class SituNode {
@@ -91,8 +91,11 @@ export class SituNode {
       });
       closing.push(() => host.close());
       if (joined === undefined) return new SituNode(configuration, nic, closing);
-      const { candidate, admitted } = joined;
-      const serving = nic.join(candidate, (wasDraining) => listener.removed?.(wasDraining));
+      const { candidate, admitted, left } = joined;
+      const serving = nic.join(candidate, (wasDrained) => {
+        if (wasDrained) left();
+        listener.removed?.(wasDrained);
+      });
       const cluster = await unlessAborted(serving, listener.signal);
       admitted();
       return new SituNode({ ...configuration, cluster }, nic, closing);

@@ -25,7 +25,7 @@ export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
         screen.note(`situ node: ${error.stack ?? error.message}`);
         process.exit(EXIT_FAILED);
       },
-      removed: (wasDraining) => remove(wasDraining ? "drained" : "removed"),
+      removed: (wasDrained) => remove(wasDrained ? "drained" : "removed"),
       waiting: (missing) => {
         screen.note(`situ node: waiting for ${counted(missing, "more node")} to form the cluster`);
       },
