@@ -18,7 +18,7 @@ import type { HostLink } from "./host-link.ts";
 import type { Candidate } from "./joining.ts";
 import type { Nic } from "./nic.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
-import { NodeMembership } from "./node-membership.ts";
+import { type MemberStats, NodeMembership } from "./node-membership.ts";
 import type { ServingGate } from "./serving-gate.ts";
 
 /** What the host's thread is told of a configuration. */
@@ -105,6 +105,11 @@ export class Member {
         died: (error) => this.#options.listener.died(error),
       },
     });
+  }
+
+  /** Undefined while it starts. */
+  stats(): MemberStats | undefined {
+    return this.#membership?.stats();
   }
 
   async close(): Promise<void> {

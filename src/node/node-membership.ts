@@ -24,7 +24,7 @@ import {
   withFilled,
   withNode,
 } from "../cluster/planning/planning.ts";
-import type { Endpoint, NodeId } from "../fabric/fabric.ts";
+import type { ConfigurationId, Endpoint, NodeId } from "../fabric/fabric.ts";
 import { type LeaseClock, leaseClock } from "../fabric/lease-clock.ts";
 import { every } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -62,6 +62,19 @@ export interface NodeMembershipOptions {
   readonly nodeSecret: string | undefined;
   readonly gate: LeaseGate;
   readonly listener: MembershipListener;
+}
+
+export interface MemberStats {
+  readonly configurationId: ConfigurationId;
+  readonly nodes: number;
+  readonly isManager: boolean;
+  readonly isServing: boolean;
+  /** How often it has begun to suspect others. */
+  readonly suspicions: number;
+  /** Partitions of which it is the primary, a backup, and those that it copies. */
+  readonly primaries: number;
+  readonly backups: number;
+  readonly filling: number;
 }
 
 export class NodeMembership {
@@ -148,6 +161,25 @@ export class NodeMembership {
 
   report(): NodeReport {
     return { isServing: this.mayServe(), isWhole: this.#options.gate.isWhole };
+  }
+
+  /** For those who watch the node. */
+  stats(): MemberStats {
+    const { configurationId, configuration, isManager, suspicions } = this.#membership;
+    const { id } = this.#options.address;
+    const { nodes, placement = [] } = configuration!;
+    const count = (isIt: (each: (typeof placement)[number]) => boolean): number =>
+      placement.filter(isIt).length;
+    return {
+      configurationId,
+      nodes: nodes.length,
+      isManager,
+      isServing: this.mayServe(),
+      suspicions,
+      primaries: count(({ primary }) => primary === id),
+      backups: count(({ backups }) => backups.includes(id)),
+      filling: count(({ filling }) => filling.includes(id)),
+    };
   }
 
   /** What a node has sent; throws SITU_PROTOCOL, or SITU_CONFIG, for what is none. */
