@@ -85,7 +85,10 @@ export class Nic {
     let endpoint: TcpEndpoint | undefined;
     const link = new HostLink(end, cluster.configurationId, (to, incoming) => {
       if (to === id) service!.serve(incoming);
-      else endpoint!.send(to, new Passed(incoming.kind, incoming.body, incoming.defer()));
+      else {
+        const { kind, body } = incoming;
+        endpoint!.send(to, new Passed(kind, link.configurationId, body, incoming.defer()));
+      }
     });
     try {
       endpoint = await openTcp({
