@@ -32,8 +32,7 @@ import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { Outcomes } from "./outcomes.ts";
 import { Deadline, Sessions, serveOpenSession, type TimeLeft } from "./session.ts";
 import { serveSubmit, submitOnce } from "./submit.ts";
-import type { ServingGate } from "../node/serving-gate.ts";
-import type { View, ViewHolder } from "./view.ts";
+import type { ViewHolder } from "./view.ts";
 
 export interface ServiceOptions {
   readonly view: ViewHolder;
@@ -50,7 +49,6 @@ export interface ServiceOptions {
   readonly passOn?: (incoming: Incoming) => void;
   /** Which kinds of messages to the own node this thread serves; the others go over the endpoint. */
   readonly isServedHere?: (kind: number) => boolean;
-  readonly gate?: ServingGate;
 }
 
 /** What nodes serve beside the phases. */
@@ -115,13 +113,6 @@ export class NodeService implements ServingThread {
   get self(): NodeId {
     return this.view.current.self;
   }
-
-  adopt(next: View): void {
-    (this.view as { current: View }).current = next;
-    this.driver.endpoint.configurationId = next.configurationId;
-  }
-
-  recover(): void {}
 
   /** Has this thread serve one more kind of message. */
   handle(handler: Handler<NodeService>): void {
