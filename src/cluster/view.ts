@@ -54,7 +54,7 @@ export class View implements ClusterView {
 
 /** What holds the view that counts now. */
 export interface ViewHolder extends CurrentView {
-  readonly current: View;
+  current: View;
 }
 
 /** The view of a client, which is no node. */

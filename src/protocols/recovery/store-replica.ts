@@ -49,7 +49,7 @@ export class StoreReplica implements Replica {
     this.#backup = backup;
   }
 
-  release(node: NodeId): void {
+  release(node: NodeId, isInDoubt: (name: Name) => boolean): void {
     const { underWay } = this.#participant;
     for (const thread of ["nic", "host"] as const) {
       const coordinator = coordinatorNumber(node, thread);
@@ -57,7 +57,7 @@ export class StoreReplica implements Replica {
       for (const [sequence, prepared] of underWay.below(all)) {
         if (prepared.record.length > 0) continue;
         const name = Object.assign(new Name(), { coordinator, sequence });
-        this.#participant.drop(name, prepared);
+        if (!isInDoubt(name)) this.#participant.drop(name, prepared);
       }
     }
   }
@@ -76,11 +76,14 @@ export class StoreReplica implements Replica {
     const name = withoutLow(given);
     const { underWay } = this.#participant;
     const logged = this.#backup.find(name);
+    const prepared = underWay.find(name);
     const isOver = underWay.isOver(name) || this.#backup.isOver(name);
     let seen = this.#heard.get(keyOf(name))?.get(partition) ?? (isOver ? SAW_END : SAW_NOTHING);
-    if (this.#writesIn(underWay.find(name)?.record, partition) !== undefined) {
+    if (this.#writesIn(prepared?.record, partition) !== undefined) {
       seen = strongest(seen, SAW_LOCK);
     }
+    // COMMIT has come, and is tried until there is room.
+    if (prepared?.isInstalling) seen = strongest(seen, SAW_COMMIT);
     if (this.#writesIn(logged?.record, partition) !== undefined) seen = strongest(seen, SAW_LOG);
     if (this.#aborted.has(keyOf(name))) seen = strongest(seen, SAW_ABORT);
     for (const end of [underWay.endOf(name), this.#backup.endOf(name), logged?.decision]) {
