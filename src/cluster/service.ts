@@ -6,10 +6,12 @@
 
 import type { Executor } from "../engine/executor.ts";
 import {
+  type ConfigurationId,
   DESCRIBE_KIND,
   type Endpoint,
   FIRST_MESSAGE_KIND,
   type Incoming,
+  MEMBERSHIP_KIND,
   type NodeId,
 } from "../fabric/fabric.ts";
 import { serveVerb } from "../fabric/verbs.ts";
@@ -44,7 +46,7 @@ import type { KeptRecords } from "../tables/served/kept-records.ts";
 import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { Outcomes } from "./outcomes.ts";
 import { Deadline, Sessions, serveOpenSession, type TimeLeft } from "./session.ts";
-import { serveSubmit, submitOnce } from "./submit.ts";
+import { SubmitInDoubt, serveSubmit, submitOnce } from "./submit.ts";
 import type { View, ViewHolder } from "./view.ts";
 
 export interface ServiceOptions {
@@ -69,6 +71,10 @@ export interface ServiceOptions {
   readonly recovers?: boolean;
   /** Whether the node has a lease; without it, it serves nothing but what a new configuration needs. */
   readonly mayServe?: () => boolean;
+  /** At a thread that does not keep the copies: whether the one that does has recovered all partitions. */
+  readonly isWhole?: () => boolean;
+  /** At the thread that does: told when that changes. */
+  readonly becameWhole?: (configurationId: ConfigurationId, isWhole: boolean) => void;
 }
 
 /** What nodes serve beside the phases. */
@@ -88,6 +94,7 @@ const CLUSTER_HANDLERS: readonly Handler<NodeService>[] = [
 /** What a node serves without a lease. */
 const ALWAYS_SERVED: ReadonlySet<number> = new Set([
   DESCRIBE_KIND,
+  MEMBERSHIP_KIND,
   ...RECOVERY_PHASES.map(({ kind }) => kind),
 ]);
 
@@ -152,13 +159,28 @@ export class NodeService implements ServingThread {
       decisions,
       recovers,
     });
-    if (recovers && this.backup !== undefined) this.recovery = this.#recovery(this.backup);
+    const { isWhole, becameWhole } = options;
+    if (recovers && this.backup !== undefined) {
+      this.recovery = this.#recovery(this.backup, becameWhole);
+    } else if (isWhole !== undefined) {
+      this.participant.blocked = {
+        isBlocked: () => !isWhole(),
+        get hasBlocked() {
+          return !isWhole();
+        },
+      };
+    }
   }
 
-  #recovery(backup: BackupRecords): Recovery {
+  #recovery(backup: BackupRecords, becameWhole: ServiceOptions["becameWhole"]): Recovery {
     const { participant, driver, disk } = this;
     const replica = new StoreReplica(participant, backup);
-    const recovery = new Recovery(driver, replica, (head, outcome) => this.settled(head, outcome));
+    const recovery = new Recovery(
+      driver,
+      replica,
+      (head, outcome) => this.settled(head, outcome),
+      becameWhole,
+    );
     const thread = { replica, recovery, disk };
     for (const { serve, ...handler } of RECOVERY_PHASES) {
       this.handle({ ...handler, serve: (_, incoming) => serve(thread, incoming) });
@@ -284,7 +306,15 @@ export class NodeService implements ServingThread {
   commit(parts: Parts, time: TimeLeft, origin?: Origin): Routine<Outcome> {
     const elsewhere = this.#onlyOther(parts);
     if (elsewhere === undefined) return this.coordinator.commit(parts, undefined, origin);
-    return submitOnce(this.#sessions, elsewhere, parts, time, origin);
+    return this.#ship(elsewhere, parts, time, origin);
+  }
+
+  *#ship(to: NodeId, parts: Parts, time: TimeLeft, origin?: Origin): Routine<Outcome> {
+    const executedIn = this.view.current.configurationId;
+    const sessions = this.#sessions;
+    const outcome = yield* submitOnce(sessions, to, { parts, executedIn, origin }, time);
+    if (outcome instanceof SubmitInDoubt) sessions.settled(outcome.message);
+    return outcome;
   }
 
   /** Commits what a client has submitted, and wants to hear of within its time. */

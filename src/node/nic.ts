@@ -26,7 +26,7 @@ import { HostLink, Passed } from "./host-link.ts";
 import type { Candidate } from "./joining.ts";
 import { Member, type MemberListener } from "./member.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
-import type { ServingGate } from "./serving-gate.ts";
+import { recoveringBy, type ServingGate } from "./serving-gate.ts";
 
 /** What a node tells of itself. */
 export interface NicStats {
@@ -120,7 +120,7 @@ export class Nic {
         passOn: (incoming) => link.pass(incoming),
         life,
         newLife: () => raiseLife(executor),
-        ...(gate === undefined ? {} : { gate }),
+        ...(gate === undefined ? {} : recoveringBy(gate, view)),
       });
       const { host, port } = configuration.listen ?? cluster.nodes.find((node) => node.id === id)!;
       await endpoint.listen({ host, port }).catch((error: unknown) => {
@@ -174,7 +174,7 @@ function gateOf(gate: ServingGate, configurationId: () => ConfigurationId): Gate
   return {
     mayServe: () => gate.mayServe(configurationId()),
     get isWhole() {
-      return gate.lease.isWhole;
+      return gate.isWhole(configurationId());
     },
   };
 }
