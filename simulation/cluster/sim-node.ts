@@ -251,6 +251,7 @@ export class SimulatedNode {
 }
 
 function* aborted(): Routine<Outcome> {
+  yield [];
   return ABORTED;
 }
 

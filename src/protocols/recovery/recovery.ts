@@ -242,11 +242,13 @@ export class Recovery {
     const { view } = round;
     const copies: ReplicateTxState[] = [];
     for (const [{ head }, partition, { seen, seenBy, writes }] of round.partitionDoubts()) {
+      // What the primary has ended, later ones may have overwritten: a node that is being filled gets it so.
+      const isEnded = !isInDoubt(seenBy.get(view.self) ?? SAW_NOTHING);
       for (const node of view.placement.backupsOf(partition)) {
         const own = seenBy.get(node) ?? SAW_NOTHING;
         if (own === seen) continue;
         const isMissing = own !== SAW_LOCK && own !== SAW_LOG;
-        const sent = isMissing ? writes : undefined;
+        const sent = isMissing && !isEnded ? writes : undefined;
         copies.push(new ReplicateTxState(node, round, head, partition, seen, sent));
       }
     }
@@ -299,6 +301,10 @@ export class Recovery {
     this.#asked.get(key)?.tell(outcome);
     this.#asked.delete(key);
   }
+}
+
+function isInDoubt(seen: Seen): boolean {
+  return seen === SAW_NOTHING || seen === SAW_LOCK || seen === SAW_LOG;
 }
 
 /** Sends messages of a round. False if it must not go on: the round is over, or this end closes. */

@@ -103,8 +103,11 @@ export class StoreReplica implements Replica {
 
   takeOver(head: Head, partition: number, seen: Seen, writes: PartitionWrites | undefined): void {
     const name = withoutLow(head.name);
-    const isMissing = writes !== undefined && this.writes(name, partition) === undefined;
-    if (isMissing && !this.#backup.isOver(name)) this.#keep(head, name, writes);
+    // What has ended here, in whichever role, is not done again: later ones may have written the same rows since.
+    const isOver = this.#backup.isOver(name) || this.#participant.underWay.isOver(name);
+    if (writes !== undefined && !isOver && this.writes(name, partition) === undefined) {
+      this.#keep(head, name, writes);
+    }
     const heard = this.#heard.get(keyOf(name)) ?? new Map<number, Seen>();
     this.#heard.set(keyOf(name), heard);
     heard.set(partition, strongest(heard.get(partition) ?? SAW_NOTHING, seen));
