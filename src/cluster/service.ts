@@ -123,6 +123,7 @@ export class NodeService implements ServingThread {
   /** For transactions that are shipped to others. */
   readonly #sessions: Sessions;
   readonly #recovers: boolean;
+  #replica: StoreReplica | undefined;
   readonly #mayServe: (() => boolean) | undefined;
   /** The view before the present one. */
   #previous: View;
@@ -181,6 +182,7 @@ export class NodeService implements ServingThread {
       (head, outcome) => this.settled(head, outcome),
       becameWhole,
     );
+    this.#replica = replica;
     const thread = { replica, recovery, disk };
     for (const { serve, ...handler } of RECOVERY_PHASES) {
       this.handle({ ...handler, serve: (_, incoming) => serve(thread, incoming) });
@@ -199,8 +201,14 @@ export class NodeService implements ServingThread {
     this.#previous = previous;
     this.view.current = next;
     this.driver.endpoint.configurationId = next.configurationId;
+    if (next.isMember && !previous.isMember) this.#joined(next);
     this.recovery?.adopt(next, previous);
     this.coordinator.adopt();
+  }
+
+  /** What this node has of an earlier membership counts where it is a copy again at once. */
+  #joined({ placement, self }: View): void {
+    this.#replica?.keepOnly((partition) => placement.copiesOf(partition).includes(self));
   }
 
   /** All members have adopted the configuration, and no lease of one that has left is valid any more. */

@@ -131,6 +131,8 @@ export class Nic {
     } catch (error) {
       link.close();
       await endpoint?.close();
+      // What earlier lives have left may be locked already.
+      executor.forgetRunning();
       executor.close();
       throw error;
     }
