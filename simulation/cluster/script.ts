@@ -126,7 +126,7 @@ export async function runScript(scenario: string): Promise<string> {
   const names = lines.flatMap(
     (line) => /^(client|node) \d+(?= (moves|reads) )/.exec(line)?.[0] ?? [],
   );
-  const script = new ClusterScript(new Set(names));
+  const script = new ClusterScript(new Set(names), lines.includes("recover"));
   try {
     for (const line of lines) await script.command(line);
     return script.trace.text;
@@ -153,13 +153,15 @@ class ClusterScript {
   readonly #accounts = new Map<string, Account>();
   /** Of all who will run transactions: they are there before the first one does. */
   readonly #names: ReadonlySet<string>;
+  readonly #recovers: boolean;
   readonly #databases = new Map<string, RemoteDatabase>();
   readonly #triggers: Trigger[] = [];
   #recovering: RecoveringNodes | undefined;
   #running = 0;
 
-  constructor(names: ReadonlySet<string>) {
+  constructor(names: ReadonlySet<string>, recovers: boolean) {
     this.#names = names;
+    this.#recovers = recovers;
   }
 
   async command(line: string): Promise<void> {
@@ -270,12 +272,7 @@ class ClusterScript {
   }
 
   recover(): void {
-    this.#recovering ??= new RecoveringNodes(
-      this.#fabric,
-      this.#nodes,
-      this.#configuration,
-      (_, outcome) => this.#tell(`settled: ${outcome}`),
-    );
+    this.#recovering ??= new RecoveringNodes(this.#fabric, this.#nodes, this.#configuration);
     this.#recovering.recover();
     this.#configuration = this.#recovering.configuration;
     const up = this.#recovering.up.map(({ id }) => id);
@@ -326,7 +323,12 @@ class ClusterScript {
       },
       "the script",
     );
-    const options = { protocol: this.#protocol, isLogged: this.#isLogged };
+    const options = {
+      protocol: this.#protocol,
+      isLogged: this.#isLogged,
+      recovers: this.#recovers,
+      settled: (_: unknown, outcome: string) => this.#tell(`settled: ${outcome}`),
+    };
     this.#nodes = ids.map((id) => {
       return new SimulatedNode(this.#fabric, id, this.#configuration, options);
     });

@@ -61,7 +61,7 @@ export class HostLink {
         out.word(node);
         out.word(connection);
         out.word(request.kind);
-        out.word(this.configurationId);
+        out.word(request.configurationId ?? this.configurationId);
         request.encode(out);
       });
     } catch (error) {
@@ -76,7 +76,8 @@ export class HostLink {
   pass(incoming: Incoming): void {
     const { from, kind, body } = incoming;
     const ticket = incoming.defer();
-    this.send(from.node, from.connection, new Passed(kind, body, ticket));
+    const { configurationId } = this;
+    this.send(from.node, from.connection, new Passed(kind, configurationId, body, ticket));
   }
 
   ref(): void {
@@ -200,12 +201,15 @@ const scratch = new Writer();
 /** A request on its way through this thread: its words, and whom to tell of the reply. */
 export class Passed implements Request {
   readonly kind: number;
+  /** However long it waits on its way. */
+  readonly configurationId: ConfigurationId;
   readonly #ticket: Ticket;
   readonly #words: Int32Array;
   #hasLeft = false;
 
-  constructor(kind: number, body: Reader, ticket: Ticket) {
+  constructor(kind: number, configurationId: ConfigurationId, body: Reader, ticket: Ticket) {
     this.kind = kind;
+    this.configurationId = configurationId;
     this.#words = body.views.i32.slice(body.at, body.end);
     this.#ticket = ticket;
   }

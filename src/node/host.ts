@@ -25,7 +25,7 @@ import { HostLink } from "./host-link.ts";
 import type { Announced } from "./member.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
 import type { ProcedureHost, Procedures } from "./procedures.ts";
-import type { ServingGate } from "./serving-gate.ts";
+import { recoveringBy, type ServingGate } from "./serving-gate.ts";
 
 export interface HostOptions {
   readonly configuration: NodeConfiguration;
@@ -73,7 +73,7 @@ export class Host implements ProcedureHost {
       life,
       newLife: () => raiseLife(executor),
       isServedHere: (kind) => isHere(kind) || !(gate === undefined ? isOfBackup : isKept)(kind),
-      ...(gate === undefined ? {} : { gate }),
+      ...(gate === undefined ? {} : recoveringBy(gate, view)),
     });
     this.service.handle({
       kind: CALL,

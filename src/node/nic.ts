@@ -27,7 +27,7 @@ import type { Candidate } from "./joining.ts";
 import { Member, type MemberListener } from "./member.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
 import type { MemberStats } from "./node-membership.ts";
-import type { ServingGate } from "./serving-gate.ts";
+import { recoveringBy, type ServingGate } from "./serving-gate.ts";
 
 /** What a node tells of itself. */
 export interface NicStats {
@@ -88,7 +88,10 @@ export class Nic {
     let endpoint: TcpEndpoint | undefined;
     const link = new HostLink(end, cluster.configurationId, (to, incoming) => {
       if (to === id) service!.serve(incoming);
-      else endpoint!.send(to, new Passed(incoming.kind, incoming.body, incoming.defer()));
+      else {
+        const { kind, body } = incoming;
+        endpoint!.send(to, new Passed(kind, link.configurationId, body, incoming.defer()));
+      }
     });
     try {
       endpoint = await openTcp({
@@ -120,7 +123,7 @@ export class Nic {
         passOn: (incoming) => link.pass(incoming),
         life,
         newLife: () => raiseLife(executor),
-        ...(gate === undefined ? {} : { gate }),
+        ...(gate === undefined ? {} : recoveringBy(gate, view)),
       });
       const { host, port } = configuration.listen ?? cluster.nodes.find((node) => node.id === id)!;
       await endpoint.listen({ host, port }).catch((error: unknown) => {
@@ -131,6 +134,8 @@ export class Nic {
     } catch (error) {
       link.close();
       await endpoint?.close();
+      // What earlier lives have left may be locked already.
+      executor.forgetRunning();
       executor.close();
       throw error;
     }
@@ -175,7 +180,7 @@ function gateOf(gate: ServingGate, configurationId: () => ConfigurationId): Gate
   return {
     mayServe: () => gate.mayServe(configurationId()),
     get isWhole() {
-      return gate.lease.isWhole;
+      return gate.isWhole(configurationId());
     },
   };
 }

@@ -160,7 +160,10 @@ export class NodeMembership {
   }
 
   report(): NodeReport {
-    return { isServing: this.mayServe(), isWhole: this.#options.gate.isWhole };
+    return {
+      isServing: this.mayServe(),
+      isWhole: this.#options.gate.isWhole(this.#membership.configurationId),
+    };
   }
 
   /** For those who watch the node. */

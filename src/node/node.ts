@@ -82,7 +82,9 @@ export class SituNode {
       const joined = "etcd" in file ? await joinedNode(file, listener) : undefined;
       const configuration = joined?.configuration ?? (file as NodeConfiguration);
       const { executor } = db;
-      const life = await beginLife(executor);
+      // A node that comes back is in a later configuration: so is one that has its id, and another store.
+      const others = joined === undefined ? 0 : configuration.cluster.configurationId;
+      const life = await beginLife(executor, others);
       const [here, there] = makeChannel();
       const lease = joined && new LeaseGate();
       const died = (error: Error): void => listener.died(error);
@@ -141,8 +143,8 @@ export class SituNode {
 }
 
 /** Before anything is sent: what has a log has the number on disk, whatever commits wait for. */
-async function beginLife(executor: Executor): Promise<number> {
-  const life = raiseLife(executor);
+async function beginLife(executor: Executor, others: number): Promise<number> {
+  const life = raiseLife(executor, others);
   const { durability, committer } = executor;
   if (durability.isLogged) await durability.await(committer.lastEpoch, DEFAULT_TIMEOUT_MS);
   return life;

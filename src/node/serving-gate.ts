@@ -5,8 +5,10 @@
  */
 
 import type { LeaseGate } from "../cluster/membership/lease-gate.ts";
+import type { ServiceOptions } from "../cluster/service.ts";
 import type { ConfigurationId } from "../fabric/fabric.ts";
 import { type LeaseClock, leaseClock } from "../fabric/lease-clock.ts";
+import type { CurrentView } from "../protocols/cluster-view.ts";
 
 export class ServingGate {
   readonly lease: LeaseGate;
@@ -21,8 +23,21 @@ export class ServingGate {
     return this.lease.mayServe(configurationId, this.#clock.nowMs());
   }
 
-  /** Whether, in addition, rows of all its partitions can be read: verbs do not say of which. */
-  mayRead(configurationId: ConfigurationId): boolean {
-    return this.lease.isWhole && this.mayServe(configurationId);
+  /** Whether rows of all its partitions can be read. */
+  isWhole(configurationId: ConfigurationId): boolean {
+    return this.lease.isWhole(configurationId);
   }
+}
+
+/** What makes the service of a thread one that recovers, and that serves as the gate says. */
+export function recoveringBy(
+  gate: ServingGate,
+  view: CurrentView,
+): Pick<ServiceOptions, "recovers" | "mayServe" | "isWhole" | "becameWhole"> {
+  return {
+    recovers: true,
+    mayServe: () => gate.mayServe(view.current.configurationId),
+    isWhole: () => gate.isWhole(view.current.configurationId),
+    becameWhole: (configurationId, isWhole) => gate.lease.setWhole(configurationId, isWhole),
+  };
 }

@@ -78,7 +78,8 @@ export class LocalPeer implements Asker {
     const id = this.#underWay.add(request);
     const frames = this.#requests;
     try {
-      request.encode(frames.begin(request.kind, id, this.#shared.configurationId));
+      const configurationId = request.configurationId ?? this.#shared.configurationId;
+      request.encode(frames.begin(request.kind, id, configurationId));
       frames.end();
       this.#shared.counters.requestsSent++;
       this.#schedule();

@@ -51,6 +51,8 @@ export class Round {
   /** Partitions that this node has become the primary of, and that are not served yet. */
   readonly blocked: Set<number>;
   readonly doubts = new Map<string, Doubt>();
+  /** All members have the configuration. */
+  hasBegun = false;
   /** All replicas of this node's partitions have said what is in doubt. */
   hasHeardAll = false;
   /** Transactions that this node settles, or has settled: a vote may come twice, and late. */
