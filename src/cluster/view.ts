@@ -57,6 +57,12 @@ export interface ViewHolder extends CurrentView {
   current: View;
 }
 
+/** Whether a node of one view is in a later one, and has not been started anew since. */
+export function livesOn(node: NodeId, before: View, now: View): boolean {
+  const since = now.memberSince(node);
+  return since !== undefined && since <= before.configurationId;
+}
+
 /** The view of a client, which is no node. */
 export function clientView(id: string, configuration: Configuration, protocol: string): ViewHolder {
   return { current: new View({ self: CLIENT, instance: id, configuration, protocol }) };
