@@ -6,10 +6,12 @@
 
 import type { Executor } from "../engine/executor.ts";
 import {
+  type ConfigurationId,
   DESCRIBE_KIND,
   type Endpoint,
   FIRST_MESSAGE_KIND,
   type Incoming,
+  MEMBERSHIP_KIND,
   type NodeId,
 } from "../fabric/fabric.ts";
 import { serveVerb } from "../fabric/verbs.ts";
@@ -69,6 +71,10 @@ export interface ServiceOptions {
   readonly recovers?: boolean;
   /** Whether the node has a lease; without it, it serves nothing but what a new configuration needs. */
   readonly mayServe?: () => boolean;
+  /** At a thread that does not keep the copies: whether the one that does has recovered all partitions. */
+  readonly isWhole?: () => boolean;
+  /** At the thread that does: told when that changes. */
+  readonly becameWhole?: (configurationId: ConfigurationId, isWhole: boolean) => void;
 }
 
 /** What nodes serve beside the phases. */
@@ -88,6 +94,7 @@ const CLUSTER_HANDLERS: readonly Handler<NodeService>[] = [
 /** What a node serves without a lease. */
 const ALWAYS_SERVED: ReadonlySet<number> = new Set([
   DESCRIBE_KIND,
+  MEMBERSHIP_KIND,
   ...RECOVERY_PHASES.map(({ kind }) => kind),
 ]);
 
@@ -116,6 +123,7 @@ export class NodeService implements ServingThread {
   /** For transactions that are shipped to others. */
   readonly #sessions: Sessions;
   readonly #recovers: boolean;
+  #replica: StoreReplica | undefined;
   readonly #mayServe: (() => boolean) | undefined;
   /** The view before the present one. */
   #previous: View;
@@ -152,13 +160,29 @@ export class NodeService implements ServingThread {
       decisions,
       recovers,
     });
-    if (recovers && this.backup !== undefined) this.recovery = this.#recovery(this.backup);
+    const { isWhole, becameWhole } = options;
+    if (recovers && this.backup !== undefined) {
+      this.recovery = this.#recovery(this.backup, becameWhole);
+    } else if (isWhole !== undefined) {
+      this.participant.blocked = {
+        isBlocked: () => !isWhole(),
+        get hasBlocked() {
+          return !isWhole();
+        },
+      };
+    }
   }
 
-  #recovery(backup: BackupRecords): Recovery {
+  #recovery(backup: BackupRecords, becameWhole: ServiceOptions["becameWhole"]): Recovery {
     const { participant, driver, disk } = this;
     const replica = new StoreReplica(participant, backup);
-    const recovery = new Recovery(driver, replica, (head, outcome) => this.settled(head, outcome));
+    const recovery = new Recovery(
+      driver,
+      replica,
+      (head, outcome) => this.settled(head, outcome),
+      becameWhole,
+    );
+    this.#replica = replica;
     const thread = { replica, recovery, disk };
     for (const { serve, ...handler } of RECOVERY_PHASES) {
       this.handle({ ...handler, serve: (_, incoming) => serve(thread, incoming) });
@@ -177,8 +201,14 @@ export class NodeService implements ServingThread {
     this.#previous = previous;
     this.view.current = next;
     this.driver.endpoint.configurationId = next.configurationId;
+    if (next.isMember && !previous.isMember) this.#joined(next);
     this.recovery?.adopt(next, previous);
     this.coordinator.adopt();
+  }
+
+  /** What this node has of an earlier membership counts where it is a copy again at once. */
+  #joined({ placement, self }: View): void {
+    this.#replica?.keepOnly((partition) => placement.copiesOf(partition).includes(self));
   }
 
   /** All members have adopted the configuration, and no lease of one that has left is valid any more. */

@@ -195,10 +195,10 @@ export class Participant {
   }
 
   /** Executes writes, which may be garbage. */
-  write({ tx, tables }: Prepared, body: Reader): void {
+  write({ tx, tables }: Prepared, body: Reader, isChecked = true): void {
     for (const request of writesIn(body)) {
       const served = this.tables.byId(request.table);
-      this.checkPrimary(request.partition);
+      if (isChecked) this.checkPrimary(request.partition);
       tables.add(served);
       served.write(tx, request);
     }
@@ -276,12 +276,19 @@ export class Participant {
     this.finish(name, prepared, ABORTED);
   }
 
+  /** Lets go of it as if it had never been locked: how it ended is for others to say. */
+  discard(name: Name, prepared: Prepared): void {
+    this.drop(name, prepared);
+    this.underWay.forgetEnd(name);
+  }
+
   #lockAgain(prepared: Prepared, body: Reader): boolean {
     const from = body.at;
     for (let attempt = 0; attempt < TAKE_UP_ATTEMPTS; attempt++) {
       body.at = from;
       try {
-        this.write(prepared, body);
+        // Whether this node is still the primary is not known yet, and of no account.
+        this.write(prepared, body, false);
         if (this.executor.committer.prepare(prepared.tx)) return true;
       } catch (error) {
         if (!isSignal(error)) throw error;

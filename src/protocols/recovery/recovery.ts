@@ -19,7 +19,7 @@
  * seen by then. Why that comes to the same outcome: votes.ts.
  */
 
-import type { NodeId } from "../../fabric/fabric.ts";
+import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { Driver } from "../driver.ts";
 import { ABORT_RECOVERY, COMMIT_RECOVERY, TRUNCATE_RECOVERY } from "../kinds.ts";
@@ -50,6 +50,7 @@ export class Recovery {
   readonly #driver: Driver;
   readonly #replica: Replica;
   readonly #settled: Settled;
+  readonly #becameWhole: (configurationId: ConfigurationId, isWhole: boolean) => void;
   #round: Round | undefined;
   /** Nodes that have left, or were started anew, since the last round. */
   readonly #gone = new Set<NodeId>();
@@ -57,10 +58,17 @@ export class Recovery {
   /** What was settled for coordinators of this node and all have forgotten, until they know it. */
   readonly #outcomes = new Map<string, { readonly name: Name; readonly outcome: Decision }>();
 
-  constructor(driver: Driver, replica: Replica, settled: Settled) {
+  /** `becameWhole` is told whether all partitions of this primary can be served, when that changes. */
+  constructor(
+    driver: Driver,
+    replica: Replica,
+    settled: Settled,
+    becameWhole: (configurationId: ConfigurationId, isWhole: boolean) => void = () => {},
+  ) {
     this.#driver = driver;
     this.#replica = replica;
     this.#settled = settled;
+    this.#becameWhole = becameWhole;
   }
 
   /** The round of the configuration in force. Others may begin it a moment earlier: they ask again. */
@@ -83,6 +91,7 @@ export class Recovery {
     }
     this.#round?.end();
     this.#round = new Round(view, blocked);
+    this.#becameWhole(view.configurationId, blocked.length === 0);
     for (const node of previous.nodes) {
       const since = view.memberSince(node);
       if (since === undefined || since > previous.configurationId) this.#gone.add(node);
@@ -224,6 +233,9 @@ export class Recovery {
     }
     for (const partition of round.blocked)
       if (!kept.has(partition)) round.blocked.delete(partition);
+    if (round.isCurrent && round.blocked.size === 0) {
+      this.#becameWhole(round.view.configurationId, true);
+    }
   }
 
   *#replicate(round: Round): Routine<void> {

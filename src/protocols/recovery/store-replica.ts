@@ -62,6 +62,22 @@ export class StoreReplica implements Replica {
     }
   }
 
+  /**
+   * This node has become a member, perhaps once more: drops records of partitions of which it is no copy. The
+   * others went on without it, and have settled what it has records of.
+   */
+  keepOnly(isCopy: (partition: number) => boolean): void {
+    const { underWay } = this.#participant;
+    for (const record of [...this.#records()]) {
+      const { head, words } = this.#open(record);
+      if (partitionsIn(words).some(isCopy)) continue;
+      const name = withoutLow(head.name);
+      const prepared = underWay.find(name);
+      if (prepared !== undefined) this.#participant.discard(name, prepared);
+      this.#backup.discard(name);
+    }
+  }
+
   *inDoubt(): Generator<Head> {
     const known = new Set<string>();
     for (const record of [...this.#records()]) {
@@ -202,6 +218,12 @@ export class StoreReplica implements Replica {
     const at = body.skip(words);
     return { head, count, words: body.views.i32.slice(at, at + words) };
   }
+}
+
+function partitionsIn(words: Int32Array): number[] {
+  const found = new Set<number>();
+  for (let at = 0; at < words.length; at = nextWrite(words, at)) found.add(partitionAt(words, at));
+  return [...found];
 }
 
 /** To ask for something by name is no word of its coordinator. */
