@@ -13,7 +13,7 @@
  *   stop node 0, resume node 0, crash node 1, return node 1     now
  *   cut power of node 1                      it has only its log to come back from (`logs`, at the top)
  *
- *   recover                                  those who are up get a configuration without the others
+ *   recover                                  those who are up, and clients, get a configuration without the others
  *
  *   client 1 moves 10 from a to b            begins a transaction; also: node 0 moves …, as a procedure
  *   client 1 moves 10 from a to b, slowly    reads, waits 1 ms, writes
@@ -155,6 +155,7 @@ class ClusterScript {
   readonly #names: ReadonlySet<string>;
   readonly #recovers: boolean;
   readonly #databases = new Map<string, RemoteDatabase>();
+  readonly #clients: SimulatedClient[] = [];
   readonly #triggers: Trigger[] = [];
   #recovering: RecoveringNodes | undefined;
   #running = 0;
@@ -273,7 +274,9 @@ class ClusterScript {
 
   recover(): void {
     this.#recovering ??= new RecoveringNodes(this.#fabric, this.#nodes, this.#configuration);
-    this.#recovering.recover();
+    this.#recovering.recover(() => {
+      for (const client of this.#clients) client.adopt(this.#configuration);
+    });
     this.#configuration = this.#recovering.configuration;
     const up = this.#recovering.up.map(({ id }) => id);
     this.#tell(`configuration ${this.#configuration.configurationId}: nodes ${up.join(", ")}`);
@@ -356,6 +359,7 @@ class ClusterScript {
       protocol: this.#protocol,
     });
     await this.#run(client.arrive([ACCOUNTS]));
+    this.#clients.push(client);
     return client.db;
   }
 

@@ -89,7 +89,7 @@ export class Recovery {
       const isNew = placement.primarySince(partition) > previous.configurationId;
       if (isNew || this.isBlocked(partition)) blocked.push(partition);
     }
-    if (this.#round !== undefined) this.#round.isCurrent = false;
+    this.#round?.end();
     this.#round = new Round(view, blocked);
     this.#becameWhole(view.configurationId, blocked.length === 0);
     for (const node of previous.nodes) {
@@ -309,7 +309,9 @@ function isInDoubt(seen: Seen): boolean {
 
 /** Sends messages of a round. False if it must not go on: the round is over, or this end closes. */
 function* answered(round: Round, messages: readonly RecoveryMessage[]): Routine<boolean> {
+  for (const message of messages) round.messages.add(message);
   if (messages.length > 0) yield messages;
+  for (const message of messages) round.messages.delete(message);
   return round.isCurrent && messages.every(({ error }) => error === undefined);
 }
 

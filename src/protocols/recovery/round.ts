@@ -58,10 +58,18 @@ export class Round {
   /** Transactions that this node settles, or has settled: a vote may come twice, and late. */
   readonly settled = new Set<string>();
   isCurrent = true;
+  /** What it waits for. */
+  readonly messages = new Set<RecoveryMessage>();
 
   constructor(view: RecoveryView, blocked: Iterable<number>) {
     this.view = view;
     this.blocked = new Set(blocked);
+  }
+
+  /** There is a later configuration: nobody waits any more, and nothing is sent again. */
+  end(): void {
+    this.isCurrent = false;
+    for (const message of [...this.messages]) message.failed(over());
   }
 
   /** What is known of a transaction in a partition of this primary, from now on if not before. */
