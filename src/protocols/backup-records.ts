@@ -113,8 +113,7 @@ export class BackupRecords {
 
   /** Puts another record in the place of one, which writes these rows, too. */
   extend(logged: Logged, record: Int32Array, rows: readonly number[]): void {
-    this.#log.drop(logged.arrival >>> 0, logged.record);
-    this.#append(logged.arrival, record);
+    this.#keep(() => this.#log.replace(logged.arrival >>> 0, logged.record, record));
     logged.record = record;
     this.#order.addRows(logged, rows);
   }
@@ -142,14 +141,14 @@ export class BackupRecords {
   /** Keeps a record in the store, behind all that have arrived before it and write the same rows. */
   keep(name: Name, record: Int32Array, rows: readonly number[]): void {
     const arrival = this.#arrivals;
-    this.#append(arrival, record);
+    this.#keep(() => this.#log.append(arrival >>> 0, record));
     this.#remember(arrival, record, name, rows);
   }
 
   /** Whoever asked will ask again. */
-  #append(arrival: number, record: Int32Array): void {
+  #keep(keep: () => void): void {
     try {
-      this.#log.append(arrival >>> 0, record);
+      keep();
     } catch (error) {
       if (!(error instanceof SituError)) throw error;
       throw new SituError("SITU_OVERLOADED", `a backup has no room: ${error.message}`, {
