@@ -31,7 +31,7 @@ import type { KeptRecords } from "../tables/served/kept-records.ts";
 import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { Outcomes } from "./outcomes.ts";
 import { Deadline, Sessions, serveOpenSession, type TimeLeft } from "./session.ts";
-import { serveSubmit, submitOnce } from "./submit.ts";
+import { SubmitInDoubt, serveSubmit, submitOnce } from "./submit.ts";
 import type { ViewHolder } from "./view.ts";
 
 export interface ServiceOptions {
@@ -176,7 +176,15 @@ export class NodeService implements ServingThread {
   commit(parts: Parts, time: TimeLeft, origin?: Origin): Routine<Outcome> {
     const elsewhere = this.#onlyOther(parts);
     if (elsewhere === undefined) return this.coordinator.commit(parts, undefined, origin);
-    return submitOnce(this.#sessions, elsewhere, parts, time, origin);
+    return this.#ship(elsewhere, parts, time, origin);
+  }
+
+  *#ship(to: NodeId, parts: Parts, time: TimeLeft, origin?: Origin): Routine<Outcome> {
+    const executedIn = this.view.current.configurationId;
+    const sessions = this.#sessions;
+    const outcome = yield* submitOnce(sessions, to, { parts, executedIn, origin }, time);
+    if (outcome instanceof SubmitInDoubt) sessions.settled(outcome.message);
+    return outcome;
   }
 
   /** Commits what a client has submitted, and wants to hear of within its time. */

@@ -54,7 +54,13 @@ export class View implements ClusterView {
 
 /** What holds the view that counts now. */
 export interface ViewHolder extends CurrentView {
-  readonly current: View;
+  current: View;
+}
+
+/** Whether a node of one view is in a later one, and has not been started anew since. */
+export function livesOn(node: NodeId, before: View, now: View): boolean {
+  const since = now.memberSince(node);
+  return since !== undefined && since <= before.configurationId;
 }
 
 /** The view of a client, which is no node. */
