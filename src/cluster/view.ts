@@ -27,7 +27,7 @@ export class View implements ClusterView {
   readonly self: NodeId;
   readonly instance: string;
   readonly configuration: Configuration;
-  readonly placement: Placement;
+  readonly placement: ClusterPlacement;
   readonly protocol: Protocol;
   /** All nodes of the configuration. */
   readonly nodes: readonly NodeId[];
@@ -43,6 +43,12 @@ export class View implements ClusterView {
 
   get configurationId(): ConfigurationId {
     return this.configuration.configurationId;
+  }
+
+  /** Whether this life of the node is a member. */
+  get isMember(): boolean {
+    const { self, instance } = this;
+    return this.configuration.nodes.some((node) => node.id === self && node.instance === instance);
   }
 
   /** The configuration that took in this life of a node; undefined for one that is no member. */

@@ -30,6 +30,8 @@ export class Driver {
   troubled: ((request: Request, why: SituError) => void) | undefined;
   readonly #loopback: Loopback | undefined;
   readonly #running = new Set<Run<unknown>>();
+  /** What is sent again soon. */
+  readonly #paused = new Set<Pause>();
   #isClosed = false;
 
   readonly #isServedHere: (kind: number) => boolean;
@@ -90,6 +92,7 @@ export class Driver {
 
   send(message: Exchange): void {
     message.attempts++;
+    message.configurationId = this.endpoint.configurationId;
     if (this.#isClosed) {
       // Not even to the own node: its memory may be another's by now.
       message.failed(closed());
@@ -116,10 +119,42 @@ export class Driver {
     return this.#isClosed;
   }
 
+  /** Sends a message again after a pause. */
+  sendLater(message: Exchange, run: Run<unknown>): void {
+    const pauseMs = Math.min(RESEND_MIN_MS * 2 ** Math.min(message.attempts, 10), RESEND_MAX_MS);
+    const pause: Pause = { message, run };
+    this.#paused.add(pause);
+    this.endpoint.clock.after(pauseMs, () => {
+      if (this.#paused.delete(pause)) this.#sendAgain(pause);
+    });
+  }
+
+  /** What was refused may be served now: sends all of it again, without the rest of its pause. */
+  hurry(): void {
+    const paused = [...this.#paused];
+    this.#paused.clear();
+    for (const pause of paused) {
+      pause.message.attempts = 0;
+      this.#sendAgain(pause);
+    }
+  }
+
+  #sendAgain({ message, run }: Pause): void {
+    // It may have ended meanwhile, with the time of the coroutine.
+    if (message.waiting !== run) return;
+    message.error = undefined;
+    run.send(message);
+  }
+
   /** Coroutines that run end with SITU_CLOSED as soon as what they wait for ends. */
   close(): void {
     this.#isClosed = true;
   }
+}
+
+interface Pause {
+  readonly message: Exchange;
+  readonly run: Run<unknown>;
 }
 
 class Run<T> implements Waiting, Timed {
@@ -177,14 +212,14 @@ class Run<T> implements Waiting, Timed {
         message.error = undefined;
         message.attempts = 0;
         if (this.#isLate && !message.isInsistent) message.failed(tooLate(message));
-        else this.#send(message);
+        else this.send(message);
       }
       this.#isSending = false;
       if (this.#pending > 0) return;
     }
   }
 
-  #send(message: Exchange): void {
+  send(message: Exchange): void {
     if (!this.#isSuperseded) this.#driver.send(message);
     else message.failed(superseded(this.#driver.endpoint.configurationId));
   }
@@ -220,13 +255,7 @@ class Run<T> implements Waiting, Timed {
       return false;
     }
     if (!message.isInsistent && (this.#isLate || clock.nowMs() >= this.deadlineMs)) return false;
-    const pauseMs = Math.min(RESEND_MIN_MS * 2 ** Math.min(message.attempts, 10), RESEND_MAX_MS);
-    clock.after(pauseMs, () => {
-      // It may have ended meanwhile, with the time of the coroutine.
-      if (message.waiting !== this) return;
-      message.error = undefined;
-      this.#send(message);
-    });
+    this.#driver.sendLater(message, this as Run<unknown>);
     return true;
   }
 }

@@ -21,6 +21,7 @@ export const REQUEST_VOTE = 52;
 export const COMMIT_RECOVERY = 53;
 export const ABORT_RECOVERY = 54;
 export const TRUNCATE_RECOVERY = 55;
+export const SETTLE = 56;
 /** From clients, and between the places of a node. */
 export const SUBMIT = 23;
 export const CALL = 24;
@@ -50,6 +51,7 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [COMMIT_RECOVERY]: "commit recovery",
   [ABORT_RECOVERY]: "abort recovery",
   [TRUNCATE_RECOVERY]: "truncate recovery",
+  [SETTLE]: "settle",
   [SUBMIT]: "submit",
   [CALL]: "call",
   [OPEN_TABLE]: "open table",

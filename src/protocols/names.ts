@@ -112,6 +112,11 @@ export class UnderWay<State> {
     if (name.sequence >= low) ended.set(name.sequence, how);
   }
 
+  /** How it ended here is to be forgotten. */
+  forgetEnd({ coordinator, sequence }: Name): void {
+    this.#coordinators.get(coordinator)?.ended.delete(sequence);
+  }
+
   /** Transactions under way. */
   *states(): IterableIterator<State> {
     for (const { states } of this.#coordinators.values()) yield* states.values();

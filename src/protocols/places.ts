@@ -33,6 +33,7 @@ import {
   REPLICATE_TX_STATE,
   REQUEST_VOTE,
   SCAN,
+  SETTLE,
   SUBMIT,
   TRUNCATE,
   TRUNCATE_RECOVERY,
@@ -77,6 +78,7 @@ const AT_NIC: Threads = {
   [COMMIT_RECOVERY]: "nic",
   [ABORT_RECOVERY]: "nic",
   [TRUNCATE_RECOVERY]: "nic",
+  [SETTLE]: "nic",
 };
 
 /** Whatever the protocol: procedures are the application's own code, and may take their time. */

@@ -17,14 +17,6 @@ export const ENTRIES = [
   "src/cli/work/command-work.ts",
 ];
 
-/** What is tested by itself and not yet part of what runs: it goes from here when it is. */
-export const AHEAD = [
-  "src/node/node-membership.ts",
-  "src/protocols/recovery/phases/table.ts",
-  "src/protocols/recovery/store-replica.ts",
-  "src/node/node-membership.ts",
-];
-
 /** Path to text, as in src/engine/run.ts. */
 export type Sources = ReadonlyMap<string, string>;
 

@@ -130,7 +130,10 @@ describe("another configuration number is refused at the receiver", () => {
     const before = scene.nodes[0].endpoint.counters.stale;
     const seen = await scene.run(balancesOf(stale, [a, b]));
     // It learns of no other one, and tries until its time is over.
-    const told = { code: "SITU_TIMEOUT", message: expect.stringMatching(/nothing was committed: .*configuration/) };
+    const told = {
+      code: "SITU_TIMEOUT",
+      message: expect.stringMatching(/nothing was committed: .*configuration/),
+    };
     expect(seen).toMatchObject({ kind: "failed", error: told });
     const written = await scene.run(
       stale.worker.transact((tx) => tx.put(Account, { id: a, balance: 0n })),

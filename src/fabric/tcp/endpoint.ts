@@ -78,6 +78,7 @@ export class TcpEndpoint implements Endpoint {
       turn: new Turn(counters, spares),
       scratch: new Scratch(),
       configurationId: options.configurationId,
+      gate: options.gate,
       visitors: 0,
       lingering: 0,
     };
