@@ -21,6 +21,9 @@ export const REQUEST_VOTE = 52;
 export const COMMIT_RECOVERY = 53;
 export const ABORT_RECOVERY = 54;
 export const TRUNCATE_RECOVERY = 55;
+/** Of copying (copying/phases.ts). */
+export const FETCH_TABLES = 60;
+export const FETCH_ROWS = 61;
 /** From clients, and between the places of a node. */
 export const SUBMIT = 23;
 export const CALL = 24;
@@ -50,6 +53,8 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [COMMIT_RECOVERY]: "commit recovery",
   [ABORT_RECOVERY]: "abort recovery",
   [TRUNCATE_RECOVERY]: "truncate recovery",
+  [FETCH_TABLES]: "fetch tables",
+  [FETCH_ROWS]: "fetch rows",
   [SUBMIT]: "submit",
   [CALL]: "call",
   [OPEN_TABLE]: "open table",
