@@ -60,6 +60,12 @@ export class RandomWrites {
   readonly #keys: number;
   readonly #payloadBytes: number;
   readonly #writes = new Map<string, Write[]>();
+  /**
+   * Rows that transactions under way write, and how many do. A row that is removed is one that is there, and is
+   * written by nobody else: what removes a row that is not there locks nothing at the primary.
+   */
+  readonly #busy = new Map<string, number>();
+  readonly #present = new Set<string>();
   #versions = 0;
 
   constructor(fabric: SimulatedFabric, random: Random, keys: number, payloadBytes: number) {
@@ -98,9 +104,13 @@ export class RandomWrites {
     for (let left = 1 + random.below(3); left > 0; left--) {
       const each = TABLES[random.below(TABLES.length)];
       const key = random.below(this.#keys);
-      rows.set(`${each.name} ${key}`, [each, key, random.below(3) === 0]);
+      const name = `${each.name} ${key}`;
+      const writers = this.#busy.get(name) ?? 0;
+      if (writers === Number.POSITIVE_INFINITY) continue;
+      const canBeRemoved = writers === 0 && this.#present.has(name);
+      rows.set(name, [each, key, canBeRemoved && random.below(3) > 0]);
     }
-    this.#run(nodes, placement, [...rows.values()]);
+    if (rows.size > 0) this.#run(nodes, placement, [...rows.values()]);
   }
 
   #run(
@@ -129,12 +139,18 @@ export class RandomWrites {
       ]);
     }
     const { service } = nodes[this.#random.below(nodes.length)];
+    for (const [each, number, isRemoved] of rows) {
+      const name = `${each.name} ${number}`;
+      const more = isRemoved ? Number.POSITIVE_INFINITY : 1;
+      this.#busy.set(name, (this.#busy.get(name) ?? 0) + more);
+    }
     this.running++;
     service.driver.run(
       service.coordinator.commit(parts),
       LONG_MS,
       (outcome) => {
         this.running--;
+        this.#ended(rows, outcome === COMMITTED);
         if (outcome !== COMMITTED) {
           this.refused++;
           return;
@@ -149,6 +165,18 @@ export class RandomWrites {
         throw error;
       },
     );
+  }
+
+  #ended(rows: readonly (readonly [Table, number, boolean])[], isCommitted: boolean): void {
+    for (const [each, number, isRemoved] of rows) {
+      const name = `${each.name} ${number}`;
+      const writers = this.#busy.get(name)! - 1;
+      if (isRemoved || writers === 0) this.#busy.delete(name);
+      else this.#busy.set(name, writers);
+      if (!isCommitted) continue;
+      if (isRemoved) this.#present.delete(name);
+      else this.#present.add(name);
+    }
   }
 
   #rowOf({ name }: Table, number: number): Values {

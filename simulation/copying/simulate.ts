@@ -11,6 +11,7 @@ import { Random } from "../../src/runtime/random.ts";
 import { disagreements, leftOvers, unsound } from "../cluster/rest.ts";
 import { SimulatedNode } from "../cluster/sim-node.ts";
 import { SimulatedFabric } from "../fabric/fabric.ts";
+import type { Fault } from "../fabric/faults.ts";
 import { CopyingNodes } from "./copying-nodes.ts";
 import { RandomWrites, TABLES } from "./random-writes.ts";
 
@@ -18,6 +19,8 @@ export interface CopyingRun {
   readonly seed: number;
   readonly keys?: number;
   readonly events?: number;
+  /** Whether nodes join, and partitions move, also while backups have not heard how transactions ended. */
+  readonly isHasty?: boolean;
   /** For planted bugs: called with each life of a node. */
   readonly plant?: (nodes: CopyingNodes, node: SimulatedNode) => void;
 }
@@ -33,6 +36,12 @@ export interface CopyingReport {
 }
 
 const NODES = 5;
+/** Rows arrive long after they were read, and twice. */
+const FAULTS: readonly Fault[] = [
+  { kind: "delay", probability: 0.2, maxUs: 10_000, frames: "replies" },
+  { kind: "reorder", probability: 0.05, maxUs: 200 },
+  { kind: "duplicate", probability: 0.02, maxUs: 5_000 },
+];
 /** All that is under way ends in this time, of virtual milliseconds. */
 const PATIENCE_MS = 30_000;
 
@@ -54,14 +63,16 @@ class CopyingCluster {
   readonly #cluster: CopyingNodes;
   readonly #writes: RandomWrites;
   readonly #plant: (node: SimulatedNode) => void;
+  readonly #isHasty: boolean;
   #configurations = 0;
   #interrupted = 0;
   #rows = 0;
 
-  constructor({ seed, keys = 120, plant }: CopyingRun) {
+  constructor({ seed, keys = 240, isHasty = false, plant }: CopyingRun) {
+    this.#isHasty = isHasty;
     const random = new Random(seed);
     this.#random = random;
-    this.#fabric = new SimulatedFabric({ seed });
+    this.#fabric = new SimulatedFabric({ seed, faults: seed % 4 === 0 ? [] : FAULTS });
     const members = [0, 1, 2].map((id) => ({ id, host: "simulated", port: id }));
     const configuration = configurationOf(
       { nodes: members, backups: 1 + random.below(2), partitions: 1 + random.below(12) },
@@ -74,7 +85,7 @@ class CopyingCluster {
     this.#cluster = new CopyingNodes(this.#fabric, this.#nodes, configuration);
     this.#plant = (node) => plant?.(this.#cluster, node);
     for (const node of this.#nodes) this.#plant(node);
-    this.#writes = new RandomWrites(this.#fabric, random, keys, 1 << (6 + random.below(6)));
+    this.#writes = new RandomWrites(this.#fabric, random, keys, 1 << (8 + random.below(5)));
     this.#pass(10);
     this.#writes.open(this.#cluster.up);
     this.#writes.fill(this.#cluster.up, this.#placement);
@@ -97,10 +108,11 @@ class CopyingCluster {
     for (;;) {
       this.#quiet();
       if (!this.#cluster.count() && !this.#isCopying && !this.#cluster.balance()) break;
-      this.#write(2);
+      this.#write(1);
       if (this.#fabric.nowUs > endUs) return [`copying does not end: ${this.#progress()}`];
     }
     this.#quiet();
+    this.#fabric.clearFaults();
     // Messages to those who have died are given up.
     this.#pass(2 * COPY_TIMEOUT_MS);
     const { up } = this.#cluster;
@@ -108,7 +120,9 @@ class CopyingCluster {
     // One that has no partition has heard of no table.
     this.#writes.open(up);
     return [
-      ...leftOvers(up),
+      // A node that came back asks for what it left, also those that have died: as long as they are in the
+      // configuration that it was started with.
+      ...leftOvers(up).filter((each) => !each.endsWith("coroutines run")),
       ...disagreements(up, TABLES, placement),
       ...this.#writes.problems(up, placement),
       ...(await unsound(up)),
@@ -148,14 +162,17 @@ class CopyingCluster {
   }
 
   #change(): void {
-    this.#quiet();
+    const kind = this.#random.below(6);
+    const isDeath = kind === 2 || kind === 3;
+    // What a coordinator has to tell those who die is not the concern of this simulation.
+    if (isDeath || !this.#isHasty) this.#quiet();
+    else this.#answered();
     if (this.#isCopying) this.#interrupted++;
     this.#configurations++;
     const cluster = this.#cluster;
     const { backups, nodes } = cluster.configuration;
     const members = new Set(nodes.map(({ id }) => id));
     const outside = this.#nodes.filter(({ id }) => !members.has(id));
-    const kind = this.#random.below(6);
     if (kind <= 1 && outside.length > 0) {
       const node = outside[this.#random.below(outside.length)];
       if (!node.isUp) {
@@ -164,7 +181,7 @@ class CopyingCluster {
         this.#plant(node);
       }
       cluster.join(node.id);
-    } else if (kind <= 3 && members.size > backups + 1) {
+    } else if (isDeath && members.size > backups + 1) {
       const victim = this.#victim();
       if (victim === undefined) return;
       this.#rows += cluster.copyingAt(victim.id).progress().rows;
@@ -203,6 +220,14 @@ class CopyingCluster {
       this.#pass(0.2);
     }
     throw new Error(`transactions do not end: ${leftOvers(this.#cluster.up).join("; ")}`);
+  }
+
+  /** All transactions have ended at their primaries, but not all backups know it. */
+  #answered(): void {
+    const { up } = this.#cluster;
+    const isBusy = (): boolean =>
+      this.#writes.running > 0 || up.some(({ service }) => service.participant.prepared > 0);
+    for (let left = PATIENCE_MS; left > 0 && isBusy(); left--) this.#pass(0.1);
   }
 
   #pass(ms: number): void {

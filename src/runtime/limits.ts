@@ -473,9 +473,9 @@ export const MOVED_AT_ONCE = 32;
 export const HANDED_OVER_AT_ONCE = 32;
 /** Keys that a node looks at for one who copies partitions, and bytes of rows that it gives, in one piece. */
 export const COPY_STEP_KEYS = 1_024;
-export const COPY_STEP_BYTES = 32 * KIB;
-/** One who copies works for this share of the time, at both ends together, and pauses at least so long. */
-export const COPY_SHARE = 0.25;
+export const COPY_STEP_BYTES = 8 * KIB;
+/** One who copies, or clears, has work for this share of the time, at both ends together; it pauses at least so long. */
+export const COPY_SHARE = 0.2;
 export const COPY_PAUSE_MS = 1;
 /** How often a piece that met a lock is read again at once; later it is asked for again. */
 export const COPY_ATTEMPTS = 4;

@@ -19,6 +19,8 @@ export interface ClearingHost {
   readonly tables: CopiedTables;
   readonly clock: Clock;
   readonly touched: Touched;
+  /** How many copy or clear at a time. */
+  readonly workers: number;
   /** Whether the rows of a partition are still to be removed. */
   isCleared(partition: number): boolean;
   /** Takes note of what went wrong with a piece, or that nothing did. */
@@ -57,11 +59,11 @@ export class Clearing {
       this.#done();
       return;
     }
-    const { clock } = this.#host;
+    const { clock, workers } = this.#host;
     const startMs = clock.nowMs();
     let nextMs: number;
     try {
-      nextMs = this.#step() ? pauseMs(clock.nowMs() - startMs) : APPLY_RETRY_MS;
+      nextMs = this.#step() ? pauseMs(clock.nowMs() - startMs, workers) : APPLY_RETRY_MS;
       this.#host.ran(undefined);
     } catch (error) {
       // Such as a disk that is full: an operator may make room.

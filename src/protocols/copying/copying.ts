@@ -162,6 +162,10 @@ export class Copying {
     };
   }
 
+  get workers(): number {
+    return this.#copies.size + (this.#clearing === undefined ? 0 : 1);
+  }
+
   isCleared(partition: number): boolean {
     return this.#uncleared.has(partition);
   }

@@ -34,6 +34,8 @@ export interface CopyHost {
   readonly tables: CopiedTables;
   readonly disk: Disk;
   readonly touched: Touched;
+  /** How many copy or clear at a time. */
+  readonly workers: number;
   /** Takes note of what went wrong with a piece, or that nothing did. */
   ran(problem: SituError | undefined): void;
   /** Takes note of what was copied. */
@@ -127,7 +129,7 @@ export class PartitionCopy {
       this.#place = BEGINNING;
     }
     const workedMs = clock.nowMs() - startMs + spentMs;
-    this.#later(pauseMs(workedMs), () => this.#next());
+    this.#later(pauseMs(workedMs, this.#host.workers), () => this.#next());
   }
 
   /** Adds the rows of a piece, all at once if a journal holds them; false if it must be tried again. */

@@ -27,7 +27,10 @@ export function attempt<T extends object>(
   return undefined;
 }
 
-/** How long to pause after so much work, for it to take no more than its share of the time. */
-export function pauseMs(workedMs: number): number {
-  return Math.max(COPY_PAUSE_MS, (workedMs * (1 - COPY_SHARE)) / COPY_SHARE);
+/**
+ * How long to pause after so much work, where so many do such work, for all of it to take no more than its share of
+ * the time.
+ */
+export function pauseMs(workedMs: number, workers: number): number {
+  return Math.max(COPY_PAUSE_MS, (workedMs * (workers - COPY_SHARE)) / COPY_SHARE);
 }
