@@ -8,6 +8,8 @@ import { freePorts, loopback, ServerProcess } from "./server-process.ts";
 export interface EtcdServer {
   /** Of all members, for clients. */
   readonly urls: readonly string[];
+  /** Has all members stand still, or go on. */
+  pause(isPaused: boolean): void;
   /** Resolves when all processes have ended. */
   stop(): Promise<void>;
 }
@@ -70,6 +72,9 @@ async function startMembers(count: number, memoryFolder: string): Promise<EtcdSe
   }
   return {
     urls: members.map(({ client }) => client),
+    pause: (isPaused) => {
+      for (const server of servers) server.pause(isPaused);
+    },
     stop: async () => {
       await Promise.all(servers.map((server) => server.stop()));
     },

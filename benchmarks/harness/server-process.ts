@@ -51,9 +51,15 @@ export class ServerProcess {
     }
   }
 
+  /** Has it stand still, or go on: to others it is there, and does not answer. */
+  pause(isPaused: boolean): void {
+    this.#signal(isPaused ? "SIGSTOP" : "SIGCONT");
+  }
+
   /** Resolves when the process has ended: by itself, or killed if that takes too long. */
   async stop(): Promise<void> {
     this.#signal("SIGTERM");
+    this.#signal("SIGCONT");
     await Promise.race([this.#ended, sleep(stopDeadlineMs, undefined, { ref: false })]);
     this.#release();
     await this.#ended;

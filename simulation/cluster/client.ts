@@ -73,6 +73,15 @@ export class SimulatedClient {
     await this.db.openTables(tables);
   }
 
+  /** Goes on with a later configuration; between two transactions. */
+  adopt(configuration: Configuration): void {
+    const { view, id } = this.session;
+    const { configurationId, protocol } = view.current;
+    if (configuration.configurationId <= configurationId) return;
+    view.current = clientView(id, configuration, protocol.name).current;
+    this.endpoint.configurationId = configuration.configurationId;
+  }
+
   /** Its process is killed. */
   vanish(): void {
     this.isGone = true;

@@ -4,7 +4,8 @@
  * workers are at work, and heal by themselves: a machine is slow, or stopped for a while and resumed,
  * or two of them do not hear each other, in one direction or in both; a client vanishes. With
  * "crashes", nodes are killed and come back with the memory of their stores; with "power" that is lost,
- * and they come back from their logs. (tests/simulation/crashes.test.ts says what is promised then).
+ * and they come back from their logs. (tests/simulation/crashes.test.ts says what is promised then). With
+ * "failover" they do not come back: the others go on without them.
  */
 
 import { PROGRESS_TIMEOUT_MS } from "../../src/runtime/limits.ts";
@@ -12,7 +13,7 @@ import type { Random } from "../../src/runtime/random.ts";
 import type { SimulatedFabric } from "../fabric/fabric.ts";
 import type { Fault } from "../fabric/faults.ts";
 
-export const FAULT_LEVELS = ["none", "light", "heavy", "crashes", "power"] as const;
+export const FAULT_LEVELS = ["none", "light", "heavy", "crashes", "power", "failover"] as const;
 export type FaultLevel = (typeof FAULT_LEVELS)[number];
 
 const PAST_TIMEOUT_US = PROGRESS_TIMEOUT_MS * 1_000;
@@ -29,6 +30,7 @@ const RULES: Readonly<Record<FaultLevel, readonly Fault[]>> = {
   light: LIGHT,
   crashes: LIGHT,
   power: LIGHT,
+  failover: LIGHT,
   heavy: [
     { kind: "loss", probability: 0.01 },
     { kind: "duplicate", probability: 0.05 },
@@ -46,6 +48,7 @@ const PAUSE_US: Readonly<Record<FaultLevel, number>> = {
   heavy: 100_000,
   crashes: 20_000,
   power: 40_000,
+  failover: 20_000,
 };
 const SHORT_US = 50_000;
 /** So long faults come; then everything is healed, and the workers must get to their ends. */
@@ -56,6 +59,8 @@ const LONG_US = 6_000_000;
 
 export interface Victims {
   readonly nodes: readonly number[];
+  /** How many may be lost for good. */
+  readonly mostLost: number;
   /** Those that are here now. */
   clients(): readonly number[];
   vanish(client: number): void;
@@ -110,6 +115,13 @@ export class FaultSchedule {
     const { nodes } = this.#victims;
     if (this.#level === "crashes" || this.#level === "power") {
       this.#crash(pick(random, nodes), 1_000 + random.below(SHORT_US));
+      return;
+    }
+    if (this.#level === "failover") {
+      const victim = pick(random, nodes);
+      if (this.#down.has(victim) || this.#down.size >= this.#victims.mostLost) return;
+      this.#down.add(victim);
+      this.#victims.crash(victim);
       return;
     }
     const clients = this.#victims.clients();

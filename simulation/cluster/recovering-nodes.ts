@@ -1,7 +1,7 @@
 /**
  * Nodes that go on without those who have died. The simulation stands in for the manager: it gives all that are
- * up the next configuration, as the planner has it (src/cluster/planning), and tells them that all have it. They
- * then settle what is in doubt (src/protocols/recovery).
+ * up the next configuration, as the planner has it (src/cluster/planning), one after the other, and when all have
+ * adopted it tells them so. They then settle what is in doubt (src/protocols/recovery).
  */
 
 import type { Configuration } from "../../src/cluster/configuration.ts";
@@ -9,12 +9,6 @@ import { ringReplicas } from "../../src/cluster/placement.ts";
 import { afterFailures, type PlacedConfiguration } from "../../src/cluster/planning/planning.ts";
 import { View } from "../../src/cluster/view.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
-import {
-  RECOVERY_PHASES,
-  type RecoveringThread,
-} from "../../src/protocols/recovery/phases/table.ts";
-import { Recovery, type Settled } from "../../src/protocols/recovery/recovery.ts";
-import { StoreReplica } from "../../src/protocols/recovery/store-replica.ts";
 import type { SimulatedFabric } from "../fabric/fabric.ts";
 import type { SimulatedNode } from "./sim-node.ts";
 
@@ -22,27 +16,19 @@ export class RecoveringNodes {
   configuration: PlacedConfiguration;
   readonly #fabric: SimulatedFabric;
   readonly #nodes: readonly SimulatedNode[];
-  readonly #threads: readonly RecoveringThread[];
+  /** How long until a node hears of something. */
+  readonly #delayUs: () => number;
 
-  /** `settled` is told the outcomes that nodes come to. */
   constructor(
     fabric: SimulatedFabric,
     nodes: readonly SimulatedNode[],
     configuration: Configuration,
-    settled: Settled = () => {},
+    delayUs: () => number = () => 0,
   ) {
     this.#fabric = fabric;
     this.#nodes = nodes;
+    this.#delayUs = delayUs;
     this.configuration = { ...configuration, placement: ringReplicas(configuration) };
-    this.#threads = nodes.map(({ service }) => {
-      const { participant, backup, driver, disk } = service;
-      const replica = new StoreReplica(participant, backup!);
-      const thread = { replica, recovery: new Recovery(driver, replica, settled), disk };
-      for (const { serve, ...handler } of RECOVERY_PHASES) {
-        service.handle({ ...handler, serve: (_, incoming) => serve(thread, incoming) });
-      }
-      return thread;
-    });
   }
 
   get up(): SimulatedNode[] {
@@ -50,7 +36,7 @@ export class RecoveringNodes {
   }
 
   isBlocked(node: NodeId, partition: number): boolean {
-    return this.#threads[node].recovery.isBlocked(partition);
+    return this.#nodes[node].service.isBlocked(partition);
   }
 
   copiesOf(partition: number): NodeId[] {
@@ -58,25 +44,46 @@ export class RecoveringNodes {
     return [primary, ...backups];
   }
 
-  /** All that are up get a configuration without the others. */
-  recover(): void {
-    const survivors = new Set(this.up.map(({ id }) => id));
-    this.configuration = afterFailures(this.configuration, survivors, this.up[0].id);
+  /** All that are up get a configuration without the others; `committed` is called when all have it. */
+  recover(committed: () => void = () => {}): void {
+    const members = this.up;
+    const survivors = new Set(members.map(({ id }) => id));
+    this.configuration = afterFailures(this.configuration, survivors, members[0].id);
     const { configuration } = this;
-    for (const node of this.up) {
-      const view = node.service.view as { current: View };
-      const previous = view.current;
-      const { instance, protocol } = previous;
-      view.current = new View({
-        self: node.id,
-        instance,
-        configuration,
-        protocol: protocol.name,
-      });
-      node.endpoint.configurationId = configuration.configurationId;
-      this.#fabric.at(this.#fabric.nowUs + 1, () => {
-        if (node.isUp) this.#threads[node.id].recovery.recover(view.current, previous);
+    let left = members.length;
+    for (const node of members) {
+      this.#later(this.#delayUs(), () => {
+        // A member that dies before it has adopted the configuration takes another one to go on.
+        if (!node.isUp) return;
+        adopt(node, configuration);
+        if (--left === 0) this.#commit(members, configuration, committed);
       });
     }
   }
+
+  #commit(
+    members: readonly SimulatedNode[],
+    { configurationId }: PlacedConfiguration,
+    committed: () => void,
+  ): void {
+    for (const node of members) {
+      this.#later(this.#delayUs() + 1, () => {
+        const { service } = node;
+        if (node.isUp && service.view.current.configurationId === configurationId) {
+          service.recover();
+        }
+      });
+    }
+    this.#later(1, committed);
+  }
+
+  #later(us: number, run: () => void): void {
+    if (us === 0) run();
+    else this.#fabric.at(this.#fabric.nowUs + us, run);
+  }
+}
+
+function adopt({ id, service }: SimulatedNode, configuration: Configuration): void {
+  const { instance, protocol } = service.view.current;
+  service.adopt(new View({ self: id, instance, configuration, protocol: protocol.name }));
 }

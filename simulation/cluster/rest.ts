@@ -126,7 +126,10 @@ export function disagreements(
       const primary = placement.primaryOf(partition);
       const backups = placement.backupsOf(partition);
       const wanted = textOf(copies.get(primary)?.get(text));
+      const filling = placement.fillingOf(partition);
       for (const { id } of nodes) {
+        // What it lacks is copied later.
+        if (filling.includes(id)) continue;
         const has = textOf(copies.get(id)?.get(text));
         if (id === primary || has === (backups.includes(id) ? wanted : ABSENT)) continue;
         const role = backups.includes(id) ? "a backup" : "no replica of it";

@@ -13,7 +13,7 @@
  *   stop node 0, resume node 0, crash node 1, return node 1     now
  *   cut power of node 1                      it has only its log to come back from (`logs`, at the top)
  *
- *   recover                                  those who are up get a configuration without the others
+ *   recover                                  those who are up, and clients, get a configuration without the others
  *
  *   client 1 moves 10 from a to b            begins a transaction; also: node 0 moves …, as a procedure
  *   client 1 moves 10 from a to b, slowly    reads, waits 1 ms, writes
@@ -126,7 +126,7 @@ export async function runScript(scenario: string): Promise<string> {
   const names = lines.flatMap(
     (line) => /^(client|node) \d+(?= (moves|reads) )/.exec(line)?.[0] ?? [],
   );
-  const script = new ClusterScript(new Set(names));
+  const script = new ClusterScript(new Set(names), lines.includes("recover"));
   try {
     for (const line of lines) await script.command(line);
     return script.trace.text;
@@ -153,13 +153,16 @@ class ClusterScript {
   readonly #accounts = new Map<string, Account>();
   /** Of all who will run transactions: they are there before the first one does. */
   readonly #names: ReadonlySet<string>;
+  readonly #recovers: boolean;
   readonly #databases = new Map<string, RemoteDatabase>();
+  readonly #clients: SimulatedClient[] = [];
   readonly #triggers: Trigger[] = [];
   #recovering: RecoveringNodes | undefined;
   #running = 0;
 
-  constructor(names: ReadonlySet<string>) {
+  constructor(names: ReadonlySet<string>, recovers: boolean) {
     this.#names = names;
+    this.#recovers = recovers;
   }
 
   async command(line: string): Promise<void> {
@@ -270,13 +273,10 @@ class ClusterScript {
   }
 
   recover(): void {
-    this.#recovering ??= new RecoveringNodes(
-      this.#fabric,
-      this.#nodes,
-      this.#configuration,
-      (_, outcome) => this.#tell(`settled: ${outcome}`),
-    );
-    this.#recovering.recover();
+    this.#recovering ??= new RecoveringNodes(this.#fabric, this.#nodes, this.#configuration);
+    this.#recovering.recover(() => {
+      for (const client of this.#clients) client.adopt(this.#configuration);
+    });
     this.#configuration = this.#recovering.configuration;
     const up = this.#recovering.up.map(({ id }) => id);
     this.#tell(`configuration ${this.#configuration.configurationId}: nodes ${up.join(", ")}`);
@@ -326,7 +326,12 @@ class ClusterScript {
       },
       "the script",
     );
-    const options = { protocol: this.#protocol, isLogged: this.#isLogged };
+    const options = {
+      protocol: this.#protocol,
+      isLogged: this.#isLogged,
+      recovers: this.#recovers,
+      settled: (_: unknown, outcome: string) => this.#tell(`settled: ${outcome}`),
+    };
     this.#nodes = ids.map((id) => {
       return new SimulatedNode(this.#fabric, id, this.#configuration, options);
     });
@@ -354,6 +359,7 @@ class ClusterScript {
       protocol: this.#protocol,
     });
     await this.#run(client.arrive([ACCOUNTS]));
+    this.#clients.push(client);
     return client.db;
   }
 

@@ -9,14 +9,17 @@
 import { ClusterClient } from "../../src/cluster/client.ts";
 import type { Configuration } from "../../src/cluster/configuration.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
-import { clientView, View } from "../../src/cluster/view.ts";
+import { View } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import type { Clock, Endpoint, Incoming, NodeId } from "../../src/fabric/fabric.ts";
+import { ABORTED, type Outcome } from "../../src/protocols/coordinator.ts";
 import { AT_ONCE, SyncedDisk } from "../../src/protocols/disk.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
+import type { Head } from "../../src/protocols/records.ts";
+import type { Decision, Settled } from "../../src/protocols/recovery/recovery.ts";
 import { assert } from "../../src/runtime/assert.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { keptRecords } from "../../src/tables/served/kept-records.ts";
@@ -33,6 +36,10 @@ export interface SimulatedNodeOptions {
   readonly clockRate?: number;
   /** Whether it has a log, and can come back from it. */
   readonly isLogged?: boolean;
+  /** Whether its configuration may change. */
+  readonly recovers?: boolean;
+  /** Told what it settles in a recovery. */
+  readonly settled?: Settled;
   readonly makeService?: (options: ServiceOptions) => NodeService;
   readonly wrapEndpoint?: (endpoint: Endpoint) => Endpoint;
 }
@@ -129,28 +136,38 @@ export class SimulatedNode {
     this.isUp = true;
   }
 
-  /** The database as procedures of this node have it: it coordinates, and locks what it reads (rpc). */
-  database(name: string, random: Random, timeoutMs: number): RemoteDatabase {
+  /**
+   * The database as procedures of this node have it: it coordinates, and locks what it reads (rpc). What was
+   * executed in another view than that of `executedIn` is not committed.
+   */
+  database(
+    name: string,
+    random: Random,
+    timeoutMs: number,
+    executedIn: () => View | undefined = () => undefined,
+  ): RemoteDatabase {
     const { endpoint, procedures, service } = this.#life;
-    const { coordinator } = service;
+    const { coordinator, view } = service;
     const driver = new PromisingDriver(endpoint, service, () => this.#fabric.promised());
     procedures.push(driver);
     const { execute, locksOnRead } = PROTOCOLS[this.#options.protocol ?? "rpc"];
     return new RemoteDatabase({
       endpoint: withClock(endpoint, this.clock),
       driver,
-      client: new ClusterClient(
-        name,
-        clientView(name, this.#configuration, this.#options.protocol ?? "rpc"),
-      ),
+      client: new ClusterClient(name, service.view),
       timeoutMs,
       readsByVerb: execute === "verb",
       random,
       own: {
-        commit: (parts, held, time, origin) =>
-          held === undefined
+        commit: (parts, held, time, origin) => {
+          if ((executedIn() ?? view.current) !== view.current) {
+            if (held !== undefined) coordinator.release(held);
+            return aborted();
+          }
+          return held === undefined
             ? service.commit(parts, time, origin)
-            : coordinator.commit(parts, held, origin),
+            : coordinator.commit(parts, held, origin);
+        },
         locks: locksOnRead ? coordinator : undefined,
       },
     });
@@ -199,8 +216,10 @@ export class SimulatedNode {
       thread: "nic",
       life: this.#newLife(executor),
       newLife: () => this.#newLife(executor),
+      recovers: this.#options.recovers ?? false,
     };
-    service = makeService?.(serviceOptions) ?? new NodeService(serviceOptions);
+    service =
+      makeService?.(serviceOptions) ?? new SettlingService(serviceOptions, this.#options.settled);
     service.settle();
     if (this.#options.isLogged === true) {
       this.#fabric.every(LOG_EVERY_US, id, () => {
@@ -228,6 +247,26 @@ export class SimulatedNode {
           run();
         }),
     };
+  }
+}
+
+function* aborted(): Routine<Outcome> {
+  yield [];
+  return ABORTED;
+}
+
+/** Says what it settles. */
+class SettlingService extends NodeService {
+  readonly #told: Settled | undefined;
+
+  constructor(options: ServiceOptions, told: Settled | undefined) {
+    super(options);
+    this.#told = told;
+  }
+
+  protected override settled(head: Head, outcome: Decision): void {
+    super.settled(head, outcome);
+    this.#told?.(head, outcome);
   }
 }
 
@@ -272,7 +311,9 @@ function withClock(endpoint: Endpoint, clock: Clock): Endpoint {
   return {
     self: endpoint.self,
     clock,
-    configurationId: endpoint.configurationId,
+    get configurationId() {
+      return endpoint.configurationId;
+    },
     counters: endpoint.counters,
     send: (to, request) => endpoint.send(to, request),
     // Its databases come and go; the node's end stays.

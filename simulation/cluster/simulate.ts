@@ -3,7 +3,7 @@
  * checked. The same options give the same trace, byte for byte.
  */
 
-import { configurationOf } from "../../src/cluster/configuration.ts";
+import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import type { ProtocolName } from "../../src/protocols/places.ts";
 import { assert } from "../../src/runtime/assert.ts";
@@ -11,6 +11,7 @@ import { SimulatedFabric } from "../fabric/fabric.ts";
 import type { Fault } from "../fabric/faults.ts";
 import { SimulatedClient } from "./client.ts";
 import { type FaultLevel, FaultSchedule } from "./fault-schedule.ts";
+import { RecoveringNodes } from "./recovering-nodes.ts";
 import { disagreements, leftOvers, primaryRows, unsound } from "./rest.ts";
 import { SimulatedNode, type SimulatedNodeOptions } from "./sim-node.ts";
 import { TIMEOUT_MS, Worker } from "./worker.ts";
@@ -62,6 +63,9 @@ const LONGEST_US = 120e6;
 const SYNCED_US = 50_000;
 /** One transaction in so many is submitted to a node that may have none of its data. */
 const STRAY_ONE_IN = 10;
+/** Until a node or a client hears of a configuration, and until a death is noticed. */
+const MOST_HEARING_US = 2_000;
+const MOST_SUSPECTED_US = 5_000;
 /** From the healing of all faults to rest. */
 const REST_US = 30e6;
 
@@ -88,7 +92,9 @@ class Simulation {
   readonly #fabric: SimulatedFabric;
   readonly #nodes: SimulatedNode[];
   readonly #workload: Workload;
-  readonly #configuration;
+  /** That of new clients. */
+  #configuration: Configuration;
+  readonly #recovering: RecoveringNodes;
   readonly #clients = new Map<number, { client: SimulatedClient; worker: Worker }>();
   readonly #procedures = new Set<{ node: SimulatedNode; worker: Worker }>();
   readonly #problems: string[] = [];
@@ -116,9 +122,14 @@ class Simulation {
       // Clock rates drift by up to 5 %.
       const clockRate = options.faults === "none" ? 1 : 0.95 + random.below(1_000) / 10_000;
       const isLogged = options.faults === "power";
-      const each = { protocol: options.protocol, clockRate, isLogged, ...options.node };
+      const recovers = options.faults === "failover";
+      const each = { protocol: options.protocol, clockRate, isLogged, recovers, ...options.node };
       return new SimulatedNode(fabric, id, this.#configuration, each);
     });
+    const hearing = fabric.random("configurations");
+    this.#recovering = new RecoveringNodes(fabric, this.#nodes, this.#configuration, () =>
+      hearing.below(MOST_HEARING_US),
+    );
     this.#workload = newWorkload(workload, {
       get nowUs() {
         return fabric.nowUs;
@@ -131,6 +142,7 @@ class Simulation {
     await this.#load();
     const schedule = new FaultSchedule(this.#fabric, this.#options.faults, {
       nodes: this.#nodes.map(({ id }) => id),
+      mostLost: this.#configuration.backups,
       clients: () => [...this.#clients.keys()],
       vanish: (client) => this.#vanish(client),
       crash: (node) => this.#crash(this.#nodes[node]),
@@ -181,6 +193,7 @@ class Simulation {
     });
     const random = this.#fabric.random(`worker ${number}`);
     const worker = new Worker(number, random, client.db, client.endpoint.clock);
+    worker.begins = () => client.adopt(this.#configuration);
     this.#clients.set(client.id, { client, worker });
     return { client, worker };
   }
@@ -193,8 +206,12 @@ class Simulation {
       const random = this.#fabric.random(`worker ${number}`);
       const node = up[random.below(up.length)];
       const retries = this.#fabric.random(`client ${number}`);
-      const db = node.database(`procedure ${number}`, retries, TIMEOUT_MS);
+      let executedIn = node.service.view.current;
+      const db = node.database(`procedure ${number}`, retries, TIMEOUT_MS, () => executedIn);
       const procedure = { node, worker: new Worker(number, random, db, node.clock) };
+      procedure.worker.begins = () => {
+        executedIn = node.service.view.current;
+      };
       this.#procedures.add(procedure);
       const arrive = (): Promise<void> => db.openTables(this.#workload.tables);
       // Its database is the node's own: what it has left under way goes on, as long as the node does.
@@ -244,11 +261,27 @@ class Simulation {
     if (this.#options.faults === "power") {
       node.losePower(this.#fabric.random(`power ${this.#crashes}`));
     }
+    if (this.#options.faults === "failover") {
+      const random = this.#fabric.random(`suspicion ${this.#crashes}`);
+      const inUs = 1 + random.below(MOST_SUSPECTED_US);
+      this.#fabric.at(this.#fabric.nowUs + inUs, () => this.#reconfigure());
+    }
     for (const procedure of this.#procedures) {
       if (procedure.node !== node || procedure.worker.isGone) continue;
       procedure.worker.killed();
       this.#employ();
     }
+  }
+
+  /** Clients hear of the configuration when all of its nodes have it. */
+  #reconfigure(): void {
+    this.#recovering.recover(() => {
+      this.#configuration = this.#recovering.configuration;
+    });
+  }
+
+  get #up(): SimulatedNode[] {
+    return this.#nodes.filter(({ isUp }) => isUp);
   }
 
   async #runUntil(isDone: () => boolean, withinUs: number): Promise<void> {
@@ -258,7 +291,7 @@ class Simulation {
   }
 
   #isAtRest(): boolean {
-    return this.#nodes.every(
+    return this.#up.every(
       ({ service, running }) =>
         service.participant.prepared === 0 &&
         (service.backup?.logged ?? 0) === 0 &&
@@ -271,17 +304,18 @@ class Simulation {
     const placement = new ClusterPlacement(this.#configuration);
     const { tables } = this.#workload;
     const problems = this.#problems;
-    problems.push(...leftOvers(this.#nodes));
+    const nodes = this.#up;
+    problems.push(...leftOvers(nodes));
     const isFree = problems.length === 0;
     try {
-      problems.push(...disagreements(this.#nodes, tables, placement));
-      problems.push(...this.#workload.check((table) => primaryRows(this.#nodes, table, placement)));
+      problems.push(...disagreements(nodes, tables, placement));
+      problems.push(...this.#workload.check((table) => primaryRows(nodes, table, placement)));
     } catch (error) {
       // Rows that are locked cannot be read; that they are was told already.
       if (isFree) throw error;
       problems.push(`rows could not be read: ${(error as Error).message}`);
     }
-    if (isFree) problems.push(...(await unsound(this.#nodes)));
+    if (isFree) problems.push(...(await unsound(nodes)));
   }
 
   #report(episodes: number): SimulationReport {

@@ -247,7 +247,8 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
     const id = this.#nextId;
     const { outbox } = peer;
     try {
-      request.encode(outbox.begin(request.kind, id, this.configurationId));
+      const configurationId = request.configurationId ?? this.configurationId;
+      request.encode(outbox.begin(request.kind, id, configurationId));
       outbox.end();
     } catch (error) {
       outbox.takeBack();

@@ -68,7 +68,22 @@ export class Call extends NumberedMessage {
   }
 }
 
-/** Calls a procedure in a session, or in another one if the node has forgotten it and has done nothing. */
+/** How a call ended that may have been done, as long as somebody may still find out. */
+export class CallInDoubt {
+  readonly isDone = false;
+  readonly message: Call;
+  readonly error: SituError;
+
+  constructor(message: Call, { procedure }: Called) {
+    this.message = message;
+    this.error = untold(message, `procedure ${procedure}`);
+  }
+}
+
+/**
+ * Calls a procedure in a session, or in another one if the node has forgotten it and has done nothing. Its
+ * number is kept if it is a CallInDoubt.
+ */
 export function* callOnce(
   sessions: Sessions,
   node: NodeId,
@@ -82,7 +97,8 @@ export function* callOnce(
     );
     if (message.returned !== undefined) return message.returned;
     if (isForgotten(message.error) && !message.isInDoubt && time.leftMs() > 0) continue;
-    return { isDone: false, error: untold(message, `procedure ${called.procedure}`) };
+    if (message.isInDoubt) return new CallInDoubt(message, called);
+    return { isDone: false, error: message.error! };
   }
 }
 

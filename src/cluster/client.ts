@@ -9,12 +9,11 @@ import type { Outcome, Parts } from "../protocols/coordinator.ts";
 import { OPEN_CALLS, OPEN_SESSION } from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { Validate } from "../protocols/phases/validate.ts";
-import { SituError } from "../runtime/errors.ts";
 import { type Called, callOnce, type Returned } from "./call.ts";
 import { Describe, type Description, OpenTable } from "./describe.ts";
-import { Sessions, type TimeLeft } from "./session.ts";
+import { type NumberedMessage, Sessions, type TimeLeft } from "./session.ts";
 import { submitOnce } from "./submit.ts";
-import type { ViewHolder } from "./view.ts";
+import type { View, ViewHolder } from "./view.ts";
 
 export class ClusterClient {
   readonly view: ViewHolder;
@@ -34,36 +33,30 @@ export class ClusterClient {
     return this.view.current.nodes;
   }
 
-  /** Makes itself known where it will submit transactions. */
-  *openSessions(): Routine<void> {
-    yield* this.#submits.open(this.nodes);
+  /** A later configuration counts from now on. */
+  adopt(next: View): void {
+    const before = this.view.current;
+    this.view.current = next;
+    for (const sessions of [this.#submits, this.#calls]) sessions.adopted(before, next);
   }
 
-  /** Meets all nodes. */
+  /** Makes itself known where it will submit transactions. */
+  *openSessions(nodes: readonly NodeId[] = this.nodes): Routine<void> {
+    yield* this.#submits.open(nodes);
+  }
+
+  /** What the nodes that can be reached say of themselves; fails if there is none. */
   *meet(): Routine<Description[]> {
     const messages = this.nodes.map((node) => new Describe(node));
     yield messages;
-    return messages.map((message) => {
-      const { description, error } = message;
-      if (description === undefined) throw error ?? nobody(message.to);
-      this.#met(message.to, description);
-      return description;
-    });
+    const answers = messages.flatMap(({ description }) => description ?? []);
+    if (answers.length === 0) throw messages[0].error!;
+    return answers;
   }
 
-  #met(to: NodeId, { node, configuration }: Description): void {
-    const [theirs, own] = [configuration.configurationId, this.view.current.configurationId];
-    if (node !== to || theirs !== own) {
-      throw new SituError(
-        "SITU_STALE_CONFIGURATION",
-        `node ${to} has configuration ${theirs}, this end has ${own}`,
-      );
-    }
-  }
-
-  /** Opens a table at all nodes; gives what each says of it, in the order of the nodes. */
-  *openTable(schema: string): Routine<string[]> {
-    const messages = this.nodes.map((node) => new OpenTable(node, schema));
+  /** Opens tables at a node; gives what it says of each. */
+  *openTables(node: NodeId, schemas: readonly string[]): Routine<string[]> {
+    const messages = schemas.map((schema) => new OpenTable(node, schema));
     yield messages;
     return messages.map(({ error, place }) => {
       if (error !== undefined) throw error;
@@ -85,15 +78,17 @@ export class ClusterClient {
 
   /** Has a node commit the transaction, within its time. */
   *submit(parts: Parts, coordinator: NodeId, time: TimeLeft): Routine<Outcome> {
-    return yield* submitOnce(this.#submits, coordinator, parts, time);
+    const executedIn = this.view.current.configurationId;
+    return yield* submitOnce(this.#submits, coordinator, { parts, executedIn }, time);
+  }
+
+  /** Nobody will ask again what became of a request. */
+  settled(message: NumberedMessage): void {
+    for (const sessions of [this.#submits, this.#calls]) sessions.settled(message);
   }
 
   /** Has a procedure run at a node, within its time. */
   *call(node: NodeId, called: Called, time: TimeLeft): Routine<Returned> {
     return yield* callOnce(this.#calls, node, called, time);
   }
-}
-
-function nobody(node: NodeId): SituError {
-  return new SituError("SITU_UNREACHABLE", `node ${node} does not answer`);
 }

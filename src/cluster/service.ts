@@ -6,15 +6,23 @@
 
 import type { Executor } from "../engine/executor.ts";
 import {
+  type ConfigurationId,
   DESCRIBE_KIND,
   type Endpoint,
   FIRST_MESSAGE_KIND,
   type Incoming,
+  MEMBERSHIP_KIND,
   type NodeId,
 } from "../fabric/fabric.ts";
 import { serveVerb } from "../fabric/verbs.ts";
 import { BackupRecords } from "../protocols/backup-records.ts";
-import { Coordinator, type Outcome, type Parts } from "../protocols/coordinator.ts";
+import {
+  ABORTED,
+  COMMITTED,
+  Coordinator,
+  type Outcome,
+  type Parts,
+} from "../protocols/coordinator.ts";
 import type { Disk } from "../protocols/disk.ts";
 import { Driver, rethrow } from "../protocols/driver.ts";
 import { OPEN_SESSION, OPEN_TABLE, SUBMIT } from "../protocols/kinds.ts";
@@ -24,15 +32,22 @@ import type { Origin } from "../protocols/origin.ts";
 import { Participant } from "../protocols/participant.ts";
 import { type Handler, Handlers, PHASES, type ServingThread } from "../protocols/phases/table.ts";
 import { type Thread, threadOf } from "../protocols/places.ts";
+import type { Head } from "../protocols/records.ts";
+import { RECOVERY_PHASES } from "../protocols/recovery/phases/table.ts";
+import { nodeOf } from "../protocols/recovery/recovering.ts";
+import { type Decision, Recovery } from "../protocols/recovery/recovery.ts";
+import { StoreReplica } from "../protocols/recovery/store-replica.ts";
 import { Settlement } from "../protocols/settlement.ts";
+import { passOver } from "../runtime/background-errors.ts";
+import { SituError } from "../runtime/errors.ts";
 import { DRAIN_MS, DRAIN_TRUNCATE_MS, LOCK_TIMEOUT_MS } from "../runtime/limits.ts";
 import type { DecisionLog, ServedTables } from "../tables/served/contract.ts";
 import type { KeptRecords } from "../tables/served/kept-records.ts";
 import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { Outcomes } from "./outcomes.ts";
 import { Deadline, Sessions, serveOpenSession, type TimeLeft } from "./session.ts";
-import { serveSubmit, submitOnce } from "./submit.ts";
-import type { ViewHolder } from "./view.ts";
+import { SubmitInDoubt, serveSubmit, submitOnce } from "./submit.ts";
+import type { View, ViewHolder } from "./view.ts";
 
 export interface ServiceOptions {
   readonly view: ViewHolder;
@@ -49,6 +64,17 @@ export interface ServiceOptions {
   readonly passOn?: (incoming: Incoming) => void;
   /** Which kinds of messages to the own node this thread serves; the others go over the endpoint. */
   readonly isServedHere?: (kind: number) => boolean;
+  /**
+   * Whether the configuration may change, and what that leaves in doubt is recovered. All that others ask of
+   * the node's data is then done by the thread that keeps its copies.
+   */
+  readonly recovers?: boolean;
+  /** Whether the node has a lease; without it, it serves nothing but what a new configuration needs. */
+  readonly mayServe?: () => boolean;
+  /** At a thread that does not keep the copies: whether the one that does has recovered all partitions. */
+  readonly isWhole?: () => boolean;
+  /** At the thread that does: told when that changes. */
+  readonly becameWhole?: (configurationId: ConfigurationId, isWhole: boolean) => void;
 }
 
 /** What nodes serve beside the phases. */
@@ -65,6 +91,13 @@ const CLUSTER_HANDLERS: readonly Handler<NodeService>[] = [
   { kind: DESCRIBE_KIND, sender: "anyone", begins: false, serve: serveDescribe },
 ];
 
+/** What a node serves without a lease. */
+const ALWAYS_SERVED: ReadonlySet<number> = new Set([
+  DESCRIBE_KIND,
+  MEMBERSHIP_KIND,
+  ...RECOVERY_PHASES.map(({ kind }) => kind),
+]);
+
 /** How often a node that is being closed looks whether it may. */
 const DRAIN_LOOK_MS = 5;
 
@@ -79,6 +112,8 @@ export class NodeService implements ServingThread {
   readonly #life: number;
   readonly coordinator: Coordinator;
   readonly outcomes = new Outcomes<Outcome>();
+  /** Where the configuration may change, at the thread that keeps the node's copies. */
+  readonly recovery: Recovery | undefined;
   /** Commits of clients that are under way here. */
   submitted = 0;
   readonly #handlers = new Handlers<NodeService>(PHASES, CLUSTER_HANDLERS);
@@ -87,6 +122,11 @@ export class NodeService implements ServingThread {
   readonly #passOn: ((incoming: Incoming) => void) | undefined;
   /** For transactions that are shipped to others. */
   readonly #sessions: Sessions;
+  readonly #recovers: boolean;
+  #replica: StoreReplica | undefined;
+  readonly #mayServe: (() => boolean) | undefined;
+  /** The view before the present one. */
+  #previous: View;
 
   constructor(options: ServiceOptions) {
     const { view, endpoint, executor, tables, kept, disk, thread, life, newLife } = options;
@@ -107,7 +147,98 @@ export class NodeService implements ServingThread {
     if (copies !== undefined) this.participant.takeUp(left);
     const number = coordinatorNumber(view.current.self, thread);
     const { driver } = this;
-    this.coordinator = new Coordinator({ driver, view, number, life, newLife, decisions });
+    const { recovers = false } = options;
+    this.#recovers = recovers;
+    this.#mayServe = options.mayServe;
+    this.#previous = view.current;
+    this.coordinator = new Coordinator({
+      driver,
+      view,
+      number,
+      life,
+      newLife,
+      decisions,
+      recovers,
+    });
+    const { isWhole, becameWhole } = options;
+    if (recovers && this.backup !== undefined) {
+      this.recovery = this.#recovery(this.backup, becameWhole);
+    } else if (isWhole !== undefined) {
+      this.participant.blocked = {
+        isBlocked: () => !isWhole(),
+        get hasBlocked() {
+          return !isWhole();
+        },
+      };
+    }
+  }
+
+  #recovery(backup: BackupRecords, becameWhole: ServiceOptions["becameWhole"]): Recovery {
+    const { participant, driver, disk } = this;
+    const replica = new StoreReplica(participant, backup);
+    const recovery = new Recovery(
+      driver,
+      replica,
+      (head, outcome) => this.settled(head, outcome),
+      becameWhole,
+    );
+    this.#replica = replica;
+    const thread = { replica, recovery, disk };
+    for (const { serve, ...handler } of RECOVERY_PHASES) {
+      this.handle({ ...handler, serve: (_, incoming) => serve(thread, incoming) });
+    }
+    participant.blocked = recovery;
+    return recovery;
+  }
+
+  /**
+   * The configuration has changed; not all members know it yet. From now on this thread refuses what others send in
+   * an earlier one, serves nothing of what the node has become the primary of, and stops what is in doubt.
+   */
+  adopt(next: View): void {
+    const previous = this.view.current;
+    if (next.configurationId <= previous.configurationId) return;
+    this.#previous = previous;
+    this.view.current = next;
+    this.driver.endpoint.configurationId = next.configurationId;
+    if (next.isMember && !previous.isMember) this.#joined(next);
+    this.recovery?.adopt(next, previous);
+    this.coordinator.adopt();
+  }
+
+  /** What this node has of an earlier membership counts where it is a copy again at once. */
+  #joined({ placement, self }: View): void {
+    this.#replica?.keepOnly((partition) => placement.copiesOf(partition).includes(self));
+  }
+
+  /** All members have adopted the configuration, and no lease of one that has left is valid any more. */
+  recover(previous: View = this.#previous): void {
+    this.recovery?.recover(this.view.current, previous);
+    this.driver.hurry();
+  }
+
+  /** Whether the node cannot serve a partition yet that it has become the primary of. */
+  isBlocked(partition: number): boolean {
+    return this.recovery?.isBlocked(partition) ?? false;
+  }
+
+  /** Whether it cannot serve some. */
+  get hasBlocked(): boolean {
+    return this.recovery?.hasBlocked ?? false;
+  }
+
+  /** Recovery has come to an outcome: what a dead coordinator leaves, its client may ask for here. */
+  protected settled({ name, origin }: Head, outcome: Decision): void {
+    if (origin === undefined || nodeOf(name.coordinator) === this.self) return;
+    const { session, number } = origin;
+    // Of several attempts of one number all but the last were aborted, in whichever order they are settled.
+    if (this.outcomes.known(session, number)?.kind === "committed") return;
+    const nowMs = this.driver.endpoint.clock.nowMs();
+    try {
+      this.outcomes.settle(session, number, outcome === "commit" ? COMMITTED : ABORTED, nowMs);
+    } catch (error) {
+      passOver(error, "keeping the outcome of a transaction for its client");
+    }
   }
 
   get self(): NodeId {
@@ -119,10 +250,13 @@ export class NodeService implements ServingThread {
     this.#handlers.add(handler);
   }
 
-  /** Settles what earlier lives of this node's coordinators have left, at the thread that keeps its copies. */
+  /**
+   * Settles what earlier lives of this node's coordinators have left, at the thread that keeps its copies. Where
+   * the configuration may change, recovery does that: another life of a node is another member.
+   */
   settle(): void {
     const { coordinator, driver, view, decisions } = this;
-    if (this.backup === undefined || this.#life === 1) return;
+    if (this.backup === undefined || this.#life === 1 || this.#recovers) return;
     const settlement = new Settlement({
       driver,
       view,
@@ -135,8 +269,12 @@ export class NodeService implements ServingThread {
   }
 
   serve(incoming: Incoming): void {
+    if (this.#mayServe?.() === false && !ALWAYS_SERVED.has(incoming.kind)) {
+      throw new SituError("SITU_OVERLOADED", `node ${this.self} has no lease: try again`);
+    }
     // A fabric serves verbs itself; only those of this node to itself come here.
     if (incoming.kind < FIRST_MESSAGE_KIND) {
+      this.participant.checkWhole();
       serveVerb(this.#executor.memory, incoming.kind, incoming.body, incoming.reply());
       return;
     }
@@ -176,7 +314,15 @@ export class NodeService implements ServingThread {
   commit(parts: Parts, time: TimeLeft, origin?: Origin): Routine<Outcome> {
     const elsewhere = this.#onlyOther(parts);
     if (elsewhere === undefined) return this.coordinator.commit(parts, undefined, origin);
-    return submitOnce(this.#sessions, elsewhere, parts, time, origin);
+    return this.#ship(elsewhere, parts, time, origin);
+  }
+
+  *#ship(to: NodeId, parts: Parts, time: TimeLeft, origin?: Origin): Routine<Outcome> {
+    const executedIn = this.view.current.configurationId;
+    const sessions = this.#sessions;
+    const outcome = yield* submitOnce(sessions, to, { parts, executedIn, origin }, time);
+    if (outcome instanceof SubmitInDoubt) sessions.settled(outcome.message);
+    return outcome;
   }
 
   /** Commits what a client has submitted, and wants to hear of within its time. */

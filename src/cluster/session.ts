@@ -15,6 +15,7 @@ import { numberOf, sessionNameOf } from "../protocols/origin.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_TIMEOUT_MS, SESSION_SLOTS } from "../runtime/limits.ts";
 import type { Outcomes } from "./outcomes.ts";
+import { livesOn, type View } from "./view.ts";
 
 /** Under which number of which session something is to be done. */
 export interface Numbered {
@@ -90,9 +91,20 @@ export abstract class NumberedMessage extends Message {
     }
     super.failed(why);
   }
+
+  abandon(): void {
+    if (this.waiting === undefined) return;
+    this.#wasLost ||= this.#hasLeft;
+    super.failed(hasLeft(this.to));
+  }
 }
 
-class OpenSession extends Message {
+/** What is abandoned when its node has left the configuration: it will not answer. */
+interface Abandoned extends Message {
+  abandon(): void;
+}
+
+class OpenSession extends Message implements Abandoned {
   readonly kind: number;
   readonly #name: string;
 
@@ -107,6 +119,10 @@ class OpenSession extends Message {
   }
 
   protected decode(): void {}
+
+  abandon(): void {
+    this.failed(hasLeft(this.to));
+  }
 }
 
 /** At the node. */
@@ -160,6 +176,9 @@ export class Sessions {
   readonly #owner: string;
   readonly #kind: typeof OPEN_SESSION | typeof OPEN_CALLS;
   readonly #sessions = new Map<NodeId, Session>();
+  readonly #underWay = new Set<Abandoned>();
+  /** How the slots of requests in doubt become free. */
+  readonly #kept = new Map<NumberedMessage, () => void>();
   #opened = 0;
 
   /** `owner` is different for all who ever open sessions at a node. */
@@ -170,20 +189,49 @@ export class Sessions {
 
   /**
    * Has a node do something once. What became of it, the message says; it was not done if its error is
-   * set and it is not in doubt.
+   * set and it is not in doubt. One that is in doubt keeps its number, to be asked for, until `settled`.
    */
   *send<M extends NumberedMessage>(node: NodeId, messageOf: (numbered: Numbered) => M): Routine<M> {
     const session = yield* this.#at(node);
     const numbered = session.take();
     const message = messageOf(numbered);
+    let isKept = false;
     try {
-      yield [message];
+      yield* this.again(message);
       if (isForgotten(message.error) && this.#sessions.get(node) === session) {
         this.#sessions.delete(node);
       }
+      isKept = message.error !== undefined && message.isInDoubt;
+      if (isKept) this.#kept.set(message, () => session.give(numbered));
       return message;
     } finally {
-      session.give(numbered);
+      if (!isKept) session.give(numbered);
+    }
+  }
+
+  /** Sends a request under the number that it has. */
+  *again(message: Abandoned): Routine<void> {
+    this.#underWay.add(message);
+    try {
+      yield [message];
+    } finally {
+      this.#underWay.delete(message);
+    }
+  }
+
+  /** Nobody will ask for it again. */
+  settled(message: NumberedMessage): void {
+    this.#kept.get(message)?.();
+    this.#kept.delete(message);
+  }
+
+  /** Nodes that have left do not answer any more, and those that came back know no session. */
+  adopted(before: View, now: View): void {
+    for (const node of [...this.#sessions.keys()]) {
+      if (!livesOn(node, before, now)) this.#sessions.delete(node);
+    }
+    for (const message of [...this.#underWay]) {
+      if (!livesOn(message.to, before, now)) message.abandon();
     }
   }
 
@@ -199,7 +247,7 @@ export class Sessions {
     const session = this.#of(node);
     if (session.isOpen) return session;
     const message = new OpenSession(node, this.#kind, session.name);
-    yield [message];
+    yield* this.again(message);
     if (message.error !== undefined) throw message.error;
     session.isOpen = true;
     return session;
@@ -213,6 +261,10 @@ export class Sessions {
     }
     return session;
   }
+}
+
+function hasLeft(node: NodeId): SituError {
+  return new SituError("SITU_STALE_CONFIGURATION", `node ${node} has left the configuration`);
 }
 
 function givenUp(): SituError {

@@ -5,13 +5,18 @@
  * of something that is written, so that a transaction whose data lies on one node takes place there
  * entirely (FaRM §3.4: single machine transactions are shipped to their primary).
  *
- *   message  session and number; how much time is left; from a node that ships what another has
- *            submitted or called: the origin (protocols/origin.ts); nodes, and for each: its number,
- *            and the part of the transaction there (protocols/writes.ts)
+ *   message  session and number; how much time is left; the configuration in which it was executed;
+ *            from a node that ships what another has submitted or called: the origin
+ *            (protocols/origin.ts); nodes, and for each: its number, and the part of the transaction
+ *            there (protocols/writes.ts)
  *   reply    an outcome; if it is not "committed" or "aborted", the error
+ *
+ * What was read in one configuration is not committed in another: a node that was the primary of a row
+ * then, and is a backup now, would validate it against a copy. The number of the frame does not say it, as a
+ * message that was lost is sent again in whatever configuration its sender has by then.
  */
 
-import { type Incoming, type NodeId, nodeIdOf } from "../fabric/fabric.ts";
+import { type ConfigurationId, type Incoming, type NodeId, nodeIdOf } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { ABORTED, COMMITTED, type Outcome, type Parts } from "../protocols/coordinator.ts";
 import { SUBMIT } from "../protocols/kinds.ts";
@@ -45,11 +50,18 @@ export class Submit extends NumberedMessage {
   readonly #parts: Parts;
   readonly #time: TimeLeft;
   readonly #origin: Origin | undefined;
+  readonly #executedIn: ConfigurationId;
 
-  constructor(to: NodeId, numbered: Numbered, parts: Parts, time: TimeLeft, origin?: Origin) {
+  constructor(
+    to: NodeId,
+    numbered: Numbered,
+    { parts, executedIn, origin }: Submitted,
+    time: TimeLeft,
+  ) {
     super(to);
     this.#numbered = numbered;
     this.#parts = parts;
+    this.#executedIn = executedIn;
     this.#time = time;
     this.#origin = origin;
   }
@@ -57,6 +69,7 @@ export class Submit extends NumberedMessage {
   protected encodeBody(out: Writer): void {
     encodeNumbered(out, this.#numbered);
     out.wide(this.#time.leftMs());
+    out.word(this.#executedIn);
     encodeOrigin(out, this.#origin);
     out.word(this.#parts.size);
     for (const [node, part] of this.#parts) {
@@ -70,27 +83,52 @@ export class Submit extends NumberedMessage {
   }
 }
 
-/** Has a node commit a transaction, within its time. */
+/** A transaction that is to be committed. */
+export interface Submitted {
+  readonly parts: Parts;
+  /** The configuration in which it was executed. */
+  readonly executedIn: ConfigurationId;
+  /** For whom, if a node ships what another has submitted or called. */
+  readonly origin?: Origin | undefined;
+}
+
+/** The outcome of one that may have been committed, as long as somebody may still find out. */
+export class SubmitInDoubt {
+  readonly kind = "unknown";
+  readonly message: Submit;
+  readonly error: SituError;
+
+  constructor(message: Submit) {
+    this.message = message;
+    this.error = untold(message, "the transaction");
+  }
+}
+
+/** Has a node commit a transaction, within its time. Its number is kept if it is a SubmitInDoubt. */
 export function* submitOnce(
   sessions: Sessions,
   to: NodeId,
-  parts: Parts,
+  submitted: Submitted,
   time: TimeLeft,
-  origin?: Origin,
 ): Routine<Outcome> {
   let message: Submit;
   try {
-    message = yield* sessions.send(to, (numbered) => new Submit(to, numbered, parts, time, origin));
+    message = yield* sessions.send(to, (numbered) => new Submit(to, numbered, submitted, time));
   } catch (error) {
     // There is no session, so nothing was sent.
     if (!(error instanceof SituError)) throw error;
     return { kind: "refused", error };
   }
+  return submittedOutcome(message);
+}
+
+/** What became of it, as far as its message says. */
+export function submittedOutcome(message: Submit): Outcome {
   if (message.error === undefined) return message.outcome;
+  if (message.isInDoubt) return new SubmitInDoubt(message);
   // The node was started anew: what was read there may lie elsewhere now.
-  if (isForgotten(message.error) && !message.isInDoubt) return ABORTED;
-  const kind = message.isInDoubt ? "unknown" : "refused";
-  return { kind, error: untold(message, "the transaction") };
+  if (isForgotten(message.error)) return ABORTED;
+  return { kind: "refused", error: message.error };
 }
 
 /** At the node that coordinates: commits what was submitted, once, and replies with the outcome. */
@@ -112,11 +150,12 @@ export function serveSubmit(service: NodeService, incoming: Incoming): void {
     try {
       // Whoever asked has given up, or is about to: nothing is begun.
       if (leftMs === 0) throw tooLate();
+      const executedIn = body.word();
       // Only a node speaks for others.
       const told = decodeOrigin(body);
       origin = (incoming.from.node >= 0 && told) || { session, number };
       parts = decodeParts(body);
-      checkParts(parts, service.view.current);
+      checkParts(parts, executedIn, service.view.current);
     } catch (error) {
       if (!(error instanceof SituError)) throw error;
       attempt.end({ kind: "refused", error });
@@ -133,7 +172,14 @@ function tooLate(): TimeoutError {
 }
 
 /** A client may know another configuration, or none: what it names must be there. */
-function checkParts(parts: Parts, { nodes, placement }: View): void {
+function checkParts(parts: Parts, executedIn: ConfigurationId, view: View): void {
+  const { nodes, placement, configurationId } = view;
+  if (executedIn !== configurationId) {
+    throw new SituError(
+      "SITU_STALE_CONFIGURATION",
+      `a transaction of configuration ${executedIn} is submitted in ${configurationId}: nothing was begun`,
+    );
+  }
   for (const [node, { writes }] of parts) {
     let isThere = nodes.includes(node);
     for (let at = 0; isThere && at < writes.length; at = nextWrite(writes, at)) {

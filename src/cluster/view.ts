@@ -27,7 +27,7 @@ export class View implements ClusterView {
   readonly self: NodeId;
   readonly instance: string;
   readonly configuration: Configuration;
-  readonly placement: Placement;
+  readonly placement: ClusterPlacement;
   readonly protocol: Protocol;
   /** All nodes of the configuration. */
   readonly nodes: readonly NodeId[];
@@ -45,6 +45,12 @@ export class View implements ClusterView {
     return this.configuration.configurationId;
   }
 
+  /** Whether this life of the node is a member. */
+  get isMember(): boolean {
+    const { self, instance } = this;
+    return this.configuration.nodes.some((node) => node.id === self && node.instance === instance);
+  }
+
   /** The configuration that took in this life of a node; undefined for one that is no member. */
   memberSince(node: NodeId): ConfigurationId | undefined {
     const found = this.configuration.nodes.find(({ id }) => id === node);
@@ -54,7 +60,13 @@ export class View implements ClusterView {
 
 /** What holds the view that counts now. */
 export interface ViewHolder extends CurrentView {
-  readonly current: View;
+  current: View;
+}
+
+/** Whether a node of one view is in a later one, and has not been started anew since. */
+export function livesOn(node: NodeId, before: View, now: View): boolean {
+  const since = now.memberSince(node);
+  return since !== undefined && since <= before.configurationId;
 }
 
 /** The view of a client, which is no node. */

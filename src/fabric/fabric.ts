@@ -46,6 +46,8 @@ export type Place = "verb" | "nic" | "host";
 export interface Request {
   /** Kinds below FIRST_MESSAGE_KIND are verbs. */
   readonly kind: number;
+  /** The configuration in which it was sent, however long it waits in a queue; else that of the endpoint. */
+  readonly configurationId?: ConfigurationId | undefined;
   /** Appends the body. Called each time the request is sent, and once per time. */
   encode(out: Writer): void;
   /** The body of the reply, to be read during the call only. */

@@ -10,13 +10,19 @@ export class HostEndpoint implements Endpoint {
   readonly clock: Clock = realClock;
   /** All that the host sends is counted at the NIC as well. */
   readonly counters = freshCounters();
-  configurationId: ConfigurationId;
   readonly #link: HostLink;
 
-  constructor(self: NodeId, configurationId: ConfigurationId, link: HostLink) {
+  constructor(self: NodeId, link: HostLink) {
     this.self = self;
-    this.configurationId = configurationId;
     this.#link = link;
+  }
+
+  get configurationId(): ConfigurationId {
+    return this.#link.configurationId;
+  }
+
+  set configurationId(configurationId: ConfigurationId) {
+    this.#link.configurationId = configurationId;
   }
 
   send(to: NodeId, request: Request): void {

@@ -4,11 +4,23 @@
  * request names a node, which is where it shall go if it comes from the host, and where it came
  * from if it comes from the NIC.
  *
- *   REQUEST  node, connection, kind, one unused word, and the request's body
+ *   REQUEST  node, connection, kind, configuration, and the request's body
  *   REPLY    the reply's body      ERROR  a code and a text
+ *
+ * The threads adopt a new configuration one after the other. So a request says in which one it was made, and
+ * is refused by a thread that has another, as it would be by another node.
  */
 
-import type { Incoming, NodeId, Request, Sender, Ticket } from "../fabric/fabric.ts";
+import { stale } from "../fabric/exchange/responder.ts";
+import {
+  type ConfigurationId,
+  type Incoming,
+  isOfAnyConfiguration,
+  type NodeId,
+  type Request,
+  type Sender,
+  type Ticket,
+} from "../fabric/fabric.ts";
 import { readError, writeError } from "../fabric/frames.ts";
 import { type ChannelEnd, RingChannel } from "../fabric/rings/channel.ts";
 import { type Reader, Writer } from "../fabric/wire.ts";
@@ -25,10 +37,13 @@ export class HostLink {
   readonly #channel: RingChannel;
   readonly #service: LinkService;
   readonly #asked = new Map<number, Request>();
+  /** The one that this thread has adopted last. */
+  configurationId: ConfigurationId;
   #next = 0;
   #isClosed = false;
 
-  constructor(end: ChannelEnd, service: LinkService) {
+  constructor(end: ChannelEnd, configurationId: ConfigurationId, service: LinkService) {
+    this.configurationId = configurationId;
     this.#service = service;
     this.#channel = new RingChannel(end, (kind, id, body) => this.#arrived(kind, id, body));
   }
@@ -46,7 +61,7 @@ export class HostLink {
         out.word(node);
         out.word(connection);
         out.word(request.kind);
-        out.word(0);
+        out.word(request.configurationId ?? this.configurationId);
         request.encode(out);
       });
     } catch (error) {
@@ -61,7 +76,8 @@ export class HostLink {
   pass(incoming: Incoming): void {
     const { from, kind, body } = incoming;
     const ticket = incoming.defer();
-    this.send(from.node, from.connection, new Passed(kind, body, ticket));
+    const { configurationId } = this;
+    this.send(from.node, from.connection, new Passed(kind, configurationId, body, ticket));
   }
 
   ref(): void {
@@ -111,9 +127,13 @@ export class HostLink {
   #serve(id: number, body: Reader): void {
     const node = body.word();
     const connection = body.word();
-    const incoming = new Linked(this, id, { node, connection }, body.word(), body);
-    body.word();
+    const kind = body.word();
+    const incoming = new Linked(this, id, { node, connection }, kind, body);
+    const configurationId = body.word();
     try {
+      if (configurationId !== this.configurationId && !isOfAnyConfiguration(kind)) {
+        throw stale(configurationId, this.configurationId);
+      }
       this.#service(node, incoming);
     } catch (error) {
       if (!(error instanceof SituError)) throw error;
@@ -181,12 +201,15 @@ const scratch = new Writer();
 /** A request on its way through this thread: its words, and whom to tell of the reply. */
 export class Passed implements Request {
   readonly kind: number;
+  /** However long it waits on its way. */
+  readonly configurationId: ConfigurationId;
   readonly #ticket: Ticket;
   readonly #words: Int32Array;
   #hasLeft = false;
 
-  constructor(kind: number, body: Reader, ticket: Ticket) {
+  constructor(kind: number, configurationId: ConfigurationId, body: Reader, ticket: Ticket) {
     this.kind = kind;
+    this.configurationId = configurationId;
     this.#words = body.views.i32.slice(body.at, body.end);
     this.#ticket = ticket;
   }

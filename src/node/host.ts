@@ -6,13 +6,15 @@
  */
 
 import { ClusterClient } from "../cluster/client.ts";
+import { type Configuration, configurationOf } from "../cluster/configuration.ts";
 import { NodeService } from "../cluster/service.ts";
 import { currentPlacement, View } from "../cluster/view.ts";
 import { RemoteDatabase } from "../database/remote/remote-database.ts";
 import type { Executor } from "../engine/executor.ts";
+import { FIRST_MESSAGE_KIND, type Incoming, MEMBERSHIP_KIND } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { AT_ONCE, SyncedDisk } from "../protocols/disk.ts";
-import { CALL, LOG, OPEN_CALLS, TRUNCATE } from "../protocols/kinds.ts";
+import { CALL, LOG, OPEN_CALLS, READ, SCAN, TRUNCATE } from "../protocols/kinds.ts";
 import { threadOf } from "../protocols/places.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { keptRecords } from "../tables/served/kept-records.ts";
@@ -20,37 +22,46 @@ import { raiseLife } from "../tables/served/lives.ts";
 import { StoreTables } from "../tables/served/served-tables.ts";
 import { HostEndpoint } from "./host-endpoint.ts";
 import { HostLink } from "./host-link.ts";
+import type { Announced } from "./member.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
 import type { ProcedureHost, Procedures } from "./procedures.ts";
+import { recoveringBy, type ServingGate } from "./serving-gate.ts";
+
+export interface HostOptions {
+  readonly configuration: NodeConfiguration;
+  readonly procedures: Procedures;
+  /** That of the NIC worker, which is the node's. */
+  readonly instance: string;
+  readonly life: number;
+  /** That of the open store. */
+  readonly executor: Executor;
+  /** Leads to the NIC worker. */
+  readonly end: ChannelEnd;
+  /** In a cluster whose configuration changes. */
+  readonly gate: ServingGate | undefined;
+}
 
 export class Host implements ProcedureHost {
   readonly service: NodeService;
   readonly db: RemoteDatabase;
   readonly #client: ClusterClient;
   readonly #link: HostLink;
+  readonly #viewOf: (configuration: Configuration) => View;
   #meeting: Promise<unknown> | undefined;
 
-  /** `executor` is that of the open store; `end` leads to the NIC worker, whose instance is the node's. */
-  constructor(
-    configuration: NodeConfiguration,
-    procedures: Procedures,
-    instance: string,
-    life: number,
-    executor: Executor,
-    end: ChannelEnd,
-  ) {
+  constructor({ configuration, procedures, instance, life, executor, end, gate }: HostOptions) {
     const { id, cluster, protocol, place, durability } = configuration;
-    const current = new View({
-      self: id,
-      instance,
-      configuration: cluster,
-      protocol,
-      thread: place,
-    });
+    const viewOf = (known: Configuration): View =>
+      new View({ self: id, instance, configuration: known, protocol, thread: place });
+    const current = viewOf(cluster);
     const view = { current };
     const isHere = (kind: number): boolean => threadOf(current.protocol, kind) === "host";
-    this.#link = new HostLink(end, (_, incoming) => this.service.serve(incoming));
-    const endpoint = new HostEndpoint(id, cluster.configurationId, this.#link);
+    this.#viewOf = viewOf;
+    this.#link = new HostLink(end, cluster.configurationId, (_, incoming) => {
+      if (incoming.kind === MEMBERSHIP_KIND) this.#announced(incoming);
+      else this.service.serve(incoming);
+    });
+    const endpoint = new HostEndpoint(id, this.#link);
     this.service = new NodeService({
       view,
       endpoint,
@@ -61,7 +72,8 @@ export class Host implements ProcedureHost {
       thread: "host",
       life,
       newLife: () => raiseLife(executor),
-      isServedHere: (kind) => !isOfBackup(kind) || isHere(kind),
+      isServedHere: (kind) => isHere(kind) || !(gate === undefined ? isOfBackup : isKept)(kind),
+      ...(gate === undefined ? {} : recoveringBy(gate, view)),
     });
     this.service.handle({
       kind: CALL,
@@ -94,6 +106,19 @@ export class Host implements ProcedureHost {
     });
   }
 
+  /** The NIC worker has adopted a configuration, or knows that it is committed. */
+  #announced(incoming: Incoming): void {
+    const { what, configuration } = JSON.parse(incoming.body.text()) as Announced;
+    const known = configurationOf(configuration, "the NIC worker");
+    const { configurationId } = this.service.view.current;
+    if (what === "adopted" && known.configurationId > configurationId) {
+      this.service.adopt(this.#viewOf(known));
+    } else if (what === "committed" && known.configurationId === configurationId) {
+      this.service.recover();
+    }
+    incoming.reply();
+  }
+
   /** Knows the other nodes, as soon as they are there. */
   async meet(): Promise<void> {
     const { driver } = this.service;
@@ -117,4 +142,9 @@ export class Host implements ProcedureHost {
 /** Only one thread keeps the node's copies; all else the host can do for itself. */
 function isOfBackup(kind: number): boolean {
   return kind === LOG || kind === TRUNCATE;
+}
+
+/** Where nodes are recovered, one thread knows all that is locked, too. The host reads for itself. */
+function isKept(kind: number): boolean {
+  return kind !== READ && kind !== SCAN && kind >= FIRST_MESSAGE_KIND;
 }

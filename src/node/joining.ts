@@ -1,6 +1,7 @@
 /** Between a node's file and its cluster in etcd: joins, and comes to what the node is started with. */
 
-import { EtcdConfigurations } from "../cluster/etcd/etcd-configurations.ts";
+import type { NodeAddress } from "../cluster/configuration.ts";
+import type { EtcdOptions } from "../cluster/etcd/endpoints.ts";
 import { joinCluster } from "../cluster/etcd/forming.ts";
 import { EtcdGateway } from "../cluster/etcd/gateway.ts";
 import { EtcdRecord } from "../cluster/etcd/record.ts";
@@ -18,9 +19,18 @@ export interface Waiting {
   readonly signal?: AbortSignal;
 }
 
+/** How a node takes part in a cluster whose configuration is in etcd. */
+export interface Candidate {
+  readonly address: NodeAddress & { readonly instance: string };
+  readonly etcd: EtcdOptions;
+  readonly hasItsData: boolean;
+}
+
 export interface JoinedNode {
   readonly configuration: NodeConfiguration;
-  readonly configurations: EtcdConfigurations;
+  readonly candidate: Candidate;
+  /** Its store remembers that it is a member. */
+  admitted(): void;
 }
 
 /** The node's store is open. */
@@ -36,28 +46,37 @@ export async function joinedNode(
   const stop = (): void => gateway.close();
   signal?.addEventListener("abort", stop);
   try {
-    const { id, read } = await joinCluster(record, {
+    const memory = new MembershipFile(file.path);
+    const { id, read, hasItsData } = await joinCluster(record, {
       settings,
       id: file.id,
       host: advertised,
       port: listen.port,
       domain,
       instance,
-      memory: new MembershipFile(file.path),
+      memory,
       probe: (address) => probe(file, address),
       waiting,
       ...(signal === undefined ? {} : { signal }),
     });
-    const configurations = new EtcdConfigurations(record, read);
-    const { current: cluster } = configurations;
-    return { configuration: { ...rest, id, cluster, instance, listen }, configurations };
+    const cluster = read.record!.configuration!;
+    const address = { id, host: advertised, port: listen.port, instance, ...inDomain(domain) };
+    return {
+      configuration: { ...rest, id, cluster, instance, listen },
+      candidate: { address, etcd, hasItsData },
+      admitted: () => memory.save({ ...memory.load()!, isMember: true }),
+    };
   } catch (error) {
-    gateway.close();
     signal?.throwIfAborted();
     throw error;
   } finally {
     signal?.removeEventListener("abort", stop);
+    gateway.close();
   }
+}
+
+function inDomain(domain: string | undefined): Pick<NodeAddress, "domain"> {
+  return domain === undefined ? {} : { domain };
 }
 
 /** Who answers at an address; nobody, if it is not known to be a node of this cluster. */

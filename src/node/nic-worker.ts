@@ -2,24 +2,32 @@
 
 import { once } from "node:events";
 import { parentPort, Worker, workerData } from "node:worker_threads";
+import type { Configuration } from "../cluster/configuration.ts";
+import { LeaseGate } from "../cluster/membership/lease-gate.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
 import { threadScript } from "../runtime/thread-script.ts";
+import type { Candidate } from "./joining.ts";
 import { Nic, type NicStats } from "./nic.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
+import { ServingGate } from "./serving-gate.ts";
 
 type FromNic =
   | { readonly what: "listening"; readonly port: number; readonly instance: string }
   | { readonly what: "failed"; readonly code: string; readonly message: string }
   | { readonly what: "stats"; readonly stats: NicStats }
+  | { readonly what: "serving"; readonly configuration: Configuration }
+  | { readonly what: "removed"; readonly wasDraining: boolean }
   | { readonly what: "closed" };
 
-type ToNic = "stats" | "close";
+type ToNic = "stats" | "close" | { readonly join: Candidate };
 
-interface NicTask {
+export interface NicTask {
   readonly configuration: NodeConfiguration;
   readonly life: number;
   readonly end: ChannelEnd;
+  /** In a cluster whose configuration changes: that of the leases. */
+  readonly gate: SharedArrayBuffer | undefined;
 }
 
 /** In the worker. */
@@ -28,15 +36,30 @@ export async function runNic(): Promise<void> {
   const tell = (message: FromNic): void => port.postMessage(message);
   let nic: Nic;
   try {
-    const { configuration, life, end } = workerData as NicTask;
-    nic = await Nic.open(configuration, life, end);
+    const { gate, ...rest } = workerData as NicTask;
+    nic = await Nic.open({ ...rest, gate: gate && new ServingGate(new LeaseGate(gate)) });
   } catch (error) {
-    const { code = "SITU_CONFIG", message } = error as { code?: string; message: string };
-    tell({ what: "failed", code, message });
+    tell(failureOf(error));
     port.close();
     return;
   }
+  const join = (candidate: Candidate): void => {
+    const fail = (error: unknown): void => tell(failureOf(error));
+    const joining = nic.join(candidate, {
+      serving: (configuration) => tell({ what: "serving", configuration }),
+      removed: (_, wasDraining) => tell({ what: "removed", wasDraining }),
+      refused: (why) => fail(new SituError("SITU_CONFIG", why)),
+      died: (error) => {
+        throw error;
+      },
+    });
+    joining.catch(fail);
+  };
   port.on("message", (wanted: ToNic) => {
+    if (typeof wanted === "object") {
+      join(wanted.join);
+      return;
+    }
     if (wanted === "stats") {
       tell({ what: "stats", stats: nic.stats() });
       return;
@@ -48,6 +71,11 @@ export async function runNic(): Promise<void> {
   });
   const { instance } = nic.endpoint;
   tell({ what: "listening", port: nic.endpoint.address().port, instance });
+}
+
+function failureOf(error: unknown): FromNic {
+  const { code = "SITU_CONFIG", message } = error as { code?: string; message: string };
+  return { what: "failed", code, message };
 }
 
 /** In the host's thread: the worker, as something to talk to. */
@@ -64,16 +92,10 @@ export class NicThread {
     this.instance = instance;
   }
 
-  static async start(
-    configuration: NodeConfiguration,
-    life: number,
-    end: ChannelEnd,
-    died: (error: Error) => void,
-  ): Promise<NicThread> {
-    const task: NicTask = { configuration, life, end };
+  static async start(task: NicTask, died: (error: Error) => void): Promise<NicThread> {
     const worker = new Worker(threadScript("situ-nic.js"), {
       workerData: task,
-      transferList: [end.port],
+      transferList: [task.end.port],
       name: "situ nic",
       execArgv: [],
     });
@@ -83,8 +105,7 @@ export class NicThread {
     });
     if (first.what !== "listening") {
       await worker.terminate();
-      const { code, message } = first as { code: string; message: string };
-      throw new SituError(code as SituErrorCode, message);
+      throw errorOf(first);
     }
     const thread = new NicThread(worker, first.port, first.instance);
     worker.on("error", died);
@@ -92,6 +113,24 @@ export class NicThread {
       if (!thread.#isClosed) died(new Error("the NIC worker has ended"));
     });
     return thread;
+  }
+
+  /** Becomes a member; resolves when the node serves. `removed` is told when it is none any more. */
+  async join(
+    candidate: Candidate,
+    removed: (wasDraining: boolean) => void,
+  ): Promise<Configuration> {
+    const worker = this.#worker;
+    worker.on("message", (message: FromNic) => {
+      if (message.what === "removed") removed(message.wasDraining);
+    });
+    return new Promise((resolve, reject) => {
+      worker.on("message", (message: FromNic) => {
+        if (message.what === "serving") resolve(message.configuration);
+        else if (message.what === "failed") reject(errorOf(message));
+      });
+      worker.postMessage({ join: candidate } satisfies ToNic);
+    });
   }
 
   async stats(): Promise<NicStats> {
@@ -117,4 +156,9 @@ export class NicThread {
       this.#worker.postMessage(wanted);
     });
   }
+}
+
+function errorOf(message: FromNic): SituError {
+  const { code, message: why } = message as { code: string; message: string };
+  return new SituError(code as SituErrorCode, why);
 }

@@ -10,7 +10,8 @@ import { NodeService } from "../cluster/service.ts";
 import { currentPlacement, View } from "../cluster/view.ts";
 import { settingsOf } from "../database/open-options.ts";
 import type { Executor } from "../engine/executor.ts";
-import type { FabricCounters } from "../fabric/fabric.ts";
+import type { Gate } from "../fabric/exchange/shared.ts";
+import type { ConfigurationId, FabricCounters } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { openTcp, type TcpEndpoint } from "../fabric/tcp/endpoint.ts";
 import { AT_ONCE, SyncedDisk } from "../protocols/disk.ts";
@@ -22,7 +23,10 @@ import { keptRecords } from "../tables/served/kept-records.ts";
 import { raiseLife } from "../tables/served/lives.ts";
 import { StoreTables } from "../tables/served/served-tables.ts";
 import { HostLink, Passed } from "./host-link.ts";
+import type { Candidate } from "./joining.ts";
+import { Member, type MemberListener } from "./member.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
+import { recoveringBy, type ServingGate } from "./serving-gate.ts";
 
 /** What a node tells of itself. */
 export interface NicStats {
@@ -35,40 +39,56 @@ export interface NicStats {
   readonly open: number;
 }
 
+export interface NicOptions {
+  readonly configuration: NodeConfiguration;
+  readonly life: number;
+  /** Leads to the host's thread. */
+  readonly end: ChannelEnd;
+  /** In a cluster whose configuration changes. */
+  readonly gate: ServingGate | undefined;
+}
+
 export class Nic {
   readonly endpoint: TcpEndpoint;
   readonly service: NodeService;
   readonly #link: HostLink;
   readonly #executor: Executor;
+  readonly #options: NicOptions;
   readonly #sweeping: NodeJS.Timeout;
+  #member: Member | undefined;
 
   private constructor(
     endpoint: TcpEndpoint,
     service: NodeService,
     link: HostLink,
     executor: Executor,
+    options: NicOptions,
   ) {
     this.endpoint = endpoint;
     this.service = service;
     this.#link = link;
     this.#executor = executor;
+    this.#options = options;
     this.#sweeping = setInterval(() => executor.sweep(), SWEEP_MS).unref();
   }
 
-  /** Joins the store that the host has opened, and listens. `end` leads to the host's thread. */
-  static async open(configuration: NodeConfiguration, life: number, end: ChannelEnd): Promise<Nic> {
+  /** Joins the store that the host has opened, and listens. */
+  static async open(options: NicOptions): Promise<Nic> {
+    const { configuration, life, end, gate } = options;
     const { id, path, cluster, secret, nodeSecret, tls, protocol, place } = configuration;
-    const { instance: given, listen, maxConnections, durability } = configuration;
+    const { instance: given, maxConnections, durability } = configuration;
     const executor = await attach(
       { ...settingsOf({ path }), isNode: true },
       (attached) => attached.executor,
     );
-    const own = cluster.nodes.find((node) => node.id === id)!;
     let service: NodeService | undefined;
     let endpoint: TcpEndpoint | undefined;
-    const link = new HostLink(end, (to, incoming) => {
+    const link = new HostLink(end, cluster.configurationId, (to, incoming) => {
       if (to === id) service!.serve(incoming);
-      else endpoint!.send(to, new Passed(incoming.kind, incoming.body, incoming.defer()));
+      else {
+        const { kind, body } = incoming;
+        endpoint!.send(to, new Passed(kind, link.configurationId, body, incoming.defer()));
+      }
     });
     try {
       endpoint = await openTcp({
@@ -78,6 +98,7 @@ export class Nic {
         cluster: cluster.cluster,
         memory: executor.memory,
         service: (incoming) => service!.serve(incoming),
+        ...(gate === undefined ? {} : { gate: gateOf(gate, () => endpoint!.configurationId) }),
         ...(given === undefined ? {} : { instance: given }),
         ...(secret === undefined ? {} : { secret }),
         ...(nodeSecret === undefined ? {} : { nodeSecret }),
@@ -99,19 +120,34 @@ export class Nic {
         passOn: (incoming) => link.pass(incoming),
         life,
         newLife: () => raiseLife(executor),
+        ...(gate === undefined ? {} : recoveringBy(gate, view)),
       });
-      const { host, port } = listen ?? own;
+      const { host, port } = configuration.listen ?? cluster.nodes.find((node) => node.id === id)!;
       await endpoint.listen({ host, port }).catch((error: unknown) => {
         throw cannotListen({ id, host, port }, error as NodeJS.ErrnoException);
       });
       service.settle();
-      return new Nic(endpoint, service, link, executor);
+      return new Nic(endpoint, service, link, executor, options);
     } catch (error) {
       link.close();
       await endpoint?.close();
+      // What earlier lives have left may be locked already.
+      executor.forgetRunning();
       executor.close();
       throw error;
     }
+  }
+
+  /** Becomes a member of the cluster, and follows its configurations. */
+  async join(candidate: Candidate, listener: MemberListener): Promise<void> {
+    this.#member = await Member.start({
+      candidate,
+      nic: this,
+      link: this.#link,
+      configuration: this.#options.configuration,
+      gate: this.#options.gate!,
+      listener,
+    });
   }
 
   stats(): NicStats {
@@ -128,11 +164,21 @@ export class Nic {
   async close(): Promise<void> {
     await this.service.drain();
     clearInterval(this.#sweeping);
+    await this.#member?.close();
     await this.endpoint.close();
     this.#link.close();
     this.service.close();
     this.#executor.close();
   }
+}
+
+function gateOf(gate: ServingGate, configurationId: () => ConfigurationId): Gate {
+  return {
+    mayServe: () => gate.mayServe(configurationId()),
+    get isWhole() {
+      return gate.isWhole(configurationId());
+    },
+  };
 }
 
 function cannotListen({ id, host, port }: NodeAddress, cause: NodeJS.ErrnoException): Error {

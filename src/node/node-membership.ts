@@ -5,7 +5,8 @@
  */
 
 import type { Configuration, Configurations, NodeAddress } from "../cluster/configuration.ts";
-import { Membership, type MembershipHost } from "../cluster/membership/membership.ts";
+import type { LeaseGate } from "../cluster/membership/lease-gate.ts";
+import { type Change, Membership, type MembershipHost } from "../cluster/membership/membership.ts";
 import {
   MembershipRequest,
   membershipMessageOf,
@@ -46,7 +47,10 @@ export interface NodeMembershipOptions {
   readonly listen: { readonly host: string; readonly port: number };
   readonly endpoint: MembershipEndpoint;
   readonly configurations: Configurations;
+  /** Whether the node was a member, and has what it had then. */
+  readonly hasItsData: boolean;
   readonly nodeSecret: string | undefined;
+  readonly gate: LeaseGate;
   readonly listener: MembershipListener;
 }
 
@@ -74,7 +78,8 @@ export class NodeMembership {
   }
 
   async #start(): Promise<void> {
-    const { address, listen, configurations, nodeSecret, listener } = this.#options;
+    const { address, listen, configurations, hasItsData, nodeSecret } = this.#options;
+    const { gate, listener } = this.#options;
     const { current } = configurations;
     const membership = this.#membership;
     const task = {
@@ -85,7 +90,7 @@ export class NodeMembership {
       listen,
       leaseMs: current.leaseMs,
     };
-    this.#leases = await LeaseThread.start(task, {
+    this.#leases = await LeaseThread.start(task, gate, {
       adopted: ({ configurationId, remainingMs }) =>
         membership.adopted(configurationId, remainingMs),
       suspects: ({ configurationId, suspects }) => membership.suspect(configurationId, suspects),
@@ -94,9 +99,9 @@ export class NodeMembership {
     });
     membership.learned(current);
     this.#unwatch = configurations.watch((next) => membership.learned(next));
-    if (!membership.isMember) membership.join(address, true);
+    if (!membership.isMember) membership.join(address, hasItsData);
     this.#ticking = every(membership.tickMs, () => {
-      this.#leases?.gate.beat();
+      gate.beat();
       membership.tick();
     });
   }
@@ -113,7 +118,12 @@ export class NodeMembership {
   /** Whether this node may serve now, in the configuration that it has adopted last. */
   mayServe(): boolean {
     const { configurationId } = this.#membership;
-    return this.#leases?.gate.mayServe(configurationId, this.#clock.nowMs()) ?? false;
+    return this.#options.gate.mayServe(configurationId, this.#clock.nowMs());
+  }
+
+  /** Has the configuration changed, if this node is the manager; says whether it is. */
+  change(name: string, change: Change): boolean {
+    return this.#membership.change(name, change);
   }
 
   /** What a node has sent; throws SITU_PROTOCOL, or SITU_CONFIG, for what is none. */
@@ -139,12 +149,12 @@ export class NodeMembership {
   }
 
   #host(): MembershipHost {
-    const { configurations, listener } = this.#options;
+    const { configurations, gate, listener } = this.#options;
     return {
       nowMs: () => this.#clock.atLeastMs(),
       hasLease: () => {
         const { configurationId } = this.#membership;
-        return this.#leases?.gate.hasLease(configurationId, this.#clock.nowMs()) ?? false;
+        return gate.hasLease(configurationId, this.#clock.nowMs());
       },
       send: (to, message) => this.#send(to, message),
       swap: (previous, next, done) => {
@@ -165,7 +175,7 @@ export class NodeMembership {
         this.#leases!.adopt(configuration);
       },
       committed: (configuration, previous) => {
-        this.#leases!.gate.commit(configuration.configurationId);
+        gate.commit(configuration.configurationId);
         listener.committed(configuration, previous);
       },
       refused: (why) => listener.refused(why),

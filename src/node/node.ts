@@ -3,7 +3,7 @@
  * checkpoints as everywhere, and the NIC worker, which serves it to the others.
  */
 
-import { type Configurations, StaticConfiguration } from "../cluster/configuration.ts";
+import { LeaseGate } from "../cluster/membership/lease-gate.ts";
 import { openStore } from "../database/open.ts";
 import { settingsOf } from "../database/open-options.ts";
 import type { Executor } from "../engine/executor.ts";
@@ -16,40 +16,45 @@ import type { NicStats } from "./nic.ts";
 import { NicThread } from "./nic-worker.ts";
 import type { NodeConfiguration, NodeFile } from "./node-configuration.ts";
 import { Procedures } from "./procedures.ts";
+import { ServingGate } from "./serving-gate.ts";
+
+/** What ends a node while it runs. */
+export interface NodeListener extends Waiting {
+  /** It cannot go on. */
+  died(error: Error): void;
+  /**
+   * The cluster goes on without it: it was taken for dead, or was to leave (`wasDraining`). All that is left
+   * is to close it; started again, it joins anew.
+   */
+  removed?(wasDraining: boolean): void;
+}
 
 export class SituNode {
   readonly id: number;
   readonly host: string;
   readonly port: number;
-  /** What it was started with; `configurations` has what holds now. */
+  /** What it was started with, and the configuration in which it began to serve. */
   readonly configuration: NodeConfiguration;
-  readonly configurations: Configurations;
   readonly #nic: NicThread;
   /** How to close its parts, in the order in which they were opened. */
   readonly #closing: (() => unknown)[];
 
   private constructor(
     configuration: NodeConfiguration,
-    configurations: Configurations,
     nic: NicThread,
     closing: (() => unknown)[],
   ) {
     const { id, cluster } = configuration;
     this.id = id;
     this.configuration = configuration;
-    this.configurations = configurations;
     this.host = cluster.nodes.find((node) => node.id === id)!.host;
     this.port = nic.port;
     this.#nic = nic;
     this.#closing = closing;
   }
 
-  /** `died` is told if the node cannot go on. */
-  static async start(
-    file: NodeFile,
-    died: (error: Error) => void = rethrow,
-    waiting: Waiting = {},
-  ): Promise<SituNode> {
+  /** With etcd: resolves when the node is a member, and may serve. */
+  static async start(file: NodeFile, listener: NodeListener): Promise<SituNode> {
     const { path, durability, memoryBytes } = file;
     const procedures = await Procedures.load(file.procedures);
     const settings = settingsOf({
@@ -63,18 +68,36 @@ export class SituNode {
     try {
       const db = await openStore({ ...settings, isAlone: true });
       closing.push(() => db.close());
-      const joined = "etcd" in file ? await joinedNode(file, waiting) : undefined;
-      closing.push(() => joined?.configurations.close());
+      const joined = "etcd" in file ? await joinedNode(file, listener) : undefined;
       const configuration = joined?.configuration ?? (file as NodeConfiguration);
-      const configurations =
-        joined?.configurations ?? new StaticConfiguration(configuration.cluster);
-      const life = await beginLife(db.executor);
+      const { executor } = db;
+      // A node that comes back is in a later configuration: so is one that has its id, and another store.
+      const others = joined === undefined ? 0 : configuration.cluster.configurationId;
+      const life = await beginLife(executor, others);
       const [here, there] = makeChannel();
-      const nic = await NicThread.start(configuration, life, there, died);
+      const lease = joined && new LeaseGate();
+      const died = (error: Error): void => listener.died(error);
+      const task = { configuration, life, end: there, gate: lease?.buffer };
+      const nic = await NicThread.start(task, died);
       closing.push(() => nic.close());
-      const host = new Host(configuration, procedures, nic.instance, life, db.executor, here);
+      const { instance } = nic;
+      const gate = lease && new ServingGate(lease);
+      const host = new Host({
+        configuration,
+        procedures,
+        instance,
+        life,
+        executor,
+        end: here,
+        gate,
+      });
       closing.push(() => host.close());
-      return new SituNode(configuration, configurations, nic, closing);
+      if (joined === undefined) return new SituNode(configuration, nic, closing);
+      const { candidate, admitted } = joined;
+      const serving = nic.join(candidate, (wasDraining) => listener.removed?.(wasDraining));
+      const cluster = await unlessAborted(serving, listener.signal);
+      admitted();
+      return new SituNode({ ...configuration, cluster }, nic, closing);
     } catch (error) {
       await closeAll(closing);
       throw error;
@@ -91,8 +114,8 @@ export class SituNode {
 }
 
 /** Before anything is sent: what has a log has the number on disk, whatever commits wait for. */
-async function beginLife(executor: Executor): Promise<number> {
-  const life = raiseLife(executor);
+async function beginLife(executor: Executor, others: number): Promise<number> {
+  const life = raiseLife(executor, others);
   const { durability, committer } = executor;
   if (durability.isLogged) await durability.await(committer.lastEpoch, DEFAULT_TIMEOUT_MS);
   return life;
@@ -103,6 +126,17 @@ async function closeAll(closing: (() => unknown)[]): Promise<void> {
   for (let close = closing.pop(); close !== undefined; close = closing.pop()) await close();
 }
 
-function rethrow(error: Error): never {
-  throw error;
+async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  let abort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+  });
+  signal.addEventListener("abort", abort);
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
 }

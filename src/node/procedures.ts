@@ -8,6 +8,7 @@
 import { pathToFileURL } from "node:url";
 import {
   type Called,
+  CallInDoubt,
   callOnce,
   decodeCalled,
   encodeReturned,
@@ -40,8 +41,6 @@ const REPLY_SPARE_WORDS = 16;
 export interface ProcedureHost {
   readonly db: RemoteDatabase;
   readonly service: NodeService;
-  /** Waits until all nodes are there. */
-  meet(): Promise<void>;
 }
 
 export class Procedures {
@@ -146,11 +145,11 @@ export class Procedures {
     }
   }
 
-  /** Its tables, at all nodes; once. */
+  /** Its tables, at all nodes that can be reached; once. */
   #open(host: ProcedureHost, found: Procedure): Promise<void> {
     let opened = this.#opened.get(found);
     if (opened === undefined) {
-      opened = host.meet().then(() => host.db.openTables(found.tables));
+      opened = host.db.openTables(found.tables);
       this.#opened.set(found, opened);
       // Another call may find the other nodes up by then.
       opened.catch(() => this.#opened.delete(found));
@@ -169,6 +168,7 @@ export class Procedures {
     const routine = callOnce(this.#sessions, node, { ...called, isPassedOn: true }, time);
     const longestMs = Math.max(time.leftMs(), 0) + OUTCOME_GRACE_MS;
     const returned = await service.driver.start(routine, longestMs);
+    if (returned instanceof CallInDoubt) this.#sessions.settled(returned.message);
     if (returned.isDone) return returned.value;
     throw returned.error;
   }

@@ -253,6 +253,12 @@ export class BackupRecords {
     if (logged.waits === 0) this.#end(logged);
   }
 
+  /** Drops the record of a transaction as if it had never come: how that ended is for others to say. */
+  discard(name: Name): void {
+    this.abort(name, new Told());
+    this.#underWay.forgetEnd(name);
+  }
+
   /** Takes note of the name's `low`. */
   noteLow(name: Name): void {
     this.#underWay.find(name);

@@ -14,7 +14,11 @@ export interface ClusterView {
   readonly self: NodeId;
   readonly configurationId: ConfigurationId;
   readonly placement: Placement;
+  /** All nodes of the configuration. */
+  readonly nodes: readonly NodeId[];
   readonly protocol: Protocol;
+  /** The configuration that took in this life of a member; undefined for others. */
+  memberSince(node: NodeId): ConfigurationId | undefined;
 }
 
 export interface CurrentView {

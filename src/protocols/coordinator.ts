@@ -19,6 +19,10 @@
  * installed, so nobody can see that it is not done yet. A coordinator that is the primary of nothing that is
  * written waits for COMMIT: whoever settles the transaction after the deaths of this node and of f others
  * finds a record of LOCK that says nothing of the outcome, if the f are the backups of all that is written.
+ *
+ * Where the configuration may change (`recovers`), the coordinator also waits for COMMIT at its own node. It
+ * then never knows more than its own store, which is asked when the transaction is recovered. With each new
+ * configuration it stops what is recovering, and is told by recovery how that ended (open-transaction.ts).
  */
 
 import type { Epoch } from "../engine/epoch.ts";
@@ -28,10 +32,11 @@ import { MAX_RECORD_BYTES, MAX_SEQUENCE_SPAN } from "../runtime/limits.ts";
 import type { Placement } from "../tables/partitions.ts";
 import type { DecisionLog } from "../tables/served/contract.ts";
 import { nextWrite, partitionAt } from "../tables/served/requests.ts";
-import type { CurrentView } from "./cluster-view.ts";
+import type { ClusterView, CurrentView } from "./cluster-view.ts";
 import type { Driver } from "./driver.ts";
 import { type Message, OK, type Routine } from "./message.ts";
 import { type Name, Sequences } from "./names.ts";
+import { MemberScope, nodesThatLost, OpenTransaction } from "./open-transaction.ts";
 import type { Origin } from "./origin.ts";
 import { Abort } from "./phases/abort.ts";
 import { Commit } from "./phases/commit.ts";
@@ -41,6 +46,7 @@ import { Log, LogWrites } from "./phases/log.ts";
 import { Truncate, Truncations } from "./phases/truncate.ts";
 import { Validate } from "./phases/validate.ts";
 import { Head } from "./records.ts";
+import { Settle } from "./recovery/phases/settle.ts";
 import { mustBeKept } from "./settlement.ts";
 import { Part } from "./writes.ts";
 
@@ -86,6 +92,8 @@ export interface CoordinatorOptions {
   readonly life: number;
   readonly newLife: () => number;
   readonly decisions: DecisionLog;
+  /** Whether what a change of the configuration leaves in doubt is recovered. */
+  readonly recovers?: boolean;
 }
 
 export class Coordinator {
@@ -97,14 +105,48 @@ export class Coordinator {
   readonly #decisions: DecisionLog;
   /** Those whose decision is kept. */
   readonly #decided = new Set<number>();
+  /** By sequence; none where nothing is recovered. */
+  readonly #opened = new Map<number, OpenTransaction>();
+  readonly #members: MemberScope | undefined;
+  /** For each view that an open transaction began in: who lost something since. */
+  readonly #lost = new Map<ClusterView, ReadonlySet<NodeId>>();
   #busy = 0;
 
-  constructor({ driver, view, number, life, newLife, decisions }: CoordinatorOptions) {
+  constructor(options: CoordinatorOptions) {
+    const { driver, view, number, life, newLife, decisions, recovers = false } = options;
     this.#driver = driver;
     this.#view = view;
     this.#decisions = decisions;
+    this.#members = recovers ? new MemberScope(view) : undefined;
     this.sequences = new Sequences(number, life, newLife);
-    this.#truncations = new Truncations(driver, this.sequences, (sequence) => this.#over(sequence));
+    this.#truncations = new Truncations(
+      driver,
+      this.sequences,
+      (sequence) => this.#over(sequence),
+      this.#members,
+    );
+  }
+
+  /** The name of a new transaction. */
+  begin(): Name {
+    const name = this.sequences.begin();
+    if (this.#members !== undefined) {
+      this.#opened.set(name.sequence, new OpenTransaction(name, this.#view));
+    }
+    return name;
+  }
+
+  /** There is a new view: some transactions are stopped, and go on to ask how recovery has ended them. */
+  adopt(): void {
+    this.#lost.clear();
+    const opened = [...this.#opened.values()];
+    const stopped = opened.filter((open) => open.stop());
+    const sequences = new Set(stopped.map(({ name }) => name.sequence));
+    this.#truncations.adopt(sequences, this.#view.current.nodes);
+    for (const open of opened) open.endMessages();
+    for (const open of stopped) {
+      if (open.isTruncating) this.#driver.detach(this.#recovered(open, new Set()));
+    }
   }
 
   /** Transactions that are not over: some node may still get a message about them. */
@@ -138,8 +180,14 @@ export class Coordinator {
     }
     const { placement, self } = this.#view.current;
     const { parts, late } = withLock(given, held, self);
-    const name = held?.name ?? this.sequences.begin();
+    const name = held?.name ?? this.begin();
+    const open = this.#opened.get(name.sequence);
     const head = this.#headOf(name, origin, parts, late);
+    if (head === undefined) return this.#abort(name, [], held, misplaced());
+    if (open !== undefined) {
+      if (this.#hasMoved(open, parts, held)) return this.#abort(name, [], held, ABORTED);
+      open.head = head;
+    }
     const locks: Lock[] = [];
     const readers: Validate[] = [];
     let nodes = held?.rounds.size ?? 0;
@@ -152,7 +200,8 @@ export class Coordinator {
       else continue;
       if (round === undefined) nodes++;
     }
-    if (locks.length > 0) yield locks;
+    if (locks.length > 0) yield open?.sends(locks) ?? locks;
+    if (open?.isStopped) return this.#counted(yield* this.#recovered(open, nodesOf(locks, held)));
     const refused = firstRefusal(locks);
     if (refused !== undefined) return this.#abort(name, locks, held, refused);
     let epoch: Epoch = held?.epoch ?? 0;
@@ -167,7 +216,8 @@ export class Coordinator {
     for (const node of readAt) readers.push(new Validate(node, name));
 
     if (readers.length > 0) {
-      yield readers;
+      yield open?.sends(readers) ?? readers;
+      if (open?.isStopped) return this.#counted(yield* this.#recovered(open, nodesOf(locks, held)));
       const failed = firstFailure(readers);
       if (failed !== undefined) {
         return this.#abort(name, locks, held, { kind: "refused", error: failed });
@@ -176,8 +226,11 @@ export class Coordinator {
         return this.#abort(name, locks, held, ABORTED);
       }
     }
+    if (open !== undefined && this.#hasMoved(open, parts, held)) {
+      return this.#abort(name, locks, held, ABORTED);
+    }
     if (locks.length === 0 && held === undefined) {
-      this.sequences.end(name.sequence);
+      this.#over(name.sequence);
       this.counters.committed++;
       return COMMITTED;
     }
@@ -193,7 +246,9 @@ export class Coordinator {
       locks.push(new Lock(node, head, part, held!.rounds.get(node)! + 1));
     }
     if (logs.length > 0 || late.size > 0) {
-      yield [...locks.slice(locks.length - late.size), ...logs];
+      const messages = [...locks.slice(locks.length - late.size), ...logs];
+      yield open?.sends(messages) ?? messages;
+      if (open?.isStopped) return this.#counted(yield* this.#recovered(open, nodesOf(locks, held)));
       const failure = firstFailure(logs);
       const refusal = firstRefusal(locks) ?? (failure && { kind: "refused", error: failure });
       if (refusal !== undefined) {
@@ -202,25 +257,78 @@ export class Coordinator {
     }
     for (const lock of locks) epoch = Math.max(epoch, lock.epoch);
     const isKept = head.partitions.length > 0 && mustBeKept(head.partitions, self, placement);
-    if (isKept) {
+    // Who recovers asks the records; nobody looks for decisions.
+    if (isKept && open === undefined) {
       const decide = new Decide(self, name);
       yield [decide];
       if (decide.error !== undefined) return unknown(decide.error);
+      this.#decided.add(name.sequence);
     }
-    const commits = new Map<NodeId, Commit>();
-    for (const { to } of locks) commits.set(to, new Commit(to, name, epoch));
-    for (const node of held?.rounds.keys() ?? []) {
-      if (!commits.has(node)) commits.set(node, new Commit(node, name, epoch));
+    const commits = [...nodesOf(locks, held)].map((to) => new Commit(to, name, epoch));
+    // At this node first: a record that is left here then says that nobody else was told (settlement.ts).
+    const own = commits.filter(({ to }) => to === self);
+    const others = commits.filter(({ to }) => to !== self);
+    if (open !== undefined && own.length > 0) {
+      const ended = yield* this.#told(open, own, nodesOf(locks, held));
+      if (ended !== undefined) return this.#counted(ended);
+      own.length = 0;
     }
-    const rest = this.#install(name, commits, [...backups.keys()], isKept);
+    const rest = this.#install(name, [own, others], [...backups.keys()]);
     // Without copies it is committed nowhere before it is at its primaries. And should this node, which has no
     // copy, die with all backups of what is written, a primary must know (FaRM §5.3).
     if (backups.size === 0 || isKept) {
-      const lost = yield* rest;
-      if (lost !== undefined) return unknown(lost);
+      const ended = yield* rest;
+      if (ended !== undefined) return this.#counted(ended);
     } else this.#driver.detach(rest);
     this.counters.committed++;
     return COMMITTED;
+  }
+
+  /**
+   * What a new configuration has stopped: recovery decides. It ends all of which there are records; what is
+   * locked without one, only to be read, the coordinator lets go of.
+   */
+  *#recovered(open: OpenTransaction, nodes: ReadonlySet<NodeId>): Routine<Outcome> {
+    const { self } = this.#view.current;
+    const settle = new Settle(self, open.head!);
+    settle.scope = this.#members;
+    yield [settle];
+    if (settle.error !== undefined) return unknown(settle.error);
+    open.settled();
+    this.#driver.detach(this.#letGo(open, settle.isCommitted, nodes));
+    return settle.isCommitted ? COMMITTED : ABORTED;
+  }
+
+  #counted(outcome: Outcome): Outcome {
+    if (outcome.kind === "committed") this.counters.committed++;
+    else if (outcome.kind === "aborted") this.counters.aborted++;
+    return outcome;
+  }
+
+  *#letGo(open: OpenTransaction, isCommitted: boolean, nodes: ReadonlySet<NodeId>): Routine<void> {
+    const { name } = open;
+    const members = this.#view.current.nodes.filter((node) => nodes.has(node));
+    const messages = members.map((to) =>
+      isCommitted ? new Commit(to, name, 0) : new Abort(to, name),
+    );
+    if (messages.length > 0) yield open.sends<Message>(messages);
+    this.#over(name.sequence);
+  }
+
+  /** Whether a node that a transaction has read from is not the primary of all that it was then. */
+  #hasMoved(open: OpenTransaction, parts: Parts, held: Held | undefined): boolean {
+    const { current } = this.#view;
+    const { began } = open;
+    if (began === current) return false;
+    let lost = this.#lost.get(began);
+    if (lost === undefined) {
+      lost = nodesThatLost(began, current);
+      this.#lost.set(began, lost);
+    }
+    if (lost.size === 0) return false;
+    return [parts, held?.rounds, held?.reads].some((nodes) =>
+      [...(nodes?.keys() ?? [])].some((node) => lost.has(node)),
+    );
   }
 
   /** Nodes where rows are locked and nothing is written: they may have been started anew since. */
@@ -244,33 +352,29 @@ export class Coordinator {
   ): Routine<Outcome> {
     const { coordinator, sequence, low } = name;
     const told = backups.map((backup) => new Truncate(backup, coordinator, low, [], [sequence]));
-    if (told.length > 0) yield told;
+    const open = this.#opened.get(sequence);
+    if (told.length > 0) yield open?.sends(told) ?? told;
+    if (open?.isStopped) return this.#counted(yield* this.#recovered(open, nodesOf(locks, held)));
     const lost = firstFailure(told);
     if (lost !== undefined) return unknown(lost);
     return this.#abort(name, locks, held, outcome);
   }
 
-  /**
-   * The rest, that nobody waits for: who wants to read what is being installed waits for that. At this node
-   * first: a record that is left here then says that nobody else was told (settlement.ts).
-   */
+  /** The rest, that nobody waits for: who wants to read what is being installed waits for that. */
   *#install(
     name: Name,
-    commits: ReadonlyMap<NodeId, Commit>,
+    batches: readonly (readonly Commit[])[],
     backups: readonly NodeId[],
-    isKept: boolean,
-  ): Routine<SituError | undefined> {
+  ): Routine<Outcome | undefined> {
+    const open = this.#opened.get(name.sequence);
+    const nodes = new Set(batches.flat().map(({ to }) => to));
     this.#busy++;
     try {
-      const own = commits.get(this.#view.current.self);
-      const others = [...commits.values()].filter((commit) => commit !== own);
-      for (const batch of own === undefined ? [others] : [[own], others]) {
-        if (batch.length > 0) yield batch;
-        // This end is being closed, or the primary has another configuration. Backups keep their records.
-        const failure = firstFailure(batch);
-        if (failure !== undefined) return failure;
+      for (const batch of batches) {
+        const ended = yield* this.#told(open, batch, nodes);
+        if (ended !== undefined) return ended;
       }
-      if (isKept) this.#decided.add(name.sequence);
+      if (open !== undefined) open.isTruncating = true;
       this.#truncations.add(name, backups);
       return undefined;
     } finally {
@@ -278,11 +382,25 @@ export class Coordinator {
     }
   }
 
+  /** Tells primaries that it is committed; how it ended if they do not all answer. */
+  *#told(
+    open: OpenTransaction | undefined,
+    batch: readonly Commit[],
+    nodes: ReadonlySet<NodeId>,
+  ): Routine<Outcome | undefined> {
+    if (batch.length > 0) yield open?.sends(batch) ?? batch;
+    if (open?.isStopped) return yield* this.#recovered(open, nodes);
+    // This end is being closed, or the primary has another configuration. Backups keep their records.
+    const failure = firstFailure(batch);
+    return failure && unknown(failure);
+  }
+
   /** No node has a record of it any more. */
   #over(sequence: number): void {
     if (this.#decided.delete(sequence)) {
       this.#decisions.forget(this.sequences.coordinator, sequence);
     }
+    this.#opened.delete(sequence);
     this.sequences.end(sequence);
   }
 
@@ -298,27 +416,38 @@ export class Coordinator {
       // One that answered "no" holds nothing, and knows that it is over.
       if (lock.error !== undefined || lock.outcome === OK) nodes.add(lock.to);
     }
-    this.#driver.detach(this.#tellAborted(name, [...nodes]));
+    this.#driver.detach(this.#tellAborted(name, nodes));
     this.counters.aborted++;
-    return outcome;
+    // What the caller has executed is of an earlier configuration: it may try again in this one.
+    const isStale = outcome.kind === "refused" && outcome.error.code === "SITU_STALE_CONFIGURATION";
+    return isStale && this.#members !== undefined ? ABORTED : outcome;
   }
 
-  *#tellAborted(name: Name, nodes: readonly NodeId[]): Routine<void> {
-    if (nodes.length > 0) yield nodes.map((node) => new Abort(node, name));
-    this.sequences.end(name.sequence);
+  *#tellAborted(name: Name, nodes: ReadonlySet<NodeId>): Routine<void> {
+    const open = this.#opened.get(name.sequence);
+    const { nodes: members } = this.#view.current;
+    const isThere = (node: NodeId): boolean => open === undefined || members.includes(node);
+    const messages = [...nodes].filter(isThere).map((node) => new Abort(node, name));
+    if (messages.length > 0) yield open?.sends(messages) ?? messages;
+    if (open?.isStopped) yield* this.#recovered(open, nodes);
+    else this.#over(name.sequence);
   }
 
-  #headOf(name: Name, origin: Origin | undefined, ...parts: readonly Parts[]): Head {
+  /** Undefined if a part is not for the primary of what it writes. */
+  #headOf(name: Name, origin: Origin | undefined, ...parts: readonly Parts[]): Head | undefined {
+    const { placement, configurationId } = this.#view.current;
     const partitions = new Set<number>();
     for (const each of parts) {
-      for (const { writes } of each.values()) {
+      for (const [node, { writes }] of each) {
         for (let at = 0; at < writes.length; at = nextWrite(writes, at)) {
-          partitions.add(partitionAt(writes, at));
+          const partition = partitionAt(writes, at);
+          if (placement.primaryOf(partition) !== node) return undefined;
+          partitions.add(partition);
         }
       }
     }
     const sorted = [...partitions].sort((a, b) => a - b);
-    return new Head(name, this.#view.current.configurationId, origin, sorted);
+    return new Head(name, configurationId, origin, sorted);
   }
 
   /** For each backup, what it must log. */
@@ -366,6 +495,11 @@ function withLock(
   return { parts, late };
 }
 
+/** Where something of it may be locked. */
+function nodesOf(locks: readonly Lock[], held: Held | undefined): Set<NodeId> {
+  return new Set([...locks.map(({ to }) => to), ...(held?.rounds.keys() ?? [])]);
+}
+
 function firstFailure(messages: readonly Message[]): SituError | undefined {
   return messages.find(({ error }) => error !== undefined)?.error;
 }
@@ -375,6 +509,14 @@ function firstRefusal(locks: readonly Lock[]): Outcome | undefined {
     if (error !== undefined) return { kind: "refused", error };
   }
   return locks.every(({ outcome }) => outcome === OK) ? undefined : ABORTED;
+}
+
+function misplaced(): Outcome {
+  const error = new SituError(
+    "SITU_STALE_CONFIGURATION",
+    "a transaction writes to a node that is not the primary: it was executed in another configuration",
+  );
+  return { kind: "refused", error };
 }
 
 function tooManyBehind(): SituError {

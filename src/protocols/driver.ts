@@ -8,9 +8,12 @@
  * coroutine's time is over, answered or not; a reply that comes later is not heard.
  *
  * A message to the own node is served here, through the same bytes, without the fabric.
+ *
+ * A coroutine may belong to one configuration: then nothing of it is sent in another. What it has read at
+ * one node and validates there later means something only while the same nodes have the same data.
  */
 
-import type { Endpoint, Service } from "../fabric/fabric.ts";
+import type { ConfigurationId, Endpoint, Request, Service } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
 import { RESEND_MAX_MS, RESEND_MIN_MS } from "../runtime/limits.ts";
 import { Deadlines, type Timed } from "./deadlines.ts";
@@ -23,8 +26,12 @@ export class Driver {
   /** Batches that left, for those who count round trips; only of those that went elsewhere. */
   roundTrips = 0;
   messages = 0;
+  /** Told of each request that failed for a reason that a change of the configuration may have. */
+  troubled: ((request: Request, why: SituError) => void) | undefined;
   readonly #loopback: Loopback | undefined;
   readonly #running = new Set<Run<unknown>>();
+  /** What is sent again soon. */
+  readonly #paused = new Set<Pause>();
   #isClosed = false;
 
   readonly #isServedHere: (kind: number) => boolean;
@@ -49,23 +56,27 @@ export class Driver {
     return this.#running.size;
   }
 
-  /** Runs a coroutine. Exactly one of the two is called, perhaps before this returns. */
+  /**
+   * Runs a coroutine. Exactly one of the two is called, perhaps before this returns. With a `configurationId`,
+   * its messages fail with SITU_STALE_CONFIGURATION once this end has another one.
+   */
   run<T>(
     routine: Routine<T>,
     timeoutMs: number,
     done: (result: T) => void,
     failed: (error: unknown) => void,
+    configurationId?: ConfigurationId,
   ): void {
-    const run = new Run(this, routine, timeoutMs, done, failed);
+    const run = new Run(this, routine, timeoutMs, done, failed, configurationId);
     this.#running.add(run as Run<unknown>);
     run.resume();
     if (timeoutMs > 0 && this.#running.has(run as Run<unknown>)) this.deadlines.add(run);
   }
 
   /** The same as a promise, where a few more microseconds do not matter. */
-  start<T>(routine: Routine<T>, timeoutMs: number): Promise<T> {
+  start<T>(routine: Routine<T>, timeoutMs: number, configurationId?: ConfigurationId): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.run(routine, timeoutMs, resolve, reject);
+      this.run(routine, timeoutMs, resolve, reject, configurationId);
     });
   }
 
@@ -81,6 +92,7 @@ export class Driver {
 
   send(message: Exchange): void {
     message.attempts++;
+    message.configurationId = this.endpoint.configurationId;
     if (this.#isClosed) {
       // Not even to the own node: its memory may be another's by now.
       message.failed(closed());
@@ -107,10 +119,42 @@ export class Driver {
     return this.#isClosed;
   }
 
+  /** Sends a message again after a pause. */
+  sendLater(message: Exchange, run: Run<unknown>): void {
+    const pauseMs = Math.min(RESEND_MIN_MS * 2 ** Math.min(message.attempts, 10), RESEND_MAX_MS);
+    const pause: Pause = { message, run };
+    this.#paused.add(pause);
+    this.endpoint.clock.after(pauseMs, () => {
+      if (this.#paused.delete(pause)) this.#sendAgain(pause);
+    });
+  }
+
+  /** What was refused may be served now: sends all of it again, without the rest of its pause. */
+  hurry(): void {
+    const paused = [...this.#paused];
+    this.#paused.clear();
+    for (const pause of paused) {
+      pause.message.attempts = 0;
+      this.#sendAgain(pause);
+    }
+  }
+
+  #sendAgain({ message, run }: Pause): void {
+    // It may have ended meanwhile, with the time of the coroutine.
+    if (message.waiting !== run) return;
+    message.error = undefined;
+    run.send(message);
+  }
+
   /** Coroutines that run end with SITU_CLOSED as soon as what they wait for ends. */
   close(): void {
     this.#isClosed = true;
   }
+}
+
+interface Pause {
+  readonly message: Exchange;
+  readonly run: Run<unknown>;
 }
 
 class Run<T> implements Waiting, Timed {
@@ -120,6 +164,7 @@ class Run<T> implements Waiting, Timed {
   readonly deadlineMs: number;
   readonly #done: (result: T) => void;
   readonly #failed: (error: unknown) => void;
+  readonly #configurationId: ConfigurationId | undefined;
   #batch: Batch = [];
   #pending = 0;
   #isSending = false;
@@ -131,8 +176,10 @@ class Run<T> implements Waiting, Timed {
     timeoutMs: number,
     done: (result: T) => void,
     failed: (error: unknown) => void,
+    configurationId: ConfigurationId | undefined,
   ) {
     this.#driver = driver;
+    this.#configurationId = configurationId;
     this.#routine = routine;
     this.deadlineMs = timeoutMs > 0 ? driver.endpoint.clock.nowMs() + timeoutMs : 0;
     this.#done = done;
@@ -165,15 +212,26 @@ class Run<T> implements Waiting, Timed {
         message.error = undefined;
         message.attempts = 0;
         if (this.#isLate && !message.isInsistent) message.failed(tooLate(message));
-        else this.#driver.send(message);
+        else this.send(message);
       }
       this.#isSending = false;
       if (this.#pending > 0) return;
     }
   }
 
+  send(message: Exchange): void {
+    if (!this.#isSuperseded) this.#driver.send(message);
+    else message.failed(superseded(this.#driver.endpoint.configurationId));
+  }
+
+  get #isSuperseded(): boolean {
+    const own = this.#configurationId;
+    return own !== undefined && own !== this.#driver.endpoint.configurationId;
+  }
+
   ended(message: Exchange): void {
     const { error } = message;
+    if (error !== undefined) this.#driver.troubled?.(message, error);
     if (error !== undefined && isLost(error) && this.#sendsAgain(message)) return;
     message.waiting = undefined;
     if (--this.#pending === 0 && !this.#isSending) this.resume();
@@ -192,14 +250,12 @@ class Run<T> implements Waiting, Timed {
       message.error = closed();
       return false;
     }
+    if (this.#isSuperseded) {
+      message.error = superseded(this.#driver.endpoint.configurationId);
+      return false;
+    }
     if (!message.isInsistent && (this.#isLate || clock.nowMs() >= this.deadlineMs)) return false;
-    const pauseMs = Math.min(RESEND_MIN_MS * 2 ** Math.min(message.attempts, 10), RESEND_MAX_MS);
-    clock.after(pauseMs, () => {
-      // It may have ended meanwhile, with the time of the coroutine.
-      if (message.waiting !== this) return;
-      message.error = undefined;
-      this.#driver.send(message);
-    });
+    this.#driver.sendLater(message, this as Run<unknown>);
     return true;
   }
 }
@@ -211,6 +267,13 @@ function tooLate({ to, error }: Exchange): SituError {
 
 function closed(): SituError {
   return new SituError("SITU_CLOSED", "this end of the fabric is being closed");
+}
+
+function superseded(configurationId: ConfigurationId): SituError {
+  return new SituError(
+    "SITU_STALE_CONFIGURATION",
+    `this end has configuration ${configurationId} by now`,
+  );
 }
 
 function ignore(): void {}

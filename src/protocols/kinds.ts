@@ -21,6 +21,7 @@ export const REQUEST_VOTE = 52;
 export const COMMIT_RECOVERY = 53;
 export const ABORT_RECOVERY = 54;
 export const TRUNCATE_RECOVERY = 55;
+export const SETTLE = 56;
 /** Of copying (copying/phases.ts). */
 export const FETCH_TABLES = 60;
 export const FETCH_ROWS = 61;
@@ -53,6 +54,7 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [COMMIT_RECOVERY]: "commit recovery",
   [ABORT_RECOVERY]: "abort recovery",
   [TRUNCATE_RECOVERY]: "truncate recovery",
+  [SETTLE]: "settle",
   [FETCH_TABLES]: "fetch tables",
   [FETCH_ROWS]: "fetch rows",
   [SUBMIT]: "submit",

@@ -4,7 +4,7 @@
  * coroutine then reads are the fields that `decode` has filled, or `error`.
  */
 
-import type { NodeId, Request } from "../fabric/fabric.ts";
+import type { ConfigurationId, NodeId, Request } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 
@@ -19,6 +19,11 @@ export interface Waiting {
   ended(exchange: Exchange): void;
 }
 
+/** What a message belongs to, and ends with: it may know better than the fabric why there is no answer. */
+export interface Scope {
+  reasonOf(message: Exchange, why: SituError): SituError;
+}
+
 /** A request that a coroutine can wait for: a message, or a verb (execute/lookup.ts). */
 export interface Exchange extends Request {
   readonly to: NodeId;
@@ -27,6 +32,7 @@ export interface Exchange extends Request {
   /** Undefined once nobody waits any more: a late reply is not heard. */
   waiting: Waiting | undefined;
   attempts: number;
+  configurationId?: ConfigurationId | undefined;
 }
 
 export abstract class Message implements Exchange {
@@ -38,6 +44,8 @@ export abstract class Message implements Exchange {
   readonly isInsistent: boolean = false;
   waiting: Waiting | undefined;
   attempts = 0;
+  configurationId: ConfigurationId | undefined;
+  scope: Scope | undefined;
 
   constructor(to: NodeId) {
     this.to = to;
@@ -59,7 +67,7 @@ export abstract class Message implements Exchange {
 
   failed(why: SituError): void {
     if (this.waiting === undefined) return;
-    this.error = why;
+    this.error = this.scope === undefined ? why : this.scope.reasonOf(this, why);
     this.waiting.ended(this);
   }
 }

@@ -117,6 +117,11 @@ export class UnderWay<State> {
     this.#coordinators.get(coordinator)?.states.delete(sequence);
   }
 
+  /** How it ended here is to be forgotten. */
+  forgetEnd({ coordinator, sequence }: Name): void {
+    this.#coordinators.get(coordinator)?.ended.delete(sequence);
+  }
+
   /** Transactions under way. */
   *states(): IterableIterator<State> {
     for (const { states } of this.#coordinators.values()) yield* states.values();

@@ -19,7 +19,7 @@
 import type { Executor } from "../engine/executor.ts";
 import { isSignal } from "../engine/signals.ts";
 import { Transaction } from "../engine/transaction.ts";
-import type { Clock, Incoming } from "../fabric/fabric.ts";
+import type { Clock, Incoming, NodeId } from "../fabric/fabric.ts";
 import { type Reader, Writer } from "../fabric/wire.ts";
 import { passOver } from "../runtime/background-errors.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -69,6 +69,11 @@ export function maintainTables(tables: Iterable<ServedTable>): void {
   }
 }
 
+export interface Blocked {
+  isBlocked(partition: number): boolean;
+  readonly hasBlocked: boolean;
+}
+
 /** Kept for the next transaction; further ones are made when needed. */
 const MAX_IDLE = 256;
 
@@ -94,6 +99,8 @@ export class Participant {
   readonly underWay = new UnderWay<Prepared>();
   /** The name in the message that is being served. */
   readonly name = new Name();
+  /** Partitions that this node has become the primary of, and that are not recovered yet. */
+  blocked: Blocked | undefined;
   readonly #records = new RecordReader();
   readonly #idle: Prepared[] = [];
   readonly #log: RecordLog;
@@ -124,11 +131,19 @@ export class Participant {
     if (partition < 0 || partition >= placement.partitions) {
       throw new SituError("SITU_PROTOCOL", `there is no partition ${partition}`);
     }
-    if (placement.primaryOf(partition) === self) return;
+    if (placement.primaryOf(partition) === self) {
+      if (this.blocked?.isBlocked(partition)) throw notYet(self);
+      return;
+    }
     throw new SituError(
       "SITU_STALE_CONFIGURATION",
       `node ${self} is not the primary of partition ${partition}: the sender has another configuration`,
     );
+  }
+
+  /** For what may concern any partition, and finds nothing where a row is about to be. */
+  checkWhole(): void {
+    if (this.blocked?.hasBlocked) throw notYet(this.view.current.self);
   }
 
   /** Begins or goes on with a transaction; undefined if the message was answered already. */
@@ -180,10 +195,10 @@ export class Participant {
   }
 
   /** Executes writes, which may be garbage. */
-  write({ tx, tables }: Prepared, body: Reader): void {
+  write({ tx, tables }: Prepared, body: Reader, isChecked = true): void {
     for (const request of writesIn(body)) {
       const served = this.tables.byId(request.table);
-      this.checkPrimary(request.partition);
+      if (isChecked) this.checkPrimary(request.partition);
       tables.add(served);
       served.write(tx, request);
     }
@@ -261,12 +276,19 @@ export class Participant {
     this.finish(name, prepared, ABORTED);
   }
 
+  /** Lets go of it as if it had never been locked: how it ended is for others to say. */
+  discard(name: Name, prepared: Prepared): void {
+    this.drop(name, prepared);
+    this.underWay.forgetEnd(name);
+  }
+
   #lockAgain(prepared: Prepared, body: Reader): boolean {
     const from = body.at;
     for (let attempt = 0; attempt < TAKE_UP_ATTEMPTS; attempt++) {
       body.at = from;
       try {
-        this.write(prepared, body);
+        // Whether this node is still the primary is not known yet, and of no account.
+        this.write(prepared, body, false);
         if (this.executor.committer.prepare(prepared.tx)) return true;
       } catch (error) {
         if (!isSignal(error)) throw error;
@@ -300,4 +322,11 @@ export class Participant {
     this.underWay.end(name, how);
     if (this.#idle.length < MAX_IDLE) this.#idle.push(prepared);
   }
+}
+
+function notYet(self: NodeId): SituError {
+  return new SituError(
+    "SITU_OVERLOADED",
+    `node ${self} recovers what it has become the primary of, and serves it in a moment: try again`,
+  );
 }

@@ -35,6 +35,7 @@ import {
   REPLICATE_TX_STATE,
   REQUEST_VOTE,
   SCAN,
+  SETTLE,
   SUBMIT,
   TRUNCATE,
   TRUNCATE_RECOVERY,
@@ -79,6 +80,7 @@ const AT_NIC: Threads = {
   [COMMIT_RECOVERY]: "nic",
   [ABORT_RECOVERY]: "nic",
   [TRUNCATE_RECOVERY]: "nic",
+  [SETTLE]: "nic",
   [FETCH_TABLES]: "nic",
   [FETCH_ROWS]: "nic",
 };

@@ -441,6 +441,18 @@ export const MAX_WAITING_CALLS = 1 << 14;
 /** The least time that a commit has, however late it is begun; and a reply, after its request's time. */
 export const OUTCOME_GRACE_MS = 250;
 
+/** Pauses between two looks of a client for a later configuration, while something is the matter. */
+export const FOLLOW_MIN_MS = 10;
+export const FOLLOW_MAX_MS = 100;
+/** For so long after the last sign that something is. */
+export const FOLLOW_FOR_MS = 3_000;
+/** Nodes that it asks each time, and for how long; after so many looks without an answer it asks its seeds. */
+export const FOLLOW_ASKED = 2;
+export const FOLLOW_ANSWER_MS = 500;
+export const FOLLOW_SILENT_LOOKS = 3;
+/** `open` waits so long for nodes that cannot be reached, once another one has answered. */
+export const MEET_PATIENCE_MS = 1_000;
+
 /** How long a coordinator tries to lock what it does not reach, before it gives up. */
 export const LOCK_TIMEOUT_MS = 3_000;
 

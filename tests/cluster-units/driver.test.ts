@@ -351,7 +351,16 @@ describe("a coordinator", () => {
       replicasSince: () => 1,
     };
     const protocol = protocolOf("rpc", "nic");
-    const view = { current: { self: 0, configurationId: 1, placement, protocol } };
+    const view = {
+      current: {
+        self: 0,
+        configurationId: 1,
+        placement,
+        protocol,
+        nodes: [0, 1, ...backups],
+        memberSince: () => 1,
+      },
+    };
     const driver = new Driver(endpoint);
     const kept = new Set<number>();
     const decisions: DecisionLog = {

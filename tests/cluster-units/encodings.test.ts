@@ -85,15 +85,18 @@ function answered<M extends Message>(message: M, write: (out: Writer) => void): 
   return message;
 }
 
+const NOTHING = { parts: new Map(), executedIn: 1 };
+
 describe("submit", () => {
   test("numbers and parts go through, wherever a body begins", () => {
     check(
       fc.property(numbered, fc.array(fc.tuple(fc.nat(127), part), { maxLength: 4 }), (n, list) => {
         const given = new Map(list);
         const parts: Parts = new Map([...given].map(([node, each]) => [node, partOf(each)]));
-        const body = encoded((out) => new Submit(1, n, parts, TIME).encode(out));
+        const body = encoded((out) => new Submit(1, n, { parts, executedIn: 9 }, TIME).encode(out));
         expect(decodeNumbered(body)).toEqual(n);
         expect(leftMsOf(body)).toBe(700);
+        expect(body.word()).toBe(9);
         expect(decodeOrigin(body)).toBeUndefined();
         const found = decodeParts(body);
         expect([...found.keys()]).toEqual([...given.keys()]);
@@ -119,7 +122,7 @@ describe("submit", () => {
       { kind: "unknown", error },
     ];
     for (const given of outcomes) {
-      const submit = new Submit(1, { session: "", number: 0 }, new Map(), TIME);
+      const submit = new Submit(1, { session: "", number: 0 }, NOTHING, TIME);
       const { outcome } = answered(submit, (out) => encodeOutcome(out, given));
       expect(outcome.kind).toBe(given.kind);
       if (!("error" in outcome)) continue;

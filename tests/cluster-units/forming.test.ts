@@ -10,6 +10,7 @@ import {
   type Membership,
 } from "../../src/cluster/etcd/forming.ts";
 import { EtcdRecord } from "../../src/cluster/etcd/record.ts";
+import { afterFailures, type PlacedConfiguration } from "../../src/cluster/planning/planning.ts";
 import { failure } from "../helpers/failure.ts";
 import { MemoryGateway } from "../helpers/memory-etcd.ts";
 
@@ -126,11 +127,14 @@ describe("forming a cluster", () => {
     expect(await said({ leaseMs: 20 })).toContain("has leaseMs 250");
   });
 
-  test("later nodes are told that they cannot join yet", async () => {
-    await formed();
-    expect(await failure(start(applicant(9)), "SITU_UNSUPPORTED")).toContain(
-      "cluster shop has been formed by 3 nodes",
-    );
+  test("later nodes find the smallest free id, or take one that is free, and wait to be taken in", async () => {
+    const [before] = await formed();
+    const folder = new Folder();
+    const joined = await start(applicant(9, { folder }));
+    expect(joined).toMatchObject({ id: 3, hasItsData: false });
+    expect(configurationIn(joined)).toEqual(configurationIn(before));
+    expect(folder.membership).toMatchObject({ id: 3, isMember: false });
+    expect(await start(applicant(10, { id: 17 }))).toMatchObject({ id: 17, hasItsData: false });
     await failure(start(applicant(9, { id: 1 })), "SITU_IN_USE");
     running.clear();
     await failure(start(applicant(9, { id: 1 })), "SITU_CONFIG");
@@ -138,28 +142,31 @@ describe("forming a cluster", () => {
 });
 
 describe("a node that starts again", () => {
-  test("takes up its id with its store, under the name of another life", async () => {
+  test("takes up its id with its store; its new life has to be taken in", async () => {
     const folders = [new Folder(), new Folder(), new Folder()];
     const before = await formed(folders);
     const { id } = before[1];
     await failure(start(applicant(7_001, { folder: folders[1] })), "SITU_IN_USE");
     running.delete(7_001);
-    const again = applicant(7_001, { folder: folders[1] });
-    const joined = await start(again);
-    expect(joined.id).toBe(id);
-    const configuration = configurationIn(joined);
-    expect(configuration.configurationId).toBe(1);
-    expect(configuration.nodes.find((each) => each.id === id)?.instance).toBe(again.instance);
-    expect(configuration.placement).toEqual(configurationIn(before[0]).placement);
+    const joined = await start(applicant(7_001, { folder: folders[1] }));
+    expect(joined).toMatchObject({ id, hasItsData: true });
+    expect(configurationIn(joined)).toEqual(configurationIn(before[0]));
   });
 
-  test("at another address makes another configuration", async () => {
+  test("is itself after the cluster has gone on without it", async () => {
     const folders = [new Folder(), new Folder(), new Folder()];
-    await formed(folders);
+    const [{ id }] = await formed(folders);
     running.clear();
-    const joined = await start(applicant(8_000, { folder: folders[0] }));
-    expect(configurationIn(joined)).toMatchObject({ configurationId: 2 });
-    expect(configurationIn(joined).nodes[joined.id].port).toBe(8_000);
+    const { record: stored, revision } = await record.read();
+    const { identity, configuration } = stored!;
+    const without = afterFailures(
+      configuration as PlacedConfiguration,
+      new Set([0, 1, 2].filter((each) => each !== id)),
+      (id + 1) % 3,
+    );
+    await record.replace({ record: stored, revision }, { identity, configuration: without });
+    const again = applicant(8_000, { folder: folders[0] });
+    expect(await start(again)).toMatchObject({ id, hasItsData: true });
   });
 
   test("is refused with another id, in another cluster, or when etcd has forgotten its cluster", async () => {

@@ -17,7 +17,7 @@ afterEach(() => {
 
 function pair(left: LinkService, right: LinkService): [HostLink, HostLink] {
   const [a, b] = makeChannel();
-  const links: [HostLink, HostLink] = [new HostLink(a, left), new HostLink(b, right)];
+  const links: [HostLink, HostLink] = [new HostLink(a, 1, left), new HostLink(b, 1, right)];
   open.push(...links);
   return links;
 }

@@ -21,8 +21,9 @@ class World {
   readonly #calls = new Sessions("client", OPEN_CALLS);
 
   submit(to = 1): (Outcome["kind"] | SituErrorCode)[] {
-    return this.#run(submitOnce(this.#submits, to, new Map(), this.#time), (outcome) =>
-      "error" in outcome ? [outcome.kind, outcome.error.code] : [outcome.kind],
+    return this.#run(
+      submitOnce(this.#submits, to, { parts: new Map(), executedIn: 1 }, this.#time),
+      (outcome) => ("error" in outcome ? [outcome.kind, outcome.error.code] : [outcome.kind]),
     );
   }
 

@@ -23,10 +23,11 @@ import {
 } from "../../src/index.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { BACKUP_LOG } from "../../src/tables/own-tables.ts";
+import type { Placement } from "../../src/tables/partitions.ts";
 import { StoreRecordLog } from "../../src/tables/served/record-log.ts";
 
 const CLI = fileURLToPath(new URL("../../dist/situ-cli.js", import.meta.url));
-const PROCEDURES = fileURLToPath(
+export const PROCEDURES = fileURLToPath(
   new URL("../../dist/tests/cluster/procedures.js", import.meta.url),
 );
 const MEMORY_BYTES = 64 * 2 ** 20;
@@ -246,43 +247,9 @@ export class RealCluster {
     return Promise.all(this.nodes.map((node) => node.stop()));
   }
 
-  /**
-   * What is wrong with the stores of the closed nodes: structure, locks, copies that differ. Records
-   * that a backup has not applied are applied by nobody: the nodes must have been at rest.
-   */
-  async problems(tables: readonly Table[]): Promise<string[]> {
-    const problems: string[] = [];
-    const rows = new Map<string, { key: unknown; table: Table; byNode: Map<number, string> }>();
-    for (const node of this.nodes) {
-      const db = await open({ path: node.path, tables, timeoutMs: 5_000 });
-      try {
-        const verified = await db.verify();
-        problems.push(...verified.problems.map((each) => `node ${node.id}: ${each}`));
-        for (const table of tables) {
-          const remote = new RemoteTable(table, this.placement);
-          for (const row of db.transactSync((tx) => [...tx.scan(table)])) {
-            const key = remote.keyOf(row as never);
-            const name = `${table.name} ${text(key)}`;
-            const found = rows.get(name) ?? { key, table, byNode: new Map<number, string>() };
-            found.byNode.set(node.id, text(row));
-            rows.set(name, found);
-          }
-        }
-      } finally {
-        await db.close();
-      }
-    }
-    for (const [name, { key, table, byNode }] of rows) {
-      const remote = new RemoteTable(table, this.placement);
-      const partition = remote.partitionOf(key);
-      const primary = this.placement.primaryOf(partition);
-      const wanted = [primary, ...this.placement.backupsOf(partition)].sort();
-      const has = [...byNode.keys()].sort();
-      const isSame = new Set(byNode.values()).size === 1;
-      if (isSame && wanted.join() === has.join()) continue;
-      problems.push(`${name} (primary ${primary}): ${text([...byNode])}`);
-    }
-    return problems;
+  /** What is wrong with the stores of the closed nodes, which must have been at rest. */
+  problems(tables: readonly Table[]): Promise<string[]> {
+    return problemsOf(this.nodes, this.placement, tables);
   }
 
   async remove(): Promise<void> {
@@ -295,6 +262,49 @@ export class RealCluster {
       rmSync(this.folder, { recursive: true, force: true });
     }
   }
+}
+
+/**
+ * What is wrong with the stores of the closed nodes: structure, locks, copies that differ. Records
+ * that a backup has not applied are applied by nobody: the nodes must have been at rest.
+ */
+export async function problemsOf(
+  nodes: readonly NodeProcess[],
+  placement: Placement,
+  tables: readonly Table[],
+): Promise<string[]> {
+  const problems: string[] = [];
+  const rows = new Map<string, { key: unknown; table: Table; byNode: Map<number, string> }>();
+  for (const node of nodes) {
+    const db = await open({ path: node.path, tables, timeoutMs: 5_000 });
+    try {
+      const verified = await db.verify();
+      problems.push(...verified.problems.map((each) => `node ${node.id}: ${each}`));
+      for (const table of tables) {
+        const remote = new RemoteTable(table, placement);
+        for (const row of db.transactSync((tx) => [...tx.scan(table)])) {
+          const key = remote.keyOf(row as never);
+          const name = `${table.name} ${text(key)}`;
+          const found = rows.get(name) ?? { key, table, byNode: new Map<number, string>() };
+          found.byNode.set(node.id, text(row));
+          rows.set(name, found);
+        }
+      }
+    } finally {
+      await db.close();
+    }
+  }
+  for (const [name, { key, table, byNode }] of rows) {
+    const remote = new RemoteTable(table, placement);
+    const partition = remote.partitionOf(key);
+    const primary = placement.primaryOf(partition);
+    const wanted = [primary, ...placement.backupsOf(partition)].sort();
+    const has = [...byNode.keys()].sort();
+    const isSame = new Set(byNode.values()).size === 1;
+    if (isSame && wanted.join() === has.join()) continue;
+    problems.push(`${name} (primary ${primary}): ${text([...byNode])}`);
+  }
+  return problems;
 }
 
 function text(value: unknown): string {

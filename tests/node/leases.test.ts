@@ -2,6 +2,7 @@
 
 import { afterEach, expect, test } from "vitest";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
+import { LeaseGate } from "../../src/cluster/membership/lease-gate.ts";
 import { leaseClock } from "../../src/fabric/lease-clock.ts";
 import { LeaseThread, type Suspicion } from "../../src/node/lease-worker.ts";
 import { eventually } from "../helpers/fabric-tcp.ts";
@@ -31,7 +32,7 @@ async function start(self: number, secret?: string): Promise<TestThread> {
     leaseMs: LEASE_MS,
   };
   const made: { [Key in keyof TestThread]?: TestThread[Key] } = { outdated: [], adopted: 0 };
-  made.thread = await LeaseThread.start(task, {
+  made.thread = await LeaseThread.start(task, new LeaseGate(), {
     adopted: ({ configurationId }) => (made.adopted = configurationId),
     suspects: (suspicion) => (made.suspicion = suspicion),
     outdated: ({ node }) => made.outdated!.push(node),
@@ -117,7 +118,7 @@ test("a port that somebody uses is refused", async () => {
   const task = { self: 1, instance: "x", cluster: "leases", secret: undefined, leaseMs: LEASE_MS };
   const listen = { host: "127.0.0.1", port: thread.port };
   const listener = { adopted() {}, suspects() {}, outdated() {}, died() {} };
-  await expect(LeaseThread.start({ ...task, listen }, listener)).rejects.toThrow(
+  await expect(LeaseThread.start({ ...task, listen }, new LeaseGate(), listener)).rejects.toThrow(
     expect.objectContaining({ code: "SITU_IN_USE" }),
   );
 });

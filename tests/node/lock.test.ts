@@ -13,6 +13,7 @@ import { settingsOf } from "../../src/database/open-options.ts";
 import { destroy, open, SituError } from "../../src/index.ts";
 import { SituNode } from "../../src/node/node.ts";
 import { nodeConfigurationOf } from "../../src/node/node-configuration.ts";
+import { rethrow } from "../../src/protocols/driver.ts";
 import { freePorts } from "../helpers/cluster.ts";
 
 const SMALL = { durability: "none", memoryBytes: 32 * 2 ** 20 } as const;
@@ -33,7 +34,9 @@ afterEach(async () => {
 async function node(): Promise<SituNode> {
   const [port] = await freePorts(1);
   const cluster = { nodes: [{ id: 0, host: "127.0.0.1", port }] };
-  return SituNode.start(nodeConfigurationOf({ id: 0, path, cluster, ...SMALL }, folder, "test"));
+  return SituNode.start(nodeConfigurationOf({ id: 0, path, cluster, ...SMALL }, folder, "test"), {
+    died: rethrow,
+  });
 }
 
 async function why(work: Promise<unknown>): Promise<string> {

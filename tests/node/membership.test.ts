@@ -7,6 +7,7 @@ import {
   type Configurations,
   configurationOf,
 } from "../../src/cluster/configuration.ts";
+import { LeaseGate } from "../../src/cluster/membership/lease-gate.ts";
 import { initialPlacement } from "../../src/cluster/planning/planning.ts";
 import { MEMBERSHIP_KIND } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
@@ -103,7 +104,9 @@ async function begin(node: TestNode): Promise<void> {
     listen: { host: "127.0.0.1", port },
     endpoint,
     configurations: store.asConfigurations(),
+    hasItsData: true,
     nodeSecret: "of nodes",
+    gate: new LeaseGate(),
     listener: {
       adopted: ({ configurationId }) => {
         endpoint.configurationId = configurationId;

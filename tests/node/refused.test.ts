@@ -16,6 +16,7 @@ import { Writer } from "../../src/fabric/wire.ts";
 import { destroy, open, SituError, type Table } from "../../src/index.ts";
 import { SituNode } from "../../src/node/node.ts";
 import { nodeConfigurationOf } from "../../src/node/node-configuration.ts";
+import { rethrow } from "../../src/protocols/driver.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Account } from "../cluster/procedures.ts";
@@ -58,7 +59,7 @@ beforeAll(async () => {
     memoryBytes: 32 * 2 ** 20,
     procedures: [PROCEDURES],
   };
-  node = await SituNode.start(nodeConfigurationOf(given, folder, "test"));
+  node = await SituNode.start(nodeConfigurationOf(given, folder, "test"), { died: rethrow });
   address = `127.0.0.1:${port}`;
 });
 

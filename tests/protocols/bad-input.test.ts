@@ -90,14 +90,17 @@ test(`mutated messages of clients (seed ${SEED})`, async () => {
     elsewhere.depend(0, 2048, 1, 1);
     const key = { table: scene.accounts.id, partition, key: spare };
     return [
-      new Submit(0, numbered, new Map([[0, part]]), TIME),
+      new Submit(0, numbered, { parts: new Map([[0, part]]), executedIn: 1 }, TIME),
       new Submit(
         0,
         numbered,
-        new Map([
-          [0, part],
-          [1, elsewhere],
-        ]),
+        {
+          parts: new Map([
+            [0, part],
+            [1, elsewhere],
+          ]),
+          executedIn: 1,
+        },
         TIME,
       ),
       new Read(0, [key, key], new Part(), () => {}),
@@ -142,12 +145,15 @@ test("a part that says less than it holds is refused", () => {
   const part = scene.put(scene.accountAt(0), 7n);
   const hidden = new Part(part.writes, 0);
   const numbered = { session: SESSION, number: 0 };
-  const words = wordsOf(new Submit(0, numbered, new Map([[0, hidden]]), TIME));
+  const words = wordsOf(
+    new Submit(0, numbered, { parts: new Map([[0, hidden]]), executedIn: 1 }, TIME),
+  );
   const out = new Writer();
   out.words(words, 0, words.length);
   const body = new Reader(out.views).reset(out.views, 0, out.at);
   decodeNumbered(body);
   leftMsOf(body);
+  body.word();
   decodeOrigin(body);
   expect(() => decodeParts(body)).toThrow(expect.objectContaining({ code: "SITU_PROTOCOL" }));
 });

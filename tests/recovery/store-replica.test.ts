@@ -42,7 +42,7 @@ async function transferAndKill(
   victims: (scene: RecoveringScene, a: number, b: number) => readonly NodeId[],
   second?: (scene: RecoveringScene, a: number, b: number) => readonly NodeId[],
 ): Promise<{ outcome: string; told: string | undefined; wasSent: boolean }> {
-  const scene = new RecoveringScene({ nodes: 5, backups: 2 });
+  const scene = new RecoveringScene({ nodes: 5, backups: 2, recovers: true });
   const [a, b] = [scene.accountAt(0), scene.accountAt(1)];
   scene.open([a, b]);
   const client = await scene.client();

@@ -19,6 +19,7 @@ import { i64, table, u32 } from "../../src/index.ts";
 import { COMMITTED } from "../../src/protocols/coordinator.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import type { Routine } from "../../src/protocols/message.ts";
+import type { ProtocolName } from "../../src/protocols/places.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { schemaOf } from "../../src/tables/schema.ts";
@@ -59,7 +60,13 @@ export class Scene {
   #served = new Map<number, number>();
   #failure: unknown;
 
-  constructor({ nodes = 3, backups = Math.min(2, nodes - 1), seed = 1 } = {}) {
+  constructor({
+    nodes = 3,
+    backups = Math.min(2, nodes - 1),
+    seed = 1,
+    recovers = false,
+    protocol = "rpc" as ProtocolName,
+  } = {}) {
     this.fabric = new SimulatedFabric({ seed, trace: (line) => this.#look(line) });
     const ids = Array.from({ length: nodes }, (_, id) => id);
     this.configuration = configurationOf(
@@ -67,7 +74,8 @@ export class Scene {
       "the scene",
     );
     this.placement = new ClusterPlacement(this.configuration);
-    this.nodes = ids.map((id) => new SimulatedNode(this.fabric, id, this.configuration));
+    const options = { recovers, protocol };
+    this.nodes = ids.map((id) => new SimulatedNode(this.fabric, id, this.configuration, options));
     this.accounts = new RemoteTable(Account, this.placement);
     scenes.push(this);
   }

@@ -1,10 +1,13 @@
 /** `situ node`: runs one node of a cluster until it is told to stop. */
 
-import { SituNode } from "../../node/node.ts";
+import { type NodeListener, SituNode } from "../../node/node.ts";
 import { readNodeFile } from "../../node/node-configuration.ts";
 import { counted } from "../../runtime/units.ts";
 import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import { type Run, untilStopped } from "./context.ts";
+
+/** Why a node ends: it is told to stop; the cluster goes on without it; it was to leave. */
+type End = "stopped" | "removed" | "drained";
 
 export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
   const file = readNodeFile(config);
@@ -12,32 +15,43 @@ export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
     screen.line(text);
     screen.json({ event, ...more });
   };
-  const died = (error: Error): never => {
-    screen.note(`situ node: ${error.stack ?? error.message}`);
-    process.exit(EXIT_FAILED);
-  };
-  const node = await SituNode.start(file, died, {
-    waiting: (missing) => {
-      screen.note(`situ node: waiting for ${counted(missing, "more node")} to form the cluster`);
-    },
-    signal,
-  });
-  const { id, host, port } = node;
-  const { cluster, configurationId, nodes } = node.configuration.cluster;
-  const where = `node ${id} of ${nodes.length} in cluster ${cluster}`;
-  say(
-    "listening",
-    `situ: ${where} (configuration ${configurationId}) listening on ${host}:${port}`,
-    {
-      node: id,
-      host,
-      port,
-      cluster,
-      configurationId,
-    },
-  );
-  await untilStopped(signal);
-  await node.close();
-  say("closed", `situ: node ${id} closed`, { node: id });
-  return EXIT_OK;
+  for (;;) {
+    let remove: (end: End) => void = () => {};
+    const removed = new Promise<End>((resolve) => {
+      remove = resolve;
+    });
+    const listener: NodeListener = {
+      died: (error) => {
+        screen.note(`situ node: ${error.stack ?? error.message}`);
+        process.exit(EXIT_FAILED);
+      },
+      removed: (wasDraining) => remove(wasDraining ? "drained" : "removed"),
+      waiting: (missing) => {
+        screen.note(`situ node: waiting for ${counted(missing, "more node")} to form the cluster`);
+      },
+      signal,
+    };
+    const node = await SituNode.start(file, listener);
+    const { id, host, port } = node;
+    const { cluster, configurationId, nodes } = node.configuration.cluster;
+    const where = `node ${id} of ${nodes.length} in cluster ${cluster}`;
+    say(
+      "listening",
+      `situ: ${where} (configuration ${configurationId}) listening on ${host}:${port}`,
+      { node: id, host, port, cluster, configurationId },
+    );
+    const stopped = untilStopped(signal).then((): End => "stopped");
+    const end = await Promise.race([stopped, removed]);
+    await node.close();
+    if (end === "removed") {
+      // Another life of it, with what it has; the others may have taken a slow node for a dead one.
+      say("removed", `situ: the cluster went on without node ${id}; it joins again`, { node: id });
+      continue;
+    }
+    if (end === "drained") {
+      say("drained", `situ: node ${id} has left the cluster, which has its data`, { node: id });
+    }
+    say("closed", `situ: node ${id} closed`, { node: id });
+    return EXIT_OK;
+  }
 };

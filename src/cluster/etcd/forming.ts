@@ -3,6 +3,8 @@
  * the cluster: each adds itself to the record by a swap, and the one whose swap completes the set makes the
  * first configuration with the same swap. So there is never a configuration of too few, nor two.
  *
+ * A node that comes later only finds out who it is to be; the manager takes it in (membership/membership.ts).
+ *
  * A node's id is given, or the smallest free one. Before a node claims one, it notes in its store's folder
  * which id, and under the name of which life (its instance): a node that dies around its swap finds out
  * afterwards whether it counted. Who has been a member takes up its id with its store only, and not while
@@ -20,7 +22,6 @@ import {
   FORMING_POLL_MS,
 } from "../../runtime/limits.ts";
 import { uniqueId } from "../../runtime/random.ts";
-import { counted } from "../../runtime/units.ts";
 import type { Configuration, NodeAddress } from "../configuration.ts";
 import { initialPlacement } from "../planning/planning.ts";
 import type { EtcdRecord, Forming, ReadRecord } from "./record.ts";
@@ -63,7 +64,9 @@ export interface Applicant {
 
 export interface Joined {
   readonly id: NodeId;
-  /** With a configuration. */
+  /** Whether it was a member, and has what it had then. */
+  readonly hasItsData: boolean;
+  /** With a configuration, in which the node may not be yet. */
   readonly read: ReadRecord;
 }
 
@@ -76,9 +79,8 @@ export async function joinCluster(record: EtcdRecord, applicant: Applicant): Pro
     const read = await record.read();
     const { forming, configuration } = read.record ?? {};
     if (configuration !== undefined) {
-      const id = await takeUp(record, read, configuration, applicant);
-      if (id !== undefined) return { id, read: await record.read() };
-      continue;
+      const place = await placeIn(read.record?.identity ?? "", configuration, applicant);
+      return { ...place, read };
     }
     if (!(await isWaiting(record, read, forming, applicant))) continue;
     const missing = applicant.settings.backups + 1 - (forming?.nodes.length ?? 0);
@@ -148,44 +150,25 @@ async function claimedId(
   return { id, isMember: true };
 }
 
-/** In a cluster that is there: the id that this node takes up again; undefined to look again. */
-async function takeUp(
-  record: EtcdRecord,
-  read: ReadRecord,
+/** In a cluster that is there: which node this one was, or is to become. Nothing is written: nodes admit it. */
+async function placeIn(
+  identity: string,
   configuration: Configuration,
   applicant: Applicant,
-): Promise<NodeId | undefined> {
+): Promise<Omit<Joined, "read">> {
   const { settings, memory, instance } = applicant;
-  const { cluster } = settings;
-  const identity = read.record?.identity ?? "";
-  const { nodes, backups } = configuration;
+  const { nodes } = configuration;
   checkSettings(configuration, settings);
-  const id = rememberedId(identity, nodes, applicant);
+  const remembered = rememberedId(identity, nodes, applicant);
+  const id = remembered ?? applicant.id ?? smallestFree(nodes);
   const holder = nodes.find((each) => each.id === id);
-  if (id === undefined || holder === undefined) {
-    const same = nodes.find((each) => each.id === applicant.id);
-    if (same !== undefined) {
-      await refuseIfRunning(same, applicant);
-      throw taken(same, applicant);
-    }
-    const there = `cluster ${cluster} has been formed by ${counted(nodes.length, "node")} (${backups} backups)`;
-    throw new SituError("SITU_UNSUPPORTED", `${there}; other nodes cannot join it yet`);
+  if (holder !== undefined && holder.instance !== instance) {
+    await refuseIfRunning(holder, applicant);
+    if (remembered === undefined) throw taken(holder, applicant);
   }
-  if (holder.instance === instance) {
-    memory.save({ cluster, identity, id, instance, isMember: true });
-    return id;
-  }
-  await refuseIfRunning(holder, applicant);
-  const own = addressOf(id, applicant);
-  const isMoved = own.host !== holder.host || own.port !== holder.port;
-  const next = {
-    ...configuration,
-    // Others must know a new address; whose life it is, the node itself says.
-    configurationId: configuration.configurationId + (isMoved ? 1 : 0),
-    nodes: nodes.map((each) => (each === holder ? { ...holder, ...own } : each)),
-  };
-  await record.replace(read, { identity, configuration: next });
-  return undefined;
+  const hasItsData = remembered !== undefined;
+  memory.save({ cluster: settings.cluster, identity, id, instance, isMember: hasItsData });
+  return { id, hasItsData };
 }
 
 /** The id of which the store says that it is this node's, if the cluster says so, too. */

@@ -5,6 +5,8 @@
  *   word 0     the configuration that the deadline is for; 0 while there is none
  *   word 1     counted up by the NIC worker, whose life the leases stand for
  *   word 2     the last configuration that is committed, as the NIC worker knows
+ *   word 3     the configuration in which all of the node's partitions are recovered, as the thread that keeps
+ *              its copies knows
  *   word 4, 5  the deadline, a float64 in milliseconds of the lease clock (fabric/lease-clock.ts)
  *
  * The lease thread writes the deadline. For another configuration it takes the number away first and gives
@@ -21,6 +23,7 @@ import type { ConfigurationId } from "../../fabric/fabric.ts";
 const CONFIGURATION = 0;
 const BEATS = 1;
 const COMMITTED = 2;
+const WHOLE = 3;
 const DEADLINE = 2;
 const BYTES = 24;
 
@@ -67,6 +70,16 @@ export class LeaseGate {
   /** By the NIC worker: what is served is served in this configuration. */
   commit(configurationId: ConfigurationId): void {
     Atomics.store(this.#words, COMMITTED, configurationId);
+  }
+
+  /** By the thread that keeps the node's copies: whether all partitions can be served in a configuration. */
+  setWhole(configurationId: ConfigurationId, isWhole: boolean): void {
+    Atomics.store(this.#words, WHOLE, isWhole ? configurationId : 0);
+  }
+
+  /** Whether all rows of a node whose view is of this configuration can be read, if it may serve. */
+  isWhole(configurationId: ConfigurationId): boolean {
+    return Atomics.load(this.#words, WHOLE) === configurationId;
   }
 
   /** By the NIC worker: it is there. */

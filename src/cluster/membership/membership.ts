@@ -359,7 +359,9 @@ export class Membership {
 
   /** All members have restarted, as after a loss of power: those who are back with their data go on. */
   #returning({ configuration, returned }: Survey): Configuration {
-    const lives = new Map([...returned, this.#joining!.node].map((node) => [node.id, node]));
+    const since = configuration.configurationId + 1;
+    const lives = new Map<NodeId, NodeAddress>();
+    for (const node of [...returned, this.#joining!.node]) lives.set(node.id, { ...node, since });
     const nodes = configuration.nodes.map((node) => lives.get(node.id) ?? node);
     return this.#host.plan({ ...configuration, nodes }, [...lives.keys()], this.self);
   }
@@ -451,6 +453,12 @@ export class Membership {
     const known = this.#configuration?.nodes.find(({ id }) => id === node.id);
     if (!this.isManager || known?.instance === node.instance) {
       this.outdated(from);
+      return;
+    }
+    if (known !== undefined && !hasItsData) {
+      const { id, host, port } = known;
+      const why = `node ${id} is one at ${host}:${port} with another store; choose another id`;
+      this.#host.send(from, { what: "refused", instance: node.instance ?? "", why });
       return;
     }
     if (known !== undefined) {

@@ -9,8 +9,10 @@ import type { NodeAddress } from "../../fabric/tcp/options.ts";
 import { Driver } from "../../protocols/driver.ts";
 import type { Routine } from "../../protocols/message.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { uniqueId } from "../../runtime/random.ts";
+import { FOLLOW_ANSWER_MS } from "../../runtime/limits.ts";
+import { Random, uniqueId } from "../../runtime/random.ts";
 import { type ConnectOptions, type ConnectSettings, connectSettingsOf } from "./connect-options.ts";
+import { Follower } from "./follower.ts";
 import { RemoteDatabase } from "./remote-database.ts";
 
 export async function connect(options: ConnectOptions): Promise<RemoteDatabase> {
@@ -24,10 +26,15 @@ export async function connect(options: ConnectOptions): Promise<RemoteDatabase> 
   const view = clientView(id, configuration, protocol);
   const client = new ClusterClient(id, view);
   const readsByVerb = view.current.protocol.execute === "verb";
-  const db = new RemoteDatabase({ endpoint, driver, client, timeoutMs, readsByVerb });
+  const follower = new Follower({
+    client,
+    driver,
+    random: new Random(),
+    setNodes: (addresses) => endpoint.setNodes(addresses),
+    askSeeds: () => descriptionFrom({ ...settings, timeoutMs: FOLLOW_ANSWER_MS }),
+  });
+  const db = new RemoteDatabase({ endpoint, driver, client, timeoutMs, readsByVerb, follower });
   try {
-    await driver.start(client.meet(), timeoutMs);
-    await driver.start(client.openSessions(), timeoutMs);
     await db.openTables(tables);
     return db;
   } catch (error) {

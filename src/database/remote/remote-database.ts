@@ -3,11 +3,11 @@
  * cannot be had across machines: reads are promises, and there is no `transactSync`.
  */
 
-import type { Called } from "../../cluster/call.ts";
+import { type Called, CallInDoubt } from "../../cluster/call.ts";
 import type { ClusterClient } from "../../cluster/client.ts";
 import { Deadline, type TimeLeft } from "../../cluster/session.ts";
-import { currentPlacement } from "../../cluster/view.ts";
-import type { Endpoint, NodeId } from "../../fabric/fabric.ts";
+import { currentPlacement, type View } from "../../cluster/view.ts";
+import type { ConfigurationId, Endpoint, NodeId } from "../../fabric/fabric.ts";
 import type { Coordinator, Held, Outcome, Parts } from "../../protocols/coordinator.ts";
 import type { Driver } from "../../protocols/driver.ts";
 import { fetchRows } from "../../protocols/execute/fetch.ts";
@@ -16,13 +16,13 @@ import { RemoteTable } from "../../protocols/execute/remote-table.ts";
 import { getByVerb, SingleGet } from "../../protocols/execute/single-get.ts";
 import type { Routine } from "../../protocols/message.ts";
 import type { Origin } from "../../protocols/origin.ts";
+import { sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
-import { OUTCOME_GRACE_MS } from "../../runtime/limits.ts";
+import { FOLLOW_MAX_MS, OUTCOME_GRACE_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
 import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
-import { schemaOf } from "../../tables/schema.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import { type InteractiveTransaction, ROW_OPERATIONS } from "../async-transaction.ts";
 import type { CallOptions, RemoteDatabase as PublicRemoteDatabase } from "../database.ts";
@@ -34,13 +34,20 @@ import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { AsyncScan } from "../scan.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
 import { Admission } from "./admission.ts";
+import { type Follower, isPassing } from "./follower.ts";
+import { MetNodes } from "./met-nodes.ts";
 import { RemoteExecution, type RemoteLimits } from "./remote-execution.ts";
 import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
 
+/** An endpoint that may know whom it reaches. */
+export interface ReachingEndpoint extends Endpoint {
+  isConnected?(node: NodeId): boolean;
+}
+
 /** What a database needs in order to reach its nodes. */
 export interface ClusterConnection {
-  readonly endpoint: Endpoint;
+  readonly endpoint: ReachingEndpoint;
   readonly driver: Driver;
   readonly client: ClusterClient;
   readonly timeoutMs: number;
@@ -48,6 +55,8 @@ export interface ClusterConnection {
   readonly readsByVerb: boolean;
   /** At a node: what commits here, and locks rows as they are read. Clients submit. */
   readonly own?: OwnCommits;
+  /** At a client: how it learns of later configurations. A node is told. */
+  readonly follower?: Follower;
   /** For pauses between attempts; a simulation passes its own. */
   readonly random?: Random;
 }
@@ -69,6 +78,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   /** At a client. A node has limits of its own for its procedures. */
   readonly #admission: Admission | undefined;
   readonly #random: Random;
+  readonly #nodes: MetNodes;
   /** By a table's ordinal. */
   readonly #tables: (RemoteTable | undefined)[] = [];
   #isClosed = false;
@@ -79,6 +89,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     this.#connection = connection;
     const { random = new Random(), endpoint, own } = connection;
     this.#random = random;
+    this.#nodes = new MetNodes(connection);
     this.#admission = own === undefined ? new Admission(endpoint.clock) : undefined;
     this.#runner = new TransactionRunner(
       this,
@@ -86,17 +97,18 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     );
   }
 
-  /** For `open`: makes tables known to all nodes. */
+  /** For `open`: makes tables known to all nodes that can be reached; to others when they can be. */
   async openTables(tables: readonly Table[]): Promise<void> {
-    const { driver, client, timeoutMs } = this.#connection;
-    for (const table of tables) {
+    const { client, timeoutMs } = this.#connection;
+    const remotes = tables.map((table) => {
       if (table.expires !== undefined) throw unsupported(`expiry of rows (table ${table.name})`);
-      const remote = new RemoteTable(table, currentPlacement(client.view));
-      const schema = JSON.stringify(schemaOf(table));
-      const places = await driver.start(client.openTable(schema), timeoutMs);
-      if (this.#connection.readsByVerb) remote.openPlaces(client.nodes, places);
-      while (this.#tables.length <= table.ordinal) this.#tables.push(undefined);
-      this.#tables[table.ordinal] = remote;
+      return new RemoteTable(table, currentPlacement(client.view));
+    });
+    await this.#nodes.open(remotes, timeoutMs);
+    for (const remote of remotes) {
+      const { ordinal } = remote.table;
+      while (this.#tables.length <= ordinal) this.#tables.push(undefined);
+      this.#tables[ordinal] = remote;
     }
   }
 
@@ -105,6 +117,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     return new Promise((resolve, reject) => {
       this.#check();
       const { driver, timeoutMs, readsByVerb } = this.#connection;
+      this.#nodes.look();
       const remote = this.tableOf(table as Table);
       const found = resolve as (row: Values | undefined) => void;
       if (readsByVerb) void getByVerb(driver, remote, key, timeoutMs).then(found, reject);
@@ -220,14 +233,15 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
 
   #loneScans(): LoneScans {
     const { endpoint, driver, client, timeoutMs } = this.#connection;
+    const validate = ({ accesses, view }: RemoteTransaction): Promise<boolean> =>
+      driver.start(client.validate(accesses.parts), timeoutMs, view.configurationId);
     return {
       clock: endpoint.clock,
       timeoutMs,
       random: this.#random,
       begin: () => new RemoteTransaction(this),
-      isValid: async (tx) =>
-        tx.accesses.reads <= 1 ||
-        (await driver.start(client.validate(tx.accesses.parts), timeoutMs)),
+      isValid: async (tx) => tx.accesses.reads <= 1 || (!tx.isStale && (await validate(tx))),
+      pause: ({ view }) => this.pause(view.configurationId, timeoutMs),
     };
   }
 
@@ -253,13 +267,12 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     options: CallOptions = {},
   ): Promise<unknown> {
     this.#check();
-    const { client } = this.#connection;
     refuseUnknownOptions("call", options, ["timeoutMs", "near"]);
     const { near } = options;
     const timeoutMs = this.#timeoutOf(options);
-    const node = near === undefined ? client.nodes[0] : this.#primaryOf(near);
+    if (near !== undefined) this.#primaryOf(near);
     const called = { procedure: String(name), values, isPassedOn: near !== undefined };
-    const run = (leftMs: number): Promise<unknown> => this.#call(node, called, leftMs);
+    const run = (leftMs: number): Promise<unknown> => this.#call(near, called, leftMs);
     return await this.#runner.track(
       this.#admission === undefined
         ? run(timeoutMs)
@@ -267,14 +280,29 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     );
   }
 
-  async #call(node: NodeId, called: Called, timeoutMs: number): Promise<unknown> {
+  /** Calls it again where nothing was done, and the node may have left. */
+  async #call(near: CallOptions["near"], called: Called, timeoutMs: number): Promise<unknown> {
     const { driver, client, endpoint } = this.#connection;
     const time = new Deadline(endpoint.clock, timeoutMs);
-    // The node may find at the last moment that its time is over, and has to say so.
-    const longestMs = timeoutMs + 2 * OUTCOME_GRACE_MS;
-    const returned = await driver.start(client.call(node, called, time), longestMs);
-    if (returned.isDone) return returned.value;
-    throw returned.error;
+    for (;;) {
+      this.#nodes.look();
+      const { configurationId } = this.view;
+      const node = near === undefined ? this.#anyNode() : this.#primaryOf(near);
+      // The node may find at the last moment that its time is over, and has to say so.
+      const longestMs = Math.max(time.leftMs(), 0) + 2 * OUTCOME_GRACE_MS;
+      const returned = await driver.start(client.call(node, called, time), longestMs);
+      if (returned.isDone) return returned.value;
+      if (returned instanceof CallInDoubt) client.settled(returned.message);
+      if (!isPassing(returned.error) || time.leftMs() <= 0) throw returned.error;
+      await this.pause(configurationId, time.leftMs());
+    }
+  }
+
+  /** One that can be reached, if there is one. */
+  #anyNode(): NodeId {
+    const { nodes } = this.view;
+    const { endpoint } = this.#connection;
+    return nodes.find((node) => endpoint.isConnected?.(node)) ?? nodes[0];
   }
 
   /** Leaves the cluster, after the transactions that run. */
@@ -287,6 +315,8 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   async #close(): Promise<void> {
     this.#isClosed = true;
     await this.#runner.close(closed());
+    this.#nodes.close();
+    this.#connection.follower?.close();
     this.#connection.driver.close();
     await this.#connection.endpoint.close();
   }
@@ -314,11 +344,21 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   /** For transactions: coroutines of messages. */
   run<T>(routine: Routine<T>): Promise<T> {
     const { driver, timeoutMs } = this.#connection;
-    return driver.start(routine, timeoutMs);
+    this.#nodes.look();
+    return driver.start(routine, timeoutMs, this.view.configurationId);
   }
 
-  get nodes(): readonly NodeId[] {
-    return this.#connection.client.nodes;
+  /** For transactions. */
+  get view(): View {
+    return this.#connection.client.view.current;
+  }
+
+  /** Waits a little for a later configuration than this one. */
+  async pause(configurationId: ConfigurationId, leftMs: number): Promise<void> {
+    const { follower, endpoint } = this.#connection;
+    const patienceMs = Math.min(Math.max(leftMs, 0), FOLLOW_MAX_MS);
+    if (follower !== undefined) await follower.later(configurationId, patienceMs);
+    else await sleep(patienceMs, endpoint.clock);
   }
 
   #primaryOf([table, key]: readonly [Table, unknown]): NodeId {

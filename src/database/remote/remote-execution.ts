@@ -4,18 +4,22 @@
  */
 
 import { Deadline } from "../../cluster/session.ts";
-import { isSignal } from "../../engine/signals.ts";
-import type { Outcome } from "../../protocols/coordinator.ts";
+import { SubmitInDoubt } from "../../cluster/submit.ts";
+import { CONFLICT, isSignal } from "../../engine/signals.ts";
+import type { NodeId } from "../../fabric/fabric.ts";
+import type { Outcome, Parts } from "../../protocols/coordinator.ts";
+import type { HeldRows } from "../../protocols/execute/remote-access-set.ts";
 import { locked } from "../../protocols/execute/single-get.ts";
 import type { Routine } from "../../protocols/message.ts";
 import type { Origin } from "../../protocols/origin.ts";
 import { sleep } from "../../runtime/clock.ts";
-import { ConflictError, type SituError } from "../../runtime/errors.ts";
+import { ConflictError, type SituError, TimeoutError } from "../../runtime/errors.ts";
 import { MAX_ASYNC_PAUSE_MS, OUTCOME_GRACE_MS } from "../../runtime/limits.ts";
 import type { Random } from "../../runtime/random.ts";
 import { type AsyncLimits, AsyncRetry } from "../run/async-retry.ts";
 import { ENDED } from "../run/ended.ts";
 import type { Execution } from "../run/execution.ts";
+import { isPassing } from "./follower.ts";
 import { outcomeWithin } from "./outcome-deadline.ts";
 import type { ClusterConnection } from "./remote-database.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
@@ -39,6 +43,8 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
   #isCommitting = false;
   /** Attempts in a row that have met a locked row. */
   #lockedInARow = 0;
+  /** What was the matter with the cluster in this attempt. */
+  #trouble: SituError | undefined;
 
   constructor(
     connection: ClusterConnection,
@@ -56,6 +62,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
 
   begin(isOnly = false): RemoteTransaction {
     this.#isCommitting = false;
+    this.#trouble = undefined;
     if (isOnly) this.#tx = new RemoteTransaction(this.#patientFetcher());
     else if (this.retry.attempts > 0) this.#tx = new RemoteTransaction(this.#fetcher);
     return this.#tx;
@@ -64,11 +71,16 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
   /** Takes note of locks: one who can do nothing for them is told what was in the way. */
   #watched(fetcher: Fetcher): Fetcher {
     return {
-      nodes: fetcher.nodes,
+      get view() {
+        return fetcher.view;
+      },
       tableOf: (table) => fetcher.tableOf(table),
-      run: (routine) => fetcher.run(routine),
+      pause: (configurationId, leftMs) => fetcher.pause(configurationId, leftMs),
+      run: (routine) => fetcher.run(routine).catch((error: unknown) => this.#troubled(error)),
       fetch: async (entries, accesses) => {
-        const isFree = await fetcher.fetch(entries, accesses);
+        const isFree = await fetcher
+          .fetch(entries, accesses)
+          .catch((error: unknown) => this.#troubled(error));
         this.#lockedInARow = isFree ? 0 : this.#lockedInARow + 1;
         const isEach = this.#lockedInARow > this.retry.attempts;
         if (this.#lockedInARow >= LOCKED_IN_A_ROW || (isEach && !isFree)) {
@@ -80,14 +92,29 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     };
   }
 
+  /** What a change of the configuration may mend is tried again; the caller is told of it if nothing does. */
+  #troubled(error: unknown): never {
+    if (!isPassing(error)) throw error;
+    this.#note(error);
+    throw CONFLICT;
+  }
+
+  #note(error: SituError): void {
+    this.#trouble = error;
+    this.retry.inTheWay = () => tooLong(error, this.retry.timeoutMs);
+  }
+
   /** Fetches rows that are locked again until they are free: most locks last as long as a message takes. */
   #patientFetcher(): Fetcher {
     const { retry } = this;
     const fetcher = this.#fetcher;
     const { clock } = this.#connection.endpoint;
     return {
-      nodes: fetcher.nodes,
+      get view() {
+        return fetcher.view;
+      },
       tableOf: (table) => fetcher.tableOf(table),
+      pause: (configurationId, leftMs) => fetcher.pause(configurationId, leftMs),
       run: (routine) => fetcher.run(routine),
       fetch: async (entries, accesses) => {
         let pauseMs = FIRST_PAUSE_MS;
@@ -109,25 +136,40 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
 
   async commit(): Promise<boolean> {
     const tx = this.#tx;
-    if (tx.isDoomed) return false;
+    if (tx.isDoomed || tx.isStale) return false;
     tx.end(ENDED);
     this.#isCommitting = true;
-    const { driver, client, own, endpoint } = this.#connection;
     const { accesses } = tx;
     const written = accesses.written();
     if (written === undefined && accesses.held === undefined) return this.#areReadsValid();
-    const { parts, first } = written ?? { parts: accesses.parts, first: client.nodes[0] };
-    const held = accesses.takeHeld();
-    const leftMs = Math.max(Math.ceil(this.retry.leftMs()), OUTCOME_GRACE_MS);
-    const time = new Deadline(endpoint.clock, leftMs);
-    const outcome =
-      own === undefined
-        ? // The node may find at the last moment that its time is over, and has to say so.
-          await driver.start(client.submit(parts, first, time), leftMs + OUTCOME_GRACE_MS)
-        : await this.#outcomeWithin(own.commit(parts, held, time, this.#origin), leftMs);
+    const { parts, first } = written ?? { parts: accesses.parts, first: tx.view.nodes[0] };
+    const outcome = await this.#outcomeOf(parts, first, accesses.takeHeld());
     if (outcome.kind === "committed") return true;
     if (outcome.kind === "aborted") return false;
+    // Nothing was done.
+    if (outcome.kind === "refused" && isPassing(outcome.error)) {
+      this.#note(outcome.error);
+      return false;
+    }
     throw outcome.error;
+  }
+
+  async #outcomeOf(
+    parts: Parts,
+    coordinator: NodeId,
+    held: HeldRows | undefined,
+  ): Promise<Outcome> {
+    const { driver, client, own, endpoint } = this.#connection;
+    const leftMs = Math.max(Math.ceil(this.retry.leftMs()), OUTCOME_GRACE_MS);
+    const time = new Deadline(endpoint.clock, leftMs);
+    if (own !== undefined) {
+      return this.#outcomeWithin(own.commit(parts, held, time, this.#origin), leftMs);
+    }
+    // The node may find at the last moment that its time is over, and has to say so.
+    const longestMs = leftMs + OUTCOME_GRACE_MS;
+    const outcome = await driver.start(client.submit(parts, coordinator, time), longestMs);
+    if (outcome instanceof SubmitInDoubt) client.settled(outcome.message);
+    return outcome;
   }
 
   /** What is past its point of no return goes on, though nobody waits for it any more. */
@@ -148,12 +190,25 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
 
   #areReadsValid(): boolean | Promise<boolean> {
     const { driver, client } = this.#connection;
-    const { reads, parts } = this.#tx.accesses;
+    const { accesses, view, isStale } = this.#tx;
+    const { reads, parts } = accesses;
+    if (reads <= 1) return true;
+    if (isStale) return false;
     const leftMs = Math.max(Math.ceil(this.retry.leftMs()), OUTCOME_GRACE_MS);
-    return reads <= 1 || driver.start(client.validate(parts), leftMs);
+    return driver
+      .start(client.validate(parts), leftMs, view.configurationId)
+      .catch((error: unknown) => {
+        if (!isPassing(error)) throw error;
+        this.#note(error);
+        return false;
+      });
   }
 
-  countAbort(): void {}
+  /** The time is over: what is the matter with the cluster may be why. */
+  countAbort(): void {
+    const trouble = this.#connection.follower?.trouble;
+    if (trouble !== undefined) this.retry.inTheWay ??= () => tooLong(trouble, this.retry.timeoutMs);
+  }
 
   /** Rows that were locked as they were read, and did not get to a commit, are released. */
   endAttempt(why: SituError): void {
@@ -166,12 +221,18 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
   async awaitRetry(): Promise<void> {
     const { retry } = this;
     if (!retry.mayRetry()) throw retry.inTheWay?.() ?? retry.conflict("what this one read");
+    if (this.#trouble !== undefined) {
+      this.#trouble = undefined;
+      await this.#fetcher.pause(this.#tx.view.configurationId, retry.leftMs());
+      return;
+    }
     if (retry.attempts === 1) return;
     const pauseMs = retry.pauseMs(this.#random, FIRST_PAUSE_MS, MAX_ASYNC_PAUSE_MS);
     await sleep(pauseMs, this.#connection.endpoint.clock);
   }
 
   whyNot(): SituError {
+    if (this.#trouble !== undefined || this.#tx.isStale) return changed(this.#trouble);
     return new ConflictError(
       "another transaction changed what this one used, or is changing it now: this one was rolled " +
         "back. Begin it again",
@@ -184,4 +245,19 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
   acknowledge(): undefined {}
 
   count(): void {}
+}
+
+/** Nobody has taken the place of the node that does not answer, or it takes long. */
+function tooLong(why: SituError, timeoutMs: number): TimeoutError {
+  return new TimeoutError(
+    `gave up after ${timeoutMs} ms, and nothing was committed: ${why.message}. Try again later`,
+  );
+}
+
+function changed(why: SituError | undefined): ConflictError {
+  return new ConflictError(
+    `the nodes of the cluster have changed, or one does not answer${why ? ` (${why.message})` : ""}: the ` +
+      "transaction was rolled back. Begin it again",
+    [],
+  );
 }

@@ -12,13 +12,14 @@
 import { isSignal } from "../../engine/signals.ts";
 import type { Clock } from "../../fabric/fabric.ts";
 import { sleep } from "../../runtime/clock.ts";
-import { ConflictError } from "../../runtime/errors.ts";
+import { ConflictError, SituError } from "../../runtime/errors.ts";
 import { MAX_ASYNC_PAUSE_MS, SCAN_HELD_ROWS } from "../../runtime/limits.ts";
 import type { Random } from "../../runtime/random.ts";
 import { RetryPolicy } from "../../runtime/retry-policy.ts";
 import { ENDED } from "../run/ended.ts";
 import { AsyncRowScan } from "../run/row-scan.ts";
 import type { AsyncScan } from "../scan.ts";
+import { isPassing } from "./follower.ts";
 import type { RemoteTransaction } from "./remote-transaction.ts";
 
 const FIRST_PAUSE_MS = 0.25;
@@ -31,6 +32,8 @@ export interface LoneScans {
   begin(): RemoteTransaction;
   /** Whether all that the transaction has read is still so. */
   isValid(tx: RemoteTransaction): Promise<boolean>;
+  /** Waits a little for what is the matter with the cluster. */
+  pause(tx: RemoteTransaction): Promise<void>;
 }
 
 /** `plan` is `tx.scan`, with its arguments. */
@@ -53,32 +56,34 @@ async function* rowsOf<Row>(
   retry.leftMs();
   for (;;) {
     const tx = db.begin();
+    let trouble: SituError | undefined;
     try {
       const rows = plan(tx)[Symbol.asyncIterator]();
       const begun = await begin(db, tx, rows);
-      if (begun?.isWhole) {
+      if (begun instanceof SituError) trouble = begun;
+      else if (begun !== undefined) {
         yield* begun.held;
-        return;
-      }
-      if (begun !== undefined) {
-        yield* begun.held;
-        yield* goOn(db, tx, rows);
+        if (!begun.isWhole) yield* goOn(db, tx, rows);
         return;
       }
     } finally {
       tx.end(ENDED);
     }
-    if (!retry.mayRetry()) throw retry.conflict("what the scan read");
-    await sleep(retry.pauseMs(db.random, FIRST_PAUSE_MS, MAX_ASYNC_PAUSE_MS), clock);
+    if (!retry.mayRetry()) throw trouble ?? retry.conflict("what the scan read");
+    if (trouble !== undefined) await db.pause(tx);
+    else await sleep(retry.pauseMs(db.random, FIRST_PAUSE_MS, MAX_ASYNC_PAUSE_MS), clock);
   }
 }
 
-/** The first rows; undefined if somebody got in between. If they are all, they are validated. */
+/**
+ * The first rows; undefined if somebody got in between, or what is the matter with the cluster. If they are all,
+ * they are validated.
+ */
 async function begin<Row>(
   db: LoneScans,
   tx: RemoteTransaction,
   rows: AsyncIterator<Row>,
-): Promise<{ readonly held: Row[]; readonly isWhole: boolean } | undefined> {
+): Promise<{ readonly held: Row[]; readonly isWhole: boolean } | SituError | undefined> {
   const held: Row[] = [];
   try {
     while (held.length < SCAN_HELD_ROWS) {
@@ -88,6 +93,7 @@ async function begin<Row>(
     }
   } catch (error) {
     if (isSignal(error)) return undefined;
+    if (isPassing(error)) return error;
     throw error;
   }
   return { held, isWhole: false };
@@ -103,18 +109,26 @@ async function* goOn<Row>(
     try {
       next = await rows.next();
     } catch (error) {
-      throw isSignal(error) ? changed() : error;
+      throw isSignal(error) || isStale(error) ? changed() : error;
     }
     if (next.done) break;
     yield next.value;
   }
-  if (!(await db.isValid(tx))) throw changed();
+  const isValid = await db.isValid(tx).catch((error: unknown) => {
+    if (!isStale(error)) throw error;
+    return false;
+  });
+  if (!isValid) throw changed();
+}
+
+function isStale(error: unknown): boolean {
+  return error instanceof SituError && error.code === "SITU_STALE_CONFIGURATION";
 }
 
 function changed(): ConflictError {
   return new ConflictError(
-    "other transactions have changed what the scan read, after its first rows were given out: " +
-      "scan again, or scan a smaller range",
+    "other transactions have changed what the scan read, or the cluster has changed, after its first " +
+      "rows were given out: scan again, or scan a smaller range",
     [],
   );
 }

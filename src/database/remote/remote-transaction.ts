@@ -5,8 +5,9 @@
  * carried out here, in their order, on what the transaction knows. Writes stay here until the commit.
  */
 
+import type { View } from "../../cluster/view.ts";
 import { CONFLICT } from "../../engine/signals.ts";
-import type { NodeId } from "../../fabric/fabric.ts";
+import type { ConfigurationId } from "../../fabric/fabric.ts";
 import {
   copyOf,
   type Entry,
@@ -38,12 +39,15 @@ import type { AsyncScan } from "../scan.ts";
 
 /** What a transaction needs of its database. */
 export interface Fetcher {
-  readonly nodes: readonly NodeId[];
+  /** The configuration in which all is done now. A transaction belongs to one, and cannot go on in another. */
+  readonly view: Pick<View, "nodes" | "configurationId">;
   tableOf(table: Table): RemoteTable;
   /** Fetches rows; what was read becomes part of the access set. False if one of them is locked. */
   fetch(entries: readonly Entry[], accesses: RemoteAccessSet): Promise<boolean>;
   /** Runs a coroutine of messages. */
   run<T>(routine: Routine<T>): Promise<T>;
+  /** Waits a little for a later configuration than this one. */
+  pause(configurationId: ConfigurationId, leftMs: number): Promise<void>;
 }
 
 interface Queued {
@@ -59,6 +63,7 @@ interface Queued {
 export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTransaction {
   readonly accesses = new RemoteAccessSet();
   isDoomed = false;
+  readonly view: Fetcher["view"];
   readonly #fetcher: Fetcher;
   #fetching: Promise<void> | undefined;
   #ended: SituError | undefined;
@@ -66,6 +71,12 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
   constructor(fetcher: Fetcher) {
     super();
     this.#fetcher = fetcher;
+    this.view = fetcher.view;
+  }
+
+  /** Whether the configuration has changed since: what was read may lie elsewhere, and be changed there. */
+  get isStale(): boolean {
+    return this.#fetcher.view !== this.view;
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
@@ -289,6 +300,10 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     const queue = late < 0 ? this.queue : this.queue.slice(0, late);
     this.queue = late < 0 ? [] : this.queue.slice(late);
     this.batches++;
+    if (this.isStale && this.#ended === undefined) {
+      this.#fetched(queue, CONFLICT);
+      return;
+    }
     const wanted = new Set<Entry>();
     const fetches: Promise<boolean>[] = [];
     for (const each of queue) {
@@ -318,7 +333,7 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
   #scanSource(): ScanSource {
     const { accesses } = this;
     return {
-      nodes: this.#fetcher.nodes,
+      nodes: this.view.nodes,
       partAt: (node) => accesses.partAt(node),
       send: (steps) => {
         accesses.reads += steps.length;

@@ -78,7 +78,8 @@ export class LocalPeer implements Asker {
     const id = this.#underWay.add(request);
     const frames = this.#requests;
     try {
-      request.encode(frames.begin(request.kind, id, this.#shared.configurationId));
+      const configurationId = request.configurationId ?? this.#shared.configurationId;
+      request.encode(frames.begin(request.kind, id, configurationId));
       frames.end();
       this.#shared.counters.requestsSent++;
       this.#schedule();
@@ -100,12 +101,19 @@ export class LocalPeer implements Asker {
       this.#responder.serve(this, kind, id, configurationId, this.#body),
     );
     spares.giveBack(requests);
+    if (!this.#responder.endChunk()) this.#lose();
     const replies = this.#replies;
     this.#replies = spares.take();
     this.#scheduled = false;
     this.#walk(replies, (kind, id) => this.#replied(kind, id));
     spares.giveBack(replies);
     while (this.#waiting.count > 0 && !this.#underWay.isFull) this.#transmit(this.#waiting.take());
+  }
+
+  /** Replies that have been written find nobody who waits for them. */
+  #lose(): void {
+    const why = new SituError("SITU_LOST", "this node has lost its lease");
+    for (const request of this.#underWay.takeAll()) request.failed(why);
   }
 
   #walk(

@@ -12,6 +12,7 @@ import {
   FIRST_MESSAGE_KIND,
   type Incoming,
   isOfAnyConfiguration,
+  type NodeId,
   type Sender,
   type Service,
   type Ticket,
@@ -37,6 +38,8 @@ export class Responder {
   readonly #memory: StoreMemory | undefined;
   readonly #service: Service | undefined;
   readonly #arrived: Arrived;
+  /** What the gate said first, for the chunk of requests that is being served. */
+  #mayServe: boolean | undefined;
 
   constructor(shared: Shared, memory: StoreMemory | undefined, service: Service | undefined) {
     this.#shared = shared;
@@ -69,8 +72,17 @@ export class Responder {
       return;
     }
     counters.requestsServed++;
+    const { gate } = this.#shared;
+    if (gate !== undefined) this.#mayServe ??= gate.mayServe();
     if (kind < FIRST_MESSAGE_KIND) this.#serveVerb(asker, kind, id, body);
     else this.#serveMessage(asker, kind, id, body);
+  }
+
+  /** All of a chunk is served. False if the replies must not leave: what was read may have changed elsewhere. */
+  endChunk(): boolean {
+    const mayServe = this.#mayServe;
+    this.#mayServe = undefined;
+    return mayServe !== true || this.#shared.gate!.mayServe();
   }
 
   #serveVerb(asker: Asker, kind: number, id: number, body: Reader): void {
@@ -78,6 +90,8 @@ export class Responder {
     const out = frames.begin(kind | FLAG_REPLY, id, this.#shared.configurationId);
     try {
       if (this.#memory === undefined) throw unsupported("this end has no memory for verbs");
+      const { gate } = this.#shared;
+      if (gate !== undefined && !(this.#mayServe && gate.isWhole)) throw notNow(this.#shared.self);
       if (isWriting(kind) && asker.from.node === CLIENT) {
         throw new SituError("SITU_PERMISSION", "only nodes write to the memory of others");
       }
@@ -220,7 +234,15 @@ function unsupported(what: string): SituError {
   return new SituError("SITU_UNSUPPORTED", what);
 }
 
-function stale(theirs: number, ours: number): SituError {
+/** For callers who may try again. */
+export function notNow(node: NodeId): SituError {
+  return new SituError(
+    "SITU_OVERLOADED",
+    `node ${node} cannot serve: it has no lease, or recovers`,
+  );
+}
+
+export function stale(theirs: number, ours: number): SituError {
   return new SituError(
     "SITU_STALE_CONFIGURATION",
     `the request is of configuration ${theirs}, the node of ${ours}`,

@@ -30,6 +30,7 @@ import {
   type Timer,
 } from "../fabric.ts";
 import { Scratch } from "../frames.ts";
+import { lost } from "./link.ts";
 import { Listener } from "./listener.ts";
 import type { NodeAddress, TcpOptions, TcpShared } from "./options.ts";
 import { Turn } from "./outbox.ts";
@@ -77,6 +78,7 @@ export class TcpEndpoint implements Endpoint {
       turn: new Turn(counters, spares),
       scratch: new Scratch(),
       configurationId: options.configurationId,
+      gate: options.gate,
       visitors: 0,
       lingering: 0,
     };
@@ -142,7 +144,8 @@ export class TcpEndpoint implements Endpoint {
     for (const peer of this.#peers) {
       if (peer === undefined || nodes.has(peer.node)) continue;
       this.#peers[peer.node] = undefined;
-      peer.close(unreachable(peer.node));
+      // What has left may have been served.
+      peer.close(lost(`node ${peer.node} has left the configuration`));
     }
   }
 

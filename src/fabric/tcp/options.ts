@@ -2,7 +2,7 @@
 
 import type { ConnectionOptions, SecureContextOptions } from "node:tls";
 import type { StoreMemory } from "../../memory/store-memory.ts";
-import type { Shared } from "../exchange/shared.ts";
+import type { Gate, Shared } from "../exchange/shared.ts";
 import type { ConfigurationId, NodeId, Service } from "../fabric.ts";
 import type { Turn } from "./outbox.ts";
 
@@ -34,6 +34,8 @@ export interface TcpOptions {
   /** Served to verbs. */
   readonly memory?: StoreMemory;
   readonly service?: Service;
+  /** Whether this node may answer; without it, it always may. */
+  readonly gate?: Gate;
   /** What clients must know. */
   readonly secret?: string;
   /** What nodes must know, and clients do not. */

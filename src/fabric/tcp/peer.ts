@@ -201,7 +201,8 @@ export class Peer implements LinkOwner {
     const id = this.#underWay.add(request);
     const { frames } = link.outbox;
     try {
-      request.encode(frames.begin(request.kind, id, this.#shared.configurationId));
+      const configurationId = request.configurationId ?? this.#shared.configurationId;
+      request.encode(frames.begin(request.kind, id, configurationId));
       frames.end();
       this.#shared.counters.requestsSent++;
     } catch (error) {

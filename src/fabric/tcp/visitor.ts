@@ -30,7 +30,7 @@ import {
   secretOf,
   writeChallenge,
 } from "./handshake.ts";
-import { Link, type LinkOwner } from "./link.ts";
+import { Link, type LinkOwner, lost } from "./link.ts";
 import type { TcpShared } from "./options.ts";
 
 /**
@@ -86,7 +86,9 @@ export class Visitor implements LinkOwner, Asker {
     if (this.#isFull()) this.link.pause();
   }
 
-  chunkRead(): void {}
+  chunkRead(): void {
+    if (!this.#responder.endChunk()) this.link.destroy(lost("this node has lost its lease"));
+  }
 
   drained(): void {
     this.answeredOne();

@@ -77,7 +77,7 @@ export class RemoteAccessSet {
   /** For those who lock rows as they read them: what is locked, and under which name. */
   hold(coordinator: Coordinator): HeldRows {
     this.held ??= {
-      name: coordinator.sequences.begin(),
+      name: coordinator.begin(),
       rounds: new Map(),
       reads: new Set(),
       epoch: 0,

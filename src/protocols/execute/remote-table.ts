@@ -27,12 +27,15 @@ export class RemoteTable {
     this.#isListOfOne = !table.singleKey && table.key.length === 1;
   }
 
-  /** For lookups by verb: what each node has told of the table. Ordered ones are asked by message. */
-  openPlaces(nodes: readonly NodeId[], places: readonly string[]): void {
-    nodes.forEach((node, i) => {
-      const place = JSON.parse(places[i]) as RemoteStorePlace | null;
-      if (place !== null) this.#stores.set(node, openRemote(place, this.codec));
-    });
+  /** For lookups by verb: what a node has told of the table. Ordered ones are asked by message. */
+  openPlace(node: NodeId, told: string): void {
+    const place = JSON.parse(told) as RemoteStorePlace | null;
+    if (place !== null) this.#stores.set(node, openRemote(place, this.codec));
+  }
+
+  /** The node was started anew: the table lies elsewhere now. */
+  closePlace(node: NodeId): void {
+    this.#stores.delete(node);
   }
 
   /** The table at a node, to be looked into by verb. */

@@ -96,7 +96,9 @@ export class SingleGet implements Request, Timed {
   failed(why: SituError): void {
     if (this.#isOver) return;
     this.#isLocked = false;
-    if (isLost(why)) this.#again(why);
+    this.#driver.troubled?.(this, why);
+    // Its primary may be another one by now.
+    if (isLost(why) || why.code === "SITU_STALE_CONFIGURATION") this.#again(why);
     else this.#fail(why);
   }
 
@@ -137,20 +139,34 @@ export async function getByVerb(
 ): Promise<Values | undefined> {
   const { clock } = driver.endpoint;
   const retry = new RetryPolicy({ timeoutMs, clock });
-  const node = table.primaryOf(table.partitionOf(key));
-  const store = table.storeAt(node);
-  while (store !== undefined) {
-    const reading = readAlone(store, key);
-    const [found] = await driver.start(lookupAll([{ node, reading }]), timeoutMs);
+  const partition = table.partitionOf(key);
+  for (;;) {
+    const node = table.primaryOf(partition);
+    const store = table.storeAt(node);
+    if (store === undefined) break;
+    const lookup = lookupAll([{ node, reading: readAlone(store, key) }]);
+    const { configurationId } = driver.endpoint;
+    const leftMs = Math.max(retry.leftMs(), 1);
+    const found = await driver.start(lookup, leftMs, configurationId).then(first, staleOrThrow);
     if (found.outcome === "absent") return undefined;
     if (found.outcome === "found") return table.codec.decode(found.views, found.at, found.words);
     if (found.outcome === "ask") break;
-    if (!retry.mayRetry()) throw locked(table, timeoutMs);
+    if (!retry.mayRetry()) throw found.outcome === "stale" ? found.error : locked(table, timeoutMs);
     if (retry.attempts > 1) await sleep(retry.longestPauseMs(FIRST_PAUSE_MS, RESEND_MAX_MS), clock);
   }
   return new Promise((resolve, reject) => {
     new SingleGet(driver, table, key, timeoutMs, resolve, reject).start();
   });
+}
+
+function first<T>([found]: T[]): T {
+  return found;
+}
+
+/** Another node may have the row by now; anything else is the caller's to know. */
+function staleOrThrow(error: unknown): { readonly outcome: "stale"; readonly error: SituError } {
+  if (!(error instanceof SituError) || error.code !== "SITU_STALE_CONFIGURATION") throw error;
+  return { outcome: "stale", error };
 }
 
 function silent(node: NodeId): SituError {

@@ -118,6 +118,7 @@ export function* runSteps(steps: readonly Scan[]): Routine<boolean> {
 /** At the primary. */
 export function serveScan({ participant, view }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
+  participant.checkWhole();
   const table = participant.tables.byId(body.word());
   const step = decodeStep(body);
   const { executor, reader: tx, rows } = participant;

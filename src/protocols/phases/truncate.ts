@@ -16,7 +16,7 @@ import { Told } from "../backup-records.ts";
 import { endWhenKept, replyWhenKept } from "../disk.ts";
 import type { Driver } from "../driver.ts";
 import { TRUNCATE } from "../kinds.ts";
-import { Message, type Routine } from "../message.ts";
+import { Message, type Routine, type Scope } from "../message.ts";
 import { COORDINATORS_PER_NODE, type Name, type Sequences } from "../names.ts";
 import type { ServingThread } from "./table.ts";
 
@@ -54,12 +54,22 @@ export class Truncate extends Message {
   protected decode(_reply: Reader): void {}
 }
 
+/** A message on its way. */
+interface Telling {
+  readonly message: Truncate;
+  hasLeft: boolean;
+  /** What it tells is told by another one. */
+  isTaken: boolean;
+}
+
 /** The coordinator's side: what has been committed, and which backups do not know it yet. */
 export class Truncations {
   readonly #driver: Driver;
   readonly #sequences: Sequences;
   readonly #clock: Clock;
   readonly #over: (sequence: number) => void;
+  readonly #scope: Scope | undefined;
+  readonly #telling = new Set<Telling>();
   #waiting = new Map<NodeId, number[]>();
   /** How many backups of a transaction still have to be told. */
   readonly #untold = new Map<number, number>();
@@ -67,8 +77,14 @@ export class Truncations {
   #collected = 0;
 
   /** `over` is told of each that no backup has a record of any more. */
-  constructor(driver: Driver, sequences: Sequences, over: (sequence: number) => void) {
+  constructor(
+    driver: Driver,
+    sequences: Sequences,
+    over: (sequence: number) => void,
+    scope?: Scope,
+  ) {
     this.#driver = driver;
+    this.#scope = scope;
     this.#sequences = sequences;
     this.#over = over;
     this.#clock = driver.endpoint.clock;
@@ -89,13 +105,16 @@ export class Truncations {
     }
     this.#untold.set(sequence, count);
     if (++this.#collected >= TRUNCATE_BATCH) this.flush();
-    else if (!this.#isTimed) {
-      this.#isTimed = true;
-      this.#clock.after(TRUNCATE_MS, () => {
-        this.#isTimed = false;
-        this.flush();
-      });
-    }
+    else this.#flushSoon();
+  }
+
+  #flushSoon(): void {
+    if (this.#isTimed) return;
+    this.#isTimed = true;
+    this.#clock.after(TRUNCATE_MS, () => {
+      this.#isTimed = false;
+      this.flush();
+    });
   }
 
   /** Transactions that some backup has not been told of. */
@@ -116,17 +135,64 @@ export class Truncations {
   *#tell(backup: NodeId, sequences: readonly number[]): Routine<void> {
     const { coordinator, low } = this.#sequences;
     const message = new Truncate(backup, coordinator, low, sequences);
+    message.scope = this.#scope;
+    const telling: Telling = { message, hasLeft: false, isTaken: false };
+    this.#telling.add(telling);
     yield [message];
-    // A backup that refuses has another configuration; what it has logged stays there.
-    if (message.error !== undefined) return;
+    this.#telling.delete(telling);
+    if (telling.isTaken) {
+      this.#waitAgain(backup, sequences);
+      return;
+    }
+    // This end is being closed, or the backup has another configuration; what it has logged stays there.
+    if (message.error !== undefined && !telling.hasLeft) return;
+    this.#told(sequences);
+  }
+
+  /**
+   * There is a new configuration. Recovery ends those that are `stopped`, and changes nothing while it asks; nobody
+   * else may then either. Nodes that have left need not be told.
+   */
+  adopt(stopped: ReadonlySet<number>, nodes: readonly NodeId[]): void {
+    for (const sequence of stopped) this.#untold.delete(sequence);
+    for (const telling of [...this.#telling]) {
+      const hasLeft = !nodes.includes(telling.message.to);
+      Object.assign(telling, { hasLeft, isTaken: !hasLeft });
+      // It is not sent again: another one is.
+      telling.message.scope = undefined;
+      telling.message.failed(interrupted());
+    }
+    for (const [backup, sequences] of [...this.#waiting]) {
+      this.#waiting.delete(backup);
+      if (nodes.includes(backup)) this.#waitAgain(backup, sequences);
+      else this.#told(sequences);
+    }
+  }
+
+  #waitAgain(backup: NodeId, sequences: readonly number[]): void {
+    const left = sequences.filter((sequence) => this.#untold.has(sequence));
+    if (left.length === 0) return;
+    const list = this.#waiting.get(backup);
+    if (list === undefined) this.#waiting.set(backup, left);
+    else list.push(...left);
+    this.#flushSoon();
+  }
+
+  #told(sequences: readonly number[]): void {
     for (const sequence of sequences) {
-      const left = this.#untold.get(sequence)! - 1;
+      const untold = this.#untold.get(sequence);
+      if (untold === undefined) continue;
+      const left = untold - 1;
       this.#untold.set(sequence, left);
       if (left > 0) continue;
       this.#untold.delete(sequence);
       this.#over(sequence);
     }
   }
+}
+
+function interrupted(): SituError {
+  return new SituError("SITU_STALE_CONFIGURATION", "the configuration has changed");
 }
 
 /** At a backup. */

@@ -65,6 +65,8 @@ function isPreparedValid(participant: Participant, body: Reader): boolean {
 
 function areCurrent(participant: Participant, body: Reader): boolean {
   const { memory } = participant.executor;
+  // A dependency does not say of which partition it is.
+  participant.checkWhole();
   return everyDependency(
     memory,
     body,

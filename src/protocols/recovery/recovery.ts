@@ -19,7 +19,7 @@
  * seen by then. Why that comes to the same outcome: votes.ts.
  */
 
-import type { NodeId } from "../../fabric/fabric.ts";
+import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { Driver } from "../driver.ts";
 import { ABORT_RECOVERY, COMMIT_RECOVERY, TRUNCATE_RECOVERY } from "../kinds.ts";
@@ -30,7 +30,7 @@ import { NeedRecovery } from "./phases/need-recovery.ts";
 import { RecoveryOutcome } from "./phases/outcome.ts";
 import { FetchTxState, ReplicateTxState } from "./phases/tx-state.ts";
 import { RecoveryVote, RequestVote, type Votes } from "./phases/vote.ts";
-import { isRecovering, settlerOf } from "./recovering.ts";
+import { isRecovering, nodeOf, settlerOf } from "./recovering.ts";
 import type { Replica } from "./replica.ts";
 import { keyOf, type RecoveryMessage, type RecoveryView, Round } from "./round.ts";
 import {
@@ -44,31 +44,53 @@ import {
   voteOf,
 } from "./votes.ts";
 
+export type Decision = "commit" | "abort";
+
 /** Told the outcome of each transaction that this node settles, perhaps more than once. */
-export type Settled = (head: Head, outcome: "commit" | "abort") => void;
+export type Settled = (head: Head, outcome: Decision) => void;
+
+/** A coordinator of this node that waits for an outcome. */
+interface Asked {
+  readonly head: Head;
+  readonly tell: (outcome: Decision) => void;
+}
 
 export class Recovery {
   readonly #driver: Driver;
   readonly #replica: Replica;
   readonly #settled: Settled;
+  readonly #becameWhole: (configurationId: ConfigurationId, isWhole: boolean) => void;
   #round: Round | undefined;
+  /** Nodes that have left, or were started anew, since the last round. */
+  readonly #gone = new Set<NodeId>();
+  readonly #asked = new Map<string, Asked>();
+  /** What was settled for coordinators of this node and all have forgotten, until they know it. */
+  readonly #outcomes = new Map<string, { readonly name: Name; readonly outcome: Decision }>();
 
-  constructor(driver: Driver, replica: Replica, settled: Settled) {
+  /** `becameWhole` is told whether all partitions of this primary can be served, when that changes. */
+  constructor(
+    driver: Driver,
+    replica: Replica,
+    settled: Settled,
+    becameWhole: (configurationId: ConfigurationId, isWhole: boolean) => void = () => {},
+  ) {
     this.#driver = driver;
     this.#replica = replica;
     this.#settled = settled;
+    this.#becameWhole = becameWhole;
   }
 
   /** The round of the configuration in force. Others may begin it a moment earlier: they ask again. */
   get current(): Round {
-    const { endpoint } = this.#driver;
-    const round = this.#round;
-    if (round?.view.configurationId === endpoint.configurationId) return round;
-    throw new SituError("SITU_OVERLOADED", `node ${endpoint.self} does not recover yet`);
+    if (this.#isCurrent) return this.#round!;
+    throw new SituError(
+      "SITU_OVERLOADED",
+      `node ${this.#driver.endpoint.self} does not recover yet`,
+    );
   }
 
-  /** All members have this configuration. `previous` is the one that this node had before. */
-  recover(view: RecoveryView, previous: RecoveryView): void {
+  /** This node has a new configuration: it serves nothing of what it has become the primary of. */
+  adopt(view: RecoveryView, previous: RecoveryView): void {
     const { placement, self } = view;
     const blocked: number[] = [];
     for (let partition = 0; partition < placement.partitions; partition++) {
@@ -76,13 +98,51 @@ export class Recovery {
       const isNew = placement.primarySince(partition) > previous.configurationId;
       if (isNew || this.isBlocked(partition)) blocked.push(partition);
     }
-    if (this.#round !== undefined) this.#round.isCurrent = false;
+    this.#round?.end();
     this.#round = new Round(view, blocked);
+    this.#becameWhole(view.configurationId, blocked.length === 0);
     for (const node of previous.nodes) {
       const since = view.memberSince(node);
-      if (since === undefined || since > previous.configurationId) this.#replica.release(node);
+      if (since === undefined || since > previous.configurationId) this.#gone.add(node);
     }
-    this.#driver.detach(this.#ask(this.#round));
+  }
+
+  /** All members have this configuration. `previous` is the one that this node had before. */
+  recover(view: RecoveryView, previous: RecoveryView): void {
+    if (this.#round?.view.configurationId !== view.configurationId) this.adopt(view, previous);
+    const round = this.#round!;
+    if (round.hasBegun) return;
+    round.hasBegun = true;
+    for (const { head } of this.#asked.values()) this.settle(head);
+    this.#driver.detach(this.#ask(round));
+  }
+
+  /** Tells a coordinator of this node how a transaction of its own has ended, once all replicas know. */
+  tell(head: Head, tell: (outcome: Decision) => void): void {
+    for (const [key, { name }] of this.#outcomes) {
+      const isHeard = name.coordinator === head.name.coordinator && name.sequence < head.name.low;
+      if (isHeard) this.#outcomes.delete(key);
+    }
+    const key = keyOf(head.name);
+    const known = this.#outcomes.get(key);
+    if (known !== undefined) {
+      tell(known.outcome);
+      return;
+    }
+    // It may ask twice; the last one waits.
+    this.#asked.set(key, { head, tell });
+    if (this.#isCurrent) this.settle(head);
+  }
+
+  get #isCurrent(): boolean {
+    const round = this.#round;
+    const { configurationId } = this.#driver.endpoint;
+    return round?.hasBegun === true && round.view.configurationId === configurationId;
+  }
+
+  /** Whether some partition of this primary cannot be served yet. */
+  get hasBlocked(): boolean {
+    return (this.#round?.blocked.size ?? 0) > 0;
   }
 
   /** Whether a partition of this primary cannot be served yet. */
@@ -157,6 +217,9 @@ export class Recovery {
     for (const [{ head }, partition, { seen, writes }] of round.partitionDoubts()) {
       replica.takeOver(head, partition, seen, writes);
     }
+    // Not before: what is only locked to be read here may be written by what a backup has logged.
+    for (const node of this.#gone) replica.release(node, (name) => round.doubts.has(keyOf(name)));
+    this.#gone.clear();
     round.hasHeardAll = true;
     this.#unblock(round);
     yield* this.#replicate(round);
@@ -181,17 +244,22 @@ export class Recovery {
     }
     for (const partition of round.blocked)
       if (!kept.has(partition)) round.blocked.delete(partition);
+    if (round.isCurrent && round.blocked.size === 0) {
+      this.#becameWhole(round.view.configurationId, true);
+    }
   }
 
   *#replicate(round: Round): Routine<void> {
     const { view } = round;
     const copies: ReplicateTxState[] = [];
     for (const [{ head }, partition, { seen, seenBy, writes }] of round.partitionDoubts()) {
+      // What the primary has ended, later ones may have overwritten: a node that is being filled gets it so.
+      const isEnded = !isInDoubt(seenBy.get(view.self) ?? SAW_NOTHING);
       for (const node of view.placement.backupsOf(partition)) {
         const own = seenBy.get(node) ?? SAW_NOTHING;
         if (own === seen) continue;
         const isMissing = own !== SAW_LOCK && own !== SAW_LOG;
-        const sent = isMissing ? writes : undefined;
+        const sent = isMissing && !isEnded ? writes : undefined;
         copies.push(new ReplicateTxState(node, round, head, partition, seen, sent));
       }
     }
@@ -238,12 +306,23 @@ export class Recovery {
       const messages = members.map((node) => new RecoveryOutcome(kind, node, round, head.name));
       if (!(yield* answered(round, messages))) return;
     }
+    const key = keyOf(head.name);
+    if (nodeOf(head.name.coordinator) !== round.view.self) return;
+    this.#outcomes.set(key, { name: head.name, outcome });
+    this.#asked.get(key)?.tell(outcome);
+    this.#asked.delete(key);
   }
+}
+
+function isInDoubt(seen: Seen): boolean {
+  return seen === SAW_NOTHING || seen === SAW_LOCK || seen === SAW_LOG;
 }
 
 /** Sends messages of a round. False if it must not go on: the round is over, or this end closes. */
 function* answered(round: Round, messages: readonly RecoveryMessage[]): Routine<boolean> {
+  for (const message of messages) round.messages.add(message);
   if (messages.length > 0) yield messages;
+  for (const message of messages) round.messages.delete(message);
   return round.isCurrent && messages.every(({ error }) => error === undefined);
 }
 

@@ -21,8 +21,11 @@ export interface PartitionWrites {
 }
 
 export interface Replica {
-  /** A node is gone: what its coordinators have locked only to read it is let go. There is nothing to settle. */
-  release(node: NodeId): void;
+  /**
+   * A node is gone: what its coordinators have locked only to read it is let go. There is nothing to settle, but
+   * for those that are in doubt: of them, others have a record.
+   */
+  release(node: NodeId, isInDoubt: (name: Name) => boolean): void;
   /** Transactions of which there are records or locks here, whatever was seen of them. */
   inDoubt(): Iterable<Head>;
   seen(name: Name, partition: number): Seen;

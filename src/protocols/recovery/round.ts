@@ -56,15 +56,25 @@ export class Round {
   /** Partitions that this node has become the primary of, and that are not served yet. */
   readonly blocked: Set<number>;
   readonly doubts = new Map<string, Doubt>();
+  /** All members have the configuration. */
+  hasBegun = false;
   /** All replicas of this node's partitions have said what is in doubt. */
   hasHeardAll = false;
   /** Transactions that this node settles, or has settled: a vote may come twice, and late. */
   readonly settled = new Set<string>();
   isCurrent = true;
+  /** What it waits for. */
+  readonly messages = new Set<RecoveryMessage>();
 
   constructor(view: RecoveryView, blocked: Iterable<number>) {
     this.view = view;
     this.blocked = new Set(blocked);
+  }
+
+  /** There is a later configuration: nobody waits any more, and nothing is sent again. */
+  end(): void {
+    this.isCurrent = false;
+    for (const message of [...this.messages]) message.failed(over());
   }
 
   /** What is known of a transaction in a partition of this primary, from now on if not before. */

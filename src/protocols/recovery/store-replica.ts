@@ -49,7 +49,7 @@ export class StoreReplica implements Replica {
     this.#backup = backup;
   }
 
-  release(node: NodeId): void {
+  release(node: NodeId, isInDoubt: (name: Name) => boolean): void {
     const { underWay } = this.#participant;
     for (const thread of ["nic", "host"] as const) {
       const coordinator = coordinatorNumber(node, thread);
@@ -57,8 +57,24 @@ export class StoreReplica implements Replica {
       for (const [sequence, prepared] of underWay.below(all)) {
         if (prepared.record.length > 0) continue;
         const name = Object.assign(new Name(), { coordinator, sequence });
-        this.#participant.drop(name, prepared);
+        if (!isInDoubt(name)) this.#participant.drop(name, prepared);
       }
+    }
+  }
+
+  /**
+   * This node has become a member, perhaps once more: drops records of partitions of which it is no copy. The
+   * others went on without it, and have settled what it has records of.
+   */
+  keepOnly(isCopy: (partition: number) => boolean): void {
+    const { underWay } = this.#participant;
+    for (const record of [...this.#records()]) {
+      const { head, words } = this.#open(record);
+      if (partitionsIn(words).some(isCopy)) continue;
+      const name = withoutLow(head.name);
+      const prepared = underWay.find(name);
+      if (prepared !== undefined) this.#participant.discard(name, prepared);
+      this.#backup.discard(name);
     }
   }
 
@@ -76,11 +92,14 @@ export class StoreReplica implements Replica {
     const name = withoutLow(given);
     const { underWay } = this.#participant;
     const logged = this.#backup.find(name);
+    const prepared = underWay.find(name);
     const isOver = underWay.isOver(name) || this.#backup.isOver(name);
     let seen = this.#heard.get(keyOf(name))?.get(partition) ?? (isOver ? SAW_END : SAW_NOTHING);
-    if (this.#writesIn(underWay.find(name)?.record, partition) !== undefined) {
+    if (this.#writesIn(prepared?.record, partition) !== undefined) {
       seen = strongest(seen, SAW_LOCK);
     }
+    // COMMIT has come, and is tried until there is room.
+    if (prepared?.isInstalling) seen = strongest(seen, SAW_COMMIT);
     if (this.#writesIn(logged?.record, partition) !== undefined) seen = strongest(seen, SAW_LOG);
     if (this.#aborted.has(keyOf(name))) seen = strongest(seen, SAW_ABORT);
     for (const end of [underWay.endOf(name), this.#backup.endOf(name), logged?.decision]) {
@@ -100,8 +119,11 @@ export class StoreReplica implements Replica {
 
   takeOver(head: Head, partition: number, seen: Seen, writes: PartitionWrites | undefined): void {
     const name = withoutLow(head.name);
-    const isMissing = writes !== undefined && this.writes(name, partition) === undefined;
-    if (isMissing && !this.#backup.isOver(name)) this.#keep(head, name, writes);
+    // What has ended here, in whichever role, is not done again: later ones may have written the same rows since.
+    const isOver = this.#backup.isOver(name) || this.#participant.underWay.isOver(name);
+    if (writes !== undefined && !isOver && this.writes(name, partition) === undefined) {
+      this.#keep(head, name, writes);
+    }
     const heard = this.#heard.get(keyOf(name)) ?? new Map<number, Seen>();
     this.#heard.set(keyOf(name), heard);
     heard.set(partition, strongest(heard.get(partition) ?? SAW_NOTHING, seen));
@@ -196,6 +218,12 @@ export class StoreReplica implements Replica {
     const at = body.skip(words);
     return { head, count, words: body.views.i32.slice(at, at + words) };
   }
+}
+
+function partitionsIn(words: Int32Array): number[] {
+  const found = new Set<number>();
+  for (let at = 0; at < words.length; at = nextWrite(words, at)) found.add(partitionAt(words, at));
+  return [...found];
 }
 
 /** To ask for something by name is no word of its coordinator. */

@@ -18,8 +18,11 @@ const Lives = table(LIVES, { id: u8(), life: u32() }, { key: "id" });
 /** One counter for the whole store. */
 const ID = 0;
 
-/** Begins another life, and gives its number. On disk it is when `executor.committer.lastEpoch` is. */
-export function raiseLife(executor: Executor): number {
+/**
+ * Begins another life, and gives its number. On disk it is when `executor.committer.lastEpoch` is. It is above
+ * `others`: those that other stores may have had under the id of this node.
+ */
+export function raiseLife(executor: Executor, others = 0): number {
   const { rows } = openTable(executor, Lives);
   const tx = new Transaction(executor);
   tx.subject = "the lives of a node";
@@ -28,7 +31,8 @@ export function raiseLife(executor: Executor): number {
     tx,
     DEFAULT_TIMEOUT_MS,
     () => {
-      const life = ((rows.read(tx, ID) as { life: number } | undefined)?.life ?? 0) + 1;
+      const before = (rows.read(tx, ID) as { life: number } | undefined)?.life ?? 0;
+      const life = Math.max(before, others) + 1;
       rows.put(tx, { id: ID, life });
       return life;
     },

@@ -9,6 +9,7 @@
  *   REQUEST-VOTE        settler   primary   it has not voted
  *   COMMIT-RECOVERY     settler   replicas  all have voted; or ABORT-RECOVERY
  *   TRUNCATE-RECOVERY   settler   replicas  all know the outcome
+ *   SETTLE              coordinator  itself  one that lives wants to know the outcome
  *
  * All of them come from nodes of the same configuration: the fabric refuses others.
  */
@@ -22,6 +23,7 @@ import {
   RECOVERY_VOTE,
   REPLICATE_TX_STATE,
   REQUEST_VOTE,
+  SETTLE,
   TRUNCATE_RECOVERY,
 } from "../../kinds.ts";
 import type { Handler } from "../../phases/table.ts";
@@ -29,6 +31,7 @@ import type { Recovery } from "../recovery.ts";
 import type { Replica } from "../replica.ts";
 import { serveNeedRecovery } from "./need-recovery.ts";
 import { serveOutcome } from "./outcome.ts";
+import { serveSettle } from "./settle.ts";
 import { serveFetch, serveReplicate } from "./tx-state.ts";
 import { serveRequestVote, serveVote } from "./vote.ts";
 
@@ -50,4 +53,5 @@ export const RECOVERY_PHASES: readonly Handler<RecoveringThread>[] = [
   { kind: COMMIT_RECOVERY, ...FROM_NODES, serve: serveOutcome },
   { kind: ABORT_RECOVERY, ...FROM_NODES, serve: serveOutcome },
   { kind: TRUNCATE_RECOVERY, ...FROM_NODES, serve: serveOutcome },
+  { kind: SETTLE, sender: "coordinator", begins: false, serve: serveSettle },
 ];
