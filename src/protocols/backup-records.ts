@@ -119,8 +119,11 @@ export class BackupRecords {
 
   /** Puts another record in the place of one, which writes these rows, too. */
   extend(logged: Logged, record: Int32Array, rows: readonly number[]): void {
-    this.#log.drop(logged.arrival >>> 0, logged.record);
-    this.#append(logged.arrival, record);
+    try {
+      this.#log.replace(logged.arrival >>> 0, logged.record, record);
+    } catch (error) {
+      throw asOverload(error);
+    }
     logged.record = record;
     this.#order.addRows(logged, rows);
   }
@@ -143,7 +146,8 @@ export class BackupRecords {
   forget(before: ConfigurationId, isForgotten: (partition: number) => boolean): void {
     for (const logged of [...this.#underWay.states()]) {
       const head = Head.decode(this.#reader.open(logged.record));
-      if (head.configurationId >= before || !head.partitions.some(isForgotten)) continue;
+      if (logged.decision === ABORTED || head.configurationId >= before) continue;
+      if (!head.partitions.some(isForgotten)) continue;
       const kept = withoutWrites(this.#reader.open(logged.record), isForgotten);
       // It may have been applied in part: it is applied again, which changes nothing.
       this.#applied = 0;
@@ -153,7 +157,7 @@ export class BackupRecords {
   }
 
   #forget(logged: Logged): void {
-    if (logged.decision !== ABORTED) this.#log.drop(logged.arrival >>> 0, logged.record);
+    this.#log.drop(logged.arrival >>> 0, logged.record);
     const ready = this.#ready.indexOf(logged);
     if (ready >= 0) this.#ready.splice(ready, 1);
     // How it ended is not known: its name goes at once, and only its place in the order stays.
@@ -186,20 +190,12 @@ export class BackupRecords {
   /** Keeps a record in the store, behind all that have arrived before it and write the same rows. */
   keep(name: Name, record: Int32Array, rows: readonly number[]): void {
     const arrival = this.#arrivals;
-    this.#append(arrival, record);
-    this.#remember(arrival, record, name, rows);
-  }
-
-  /** Whoever asked will ask again. */
-  #append(arrival: number, record: Int32Array): void {
     try {
       this.#log.append(arrival >>> 0, record);
     } catch (error) {
-      if (!(error instanceof SituError)) throw error;
-      throw new SituError("SITU_OVERLOADED", `a backup has no room: ${error.message}`, {
-        cause: error,
-      });
+      throw asOverload(error);
     }
+    this.#remember(arrival, record, name, rows);
   }
 
   /** Fails if too much is waiting. Records are always taken: new transactions are not. */
@@ -217,7 +213,9 @@ export class BackupRecords {
   ): void {
     // In their order, so the last one counts: numbers go round in a circle in the log.
     this.#arrivals = arrival + 1;
-    const name = Object.assign(new Name(), { coordinator, sequence });
+    const name = new Name();
+    name.coordinator = coordinator;
+    name.sequence = sequence;
     const logged = new Logged(name, arrival, record, rows);
     this.#underWay.begin(name, logged);
     this.#order.add(logged);
@@ -288,15 +286,18 @@ export class BackupRecords {
   #end(logged: Logged): void {
     this.#logged--;
     if (!logged.isForgotten) this.#underWay.end(logged.name, logged.decision!);
-    const dropped: Logged[] = [];
-    this.#order.done(logged, (next) => {
+    let dropped: Logged[] | undefined;
+    for (const next of this.#order.done(logged)) {
       if (next.decision === COMMITTED) this.#ready.push(next);
-      else if (next.decision === ABORTED) dropped.push(next);
-    });
-    const untold = logged.untold ?? [];
+      else if (next.decision === ABORTED) {
+        dropped ??= [];
+        dropped.push(next);
+      }
+    }
+    const { untold } = logged;
     logged.untold = undefined;
-    for (const told of untold) told.end();
-    for (const next of dropped) this.#end(next);
+    if (untold !== undefined) for (const told of untold) told.end();
+    if (dropped !== undefined) for (const next of dropped) this.#end(next);
   }
 
   /** Some records as one local transaction; false if something there is locked, or has no room. */
@@ -375,6 +376,14 @@ function withoutWrites(
   head.encode(out);
   encodeWrites(out, list.views.i32.slice(0, list.at), count);
   return recordOf(AT_BACKUP, { views: out.views }, 0, out.at);
+}
+
+/** Whoever asked will ask again. */
+function asOverload(error: unknown): unknown {
+  if (!(error instanceof SituError)) return error;
+  return new SituError("SITU_OVERLOADED", `a backup has no room: ${error.message}`, {
+    cause: error,
+  });
 }
 
 function tellLater(logged: Logged, told: Told): void {
