@@ -19,6 +19,8 @@ import {
   COMMIT,
   COMMIT_RECOVERY,
   DECIDE,
+  FETCH_ROWS,
+  FETCH_TABLES,
   FETCH_TX_STATE,
   FIND,
   LOCK,
@@ -79,6 +81,8 @@ const AT_NIC: Threads = {
   [ABORT_RECOVERY]: "nic",
   [TRUNCATE_RECOVERY]: "nic",
   [SETTLE]: "nic",
+  [FETCH_TABLES]: "nic",
+  [FETCH_ROWS]: "nic",
 };
 
 /** Whatever the protocol: procedures are the application's own code, and may take their time. */
@@ -108,7 +112,19 @@ export function protocolOf(name: string, thread: Thread): Protocol {
 /** A protocol with some messages served elsewhere. */
 export function withThreads(protocol: Protocol, threads: Threads): Protocol {
   const moved = { ...protocol, threads: { ...protocol.threads, ...threads } };
-  const all = [LOCK, READ_LOCK, SUBMIT, VALIDATE, COMMIT, ABORT, LOG, TRUNCATE, DECIDE, FIND];
+  const all = [
+    LOCK,
+    READ_LOCK,
+    SUBMIT,
+    VALIDATE,
+    COMMIT,
+    ABORT,
+    LOG,
+    TRUNCATE,
+    DECIDE,
+    FIND,
+    FETCH_ROWS,
+  ];
   assertShared(moved, all, "what LOCK has prepared and LOG has kept");
   assertShared(moved, [OPEN_SESSION, SUBMIT], "a session");
   return moved;
