@@ -194,7 +194,8 @@ export class Executor implements SlabHost {
     const later = this.#later;
     const at = entered === undefined ? later.length - 1 : later.lastIndexOf(entered);
     if (at >= 0) {
-      later.splice(at, 1);
+      if (at === later.length - 1) later.pop();
+      else later.splice(at, 1);
       return;
     }
     const oldest = announcement(later.shift()!, ACTIVE_FLAG);

@@ -156,6 +156,26 @@ export function bootTimeClock(): (() => number) | undefined {
   return Number.isNaN(read()) ? undefined : read;
 }
 
+/** SCHED_RR | SCHED_RESET_ON_FORK: threads that this one starts are ordinary ones. */
+const REAL_TIME = 2 | 0x40000000;
+
+/**
+ * Has Linux run this thread before all ordinary ones; says whether it does, for not everybody may ask for
+ * it. A thread's nice value would not do: it counts only among processes of one session.
+ */
+export function goFirst(): boolean {
+  if (process.platform !== "linux") return false;
+  try {
+    const library = loadKoffi().load(null);
+    const self = library.func("uintptr_t pthread_self()");
+    const schedule = library.func("int pthread_setschedparam(uintptr_t, int, void *)");
+    // struct sched_param: the lowest of the real-time priorities, which is above all others.
+    return schedule(self(), REAL_TIME, new Int32Array([1])) === 0;
+  } catch {
+    return false;
+  }
+}
+
 function loadKoffi(): Koffi {
   return createRequire(import.meta.url)("koffi") as Koffi;
 }

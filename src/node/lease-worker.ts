@@ -6,7 +6,6 @@
  */
 
 import { once } from "node:events";
-import { constants, setPriority } from "node:os";
 import { type MessagePort, parentPort, Worker, workerData } from "node:worker_threads";
 import type { Configuration } from "../cluster/configuration.ts";
 import { LeaseDatagrams } from "../cluster/membership/lease-datagrams.ts";
@@ -14,6 +13,7 @@ import { LeaseGate } from "../cluster/membership/lease-gate.ts";
 import { type LeaseMessage, Leases } from "../cluster/membership/leases.ts";
 import type { ConfigurationId, NodeId } from "../fabric/fabric.ts";
 import { type LeaseClock, leaseClock } from "../fabric/lease-clock.ts";
+import { goFirst } from "../memory/libc.ts";
 import { assert } from "../runtime/assert.ts";
 import { every } from "../runtime/clock.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
@@ -67,27 +67,14 @@ interface ThreadData {
 export async function runLeases(): Promise<void> {
   const port = parentPort!;
   const { task, gate } = workerData as ThreadData;
-  preferThisThread();
+  // FaRM §6.5. Root may, and whoever has CAP_SYS_NICE; for others leases are kept as well as they can be.
+  goFirst();
   try {
     const thread = await LeaseLoop.start(task, new LeaseGate(gate), port);
     port.on("message", (message: ToLeases) => thread.told(message));
   } catch (error) {
     port.postMessage(failureOf(task, error as NodeJS.ErrnoException));
     port.close();
-  }
-}
-
-/**
- * A busy machine is to let this thread go first (FaRM §6.5). Linux takes 0 for the thread that asks; it
- * allows that to root, and to whoever has CAP_SYS_NICE. For others leases are kept as well as they can be.
- */
-function preferThisThread(): void {
-  if (process.platform !== "linux") return;
-  try {
-    setPriority(0, constants.priority.PRIORITY_HIGHEST);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== "ERR_SYSTEM_ERROR") throw error;
   }
 }
 

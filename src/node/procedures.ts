@@ -190,13 +190,16 @@ function goneResult({ procedure }: Called): Returned {
   return { isDone: false, error: new SituError("SITU_UNKNOWN_OUTCOME", why) };
 }
 
+/** One for the thread: a new one for each call would cost more than to encode what most return. */
+const measured = new Writer();
+measured.limit = MAX_FRAME_WORDS - REPLY_SPARE_WORDS;
+
 /** What cannot be sent must fail now: later, with the outcome known, there is nobody to tell. */
 function bytesOf(returned: Returned): number {
-  const out = new Writer();
-  out.limit = MAX_FRAME_WORDS - REPLY_SPARE_WORDS;
-  encodeReturned(out, returned);
-  if (out.at > out.limit) throw tooLong();
-  return out.at * 4;
+  measured.clear();
+  encodeReturned(measured, returned);
+  if (measured.at > measured.limit) throw tooLong();
+  return measured.at * 4;
 }
 
 async function importModule(path: string): Promise<Record<string, unknown>> {

@@ -118,8 +118,11 @@ export class BackupRecords {
 
   /** Puts another record in the place of one, which writes these rows, too. */
   extend(logged: Logged, record: Int32Array, rows: readonly number[]): void {
-    this.#log.drop(logged.arrival >>> 0, logged.record);
-    this.#append(logged.arrival, record);
+    try {
+      this.#log.replace(logged.arrival >>> 0, logged.record, record);
+    } catch (error) {
+      throw asOverload(error);
+    }
     logged.record = record;
     this.#order.addRows(logged, rows);
   }
@@ -147,20 +150,12 @@ export class BackupRecords {
   /** Keeps a record in the store, behind all that have arrived before it and write the same rows. */
   keep(name: Name, record: Int32Array, rows: readonly number[]): void {
     const arrival = this.#arrivals;
-    this.#append(arrival, record);
-    this.#remember(arrival, record, name, rows);
-  }
-
-  /** Whoever asked will ask again. */
-  #append(arrival: number, record: Int32Array): void {
     try {
       this.#log.append(arrival >>> 0, record);
     } catch (error) {
-      if (!(error instanceof SituError)) throw error;
-      throw new SituError("SITU_OVERLOADED", `a backup has no room: ${error.message}`, {
-        cause: error,
-      });
+      throw asOverload(error);
     }
+    this.#remember(arrival, record, name, rows);
   }
 
   /** Fails if too much is waiting. Records are always taken: new transactions are not. */
@@ -178,7 +173,9 @@ export class BackupRecords {
   ): void {
     // In their order, so the last one counts: numbers go round in a circle in the log.
     this.#arrivals = arrival + 1;
-    const name = Object.assign(new Name(), { coordinator, sequence });
+    const name = new Name();
+    name.coordinator = coordinator;
+    name.sequence = sequence;
     const logged = new Logged(name, arrival, record, rows);
     this.#underWay.begin(name, logged);
     this.#order.add(logged);
@@ -249,15 +246,18 @@ export class BackupRecords {
   #end(logged: Logged): void {
     this.#logged--;
     this.#underWay.end(logged.name, logged.decision!);
-    const dropped: Logged[] = [];
-    this.#order.done(logged, (next) => {
+    let dropped: Logged[] | undefined;
+    for (const next of this.#order.done(logged)) {
       if (next.decision === COMMITTED) this.#ready.push(next);
-      else if (next.decision === ABORTED) dropped.push(next);
-    });
-    const untold = logged.untold ?? [];
+      else if (next.decision === ABORTED) {
+        dropped ??= [];
+        dropped.push(next);
+      }
+    }
+    const { untold } = logged;
     logged.untold = undefined;
-    for (const told of untold) told.end();
-    for (const next of dropped) this.#end(next);
+    if (untold !== undefined) for (const told of untold) told.end();
+    if (dropped !== undefined) for (const next of dropped) this.#end(next);
   }
 
   /** Some records as one local transaction; false if something there is locked, or has no room. */
@@ -310,6 +310,14 @@ export class BackupRecords {
     this.#log.remove(tx, arrival >>> 0, record);
     return 0;
   }
+}
+
+/** Whoever asked will ask again. */
+function asOverload(error: unknown): unknown {
+  if (!(error instanceof SituError)) return error;
+  return new SituError("SITU_OVERLOADED", `a backup has no room: ${error.message}`, {
+    cause: error,
+  });
 }
 
 function tellLater(logged: Logged, told: Told): void {

@@ -15,6 +15,7 @@
  * that it is aborted, removes it. So one that is not there was installed, aborted, or never answered.
  */
 
+import { copyWords } from "../engine/journal.ts";
 import type { ConfigurationId } from "../fabric/fabric.ts";
 import { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -83,6 +84,22 @@ export function skipHead(body: Reader, name: Name): Name {
   return name;
 }
 
+/** Short records are cut from one buffer after another: one of its own costs more than all else about a record. */
+const POOL_WORDS = 2048;
+const MAX_POOLED_WORDS = POOL_WORDS / 8;
+let pool = new Int32Array(0);
+let poolAt = 0;
+
+function newRecord(words: number): Int32Array {
+  if (words > MAX_POOLED_WORDS) return new Int32Array(words);
+  if (poolAt + words > pool.length) {
+    pool = new Int32Array(POOL_WORDS);
+    poolAt = 0;
+  }
+  poolAt += words;
+  return pool.subarray(poolAt - words, poolAt);
+}
+
 /** The words [from, to) of a message, from its head to the end of its writes, as a record. */
 export function recordOf(
   role: Role,
@@ -90,10 +107,10 @@ export function recordOf(
   from: number,
   to: number,
 ): Int32Array {
-  const record = new Int32Array(RECORD_HEADER_WORDS + ((to - from + 1) & ~1));
+  const record = newRecord(RECORD_HEADER_WORDS + ((to - from + 1) & ~1));
   record[0] = RECORD_FORMAT;
   record[1] = role;
-  record.set(views.i32.subarray(from, to), RECORD_HEADER_WORDS);
+  copyWords(views.i32, from, record, RECORD_HEADER_WORDS, to - from);
   return record;
 }
 

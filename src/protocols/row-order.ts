@@ -18,6 +18,8 @@ export class Ordered {
   }
 }
 
+const NOBODY: readonly never[] = [];
+
 export class RowOrder<T extends Ordered> {
   /** For each row, the last one that writes it and is not done. */
   readonly #last = new Map<number, T>();
@@ -44,11 +46,12 @@ export class RowOrder<T extends Ordered> {
     }
   }
 
-  /** One that waits for nobody is done. Calls back with each that now waits for nobody either. */
-  done(record: T, freed: (next: T) => void): void {
+  /** One that waits for nobody is done. Those that now wait for nobody either. */
+  done(record: T): readonly T[] {
     for (const row of record.rows) if (this.#last.get(row) === record) this.#last.delete(row);
     const followers = record.followers as T[] | undefined;
     record.followers = undefined;
-    for (const next of followers ?? []) if (--next.waits === 0) freed(next);
+    if (followers === undefined) return NOBODY;
+    return followers.filter((next) => --next.waits === 0);
   }
 }

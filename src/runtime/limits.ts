@@ -396,6 +396,11 @@ export const MAX_ALL_LOGGED = 1 << 18;
 export const MAX_SEQUENCE_SPAN = 1 << 18;
 /** What a transaction writes, as the record of one backup: it comes in one message. */
 export const MAX_RECORD_BYTES = MAX_FRAME_BYTES;
+/** Records of one log that lie in slots, and the words of a slot; longer and further ones are rows. */
+export const RECORD_SLOTS = 512;
+export const RECORD_SLOT_WORDS = 128;
+/** Slots that are made at once. */
+export const RECORD_PIECE_SLOTS = 64;
 /** Transactions of an earlier life that a node tells a coordinator of in one message. */
 export const FIND_BATCH = 256;
 /** Records that a backup applies in one local transaction. */
@@ -584,6 +589,8 @@ relation(
   MAX_RUNNING_TRANSACTIONS <= SESSION_SLOTS,
   "a client has a slot for each of its transactions",
 );
+relation(2 ** 32 % RECORD_SLOTS === 0, "arrivals go round in a circle of 32 bits");
+relation(RECORD_SLOTS % RECORD_PIECE_SLOTS === 0, "slots of records are whole pieces");
 relation(HEAD_BYTES < SEGMENT_BYTES, "a segment has room for more than its head");
 relation(MAX_SCHEMA_BYTES < MAX_CELL_BYTES, "a schema fits one object");
 relation(MAX_FRAME_BYTES > MAX_ROW_BYTES + MAX_KEY_BYTES, "the largest row fits a frame");

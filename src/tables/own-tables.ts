@@ -9,6 +9,8 @@ export const LOCK_RECORDS = {
   nic: `${OWN}lock records of the nic`,
   host: `${OWN}lock records of the host`,
 };
+/** Where the slots are that short records lie in. */
+export const RECORD_PIECES = `${OWN}record pieces`;
 /** What coordinators of the node have decided, and no record proves. */
 export const DECISIONS = `${OWN}decisions`;
 /** How often the node of the store was started. */

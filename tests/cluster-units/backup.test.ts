@@ -32,6 +32,10 @@ class Kept implements RecordLog {
     this.records.set(arrival, record.slice());
   }
 
+  replace(arrival: number, _before: Int32Array, record: Int32Array): void {
+    this.records.set(arrival, record.slice());
+  }
+
   remove(_tx: unknown, arrival: number): void {
     // Here it goes at once, in a store with the commit of what applies it.
     this.records.delete(arrival);

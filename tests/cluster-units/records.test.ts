@@ -79,3 +79,14 @@ test("cut anywhere, its head is refused", () => {
     }
   }
 });
+
+test("records of all lengths stay what they are while others are made", () => {
+  const words = Int32Array.from({ length: 4_096 }, (_, i) => i);
+  const body = encoded((out) => out.words(words, 0, words.length));
+  const lengths = Array.from({ length: 300 }, (_, i) => (i * 37) % 600);
+  const records = lengths.map((length, i) => recordOf(AT_PRIMARY, body, i, i + length));
+  for (const [i, record] of records.entries()) {
+    const padding = lengths[i] % 2 === 1 ? [0] : [];
+    expect([...record.subarray(2)]).toEqual([...words.subarray(i, i + lengths[i]), ...padding]);
+  }
+});

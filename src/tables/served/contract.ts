@@ -47,8 +47,10 @@ export interface DecisionLog {
 
 /** Where a thread of a node keeps the records of transactions until they are installed: in its store. */
 export interface RecordLog {
-  /** Keeps a record, as a transaction of its own. */
+  /** Keeps a record, as a transaction of its own. The next arrival is one more, round a circle of 32 bits. */
   append(arrival: number, record: Int32Array): void;
+  /** Puts another record in the place of one, in its order. */
+  replace(arrival: number, before: Int32Array, record: Int32Array): void;
   /** Removes it as part of the transaction that installs it. */
   remove(tx: Transaction, arrival: number, record: Int32Array): void;
   /** Removes it as a transaction of its own: it is not to be installed. */
