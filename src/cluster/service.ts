@@ -204,6 +204,7 @@ export class NodeService implements ServingThread {
     if (next.isMember && !previous.isMember) this.#joined(next);
     this.recovery?.adopt(next, previous);
     this.coordinator.adopt();
+    this.#sessions.adopted(previous, next);
   }
 
   /** What this node has of an earlier membership counts where it is a copy again at once. */
