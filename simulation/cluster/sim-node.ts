@@ -195,6 +195,7 @@ export class SimulatedNode {
       memory: executor.memory,
       clockRate,
       service: (incoming: Incoming) => service?.serve(incoming),
+      isWhole: () => service?.hasBlocked !== true,
     });
     const endpoint = wrapEndpoint?.(bare) ?? bare;
     const disk = this.#options.isLogged === true ? new SimulatedDisk(executor) : undefined;

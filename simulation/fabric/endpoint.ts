@@ -45,6 +45,8 @@ export interface SimulatedEndpointOptions {
   readonly configurationId: number;
   readonly memory?: StoreMemory;
   readonly service?: Service;
+  /** Whether verbs may read all of the memory: not while what lies there is being recovered. */
+  readonly isWhole?: () => boolean;
   /** Where a message is served: by the host, unless it says otherwise. */
   readonly places?: (kind: number) => Place;
   /** Where the program runs that sends requests and gets replies. */

@@ -222,6 +222,9 @@ export class Server {
     } else if (isWriting(kind) && peer.sender.node === CLIENT) {
       error = new SituError("SITU_PERMISSION", "only nodes write by verb");
     }
+    if (error === undefined && endpoint.options.isWhole?.() === false) {
+      error = new SituError("SITU_OVERLOADED", `node ${endpoint.self} recovers: try again`);
+    }
     if (memory === undefined || error !== undefined) {
       this.#endVerb(packet, at, peer, out, error);
       return;
