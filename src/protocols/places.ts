@@ -16,6 +16,7 @@ import {
   ABORT,
   ABORT_RECOVERY,
   CALL,
+  CALL_OUTCOME,
   COMMIT,
   COMMIT_RECOVERY,
   DECIDE,
@@ -27,6 +28,7 @@ import {
   OPEN_CALLS,
   OPEN_SESSION,
   OPEN_TABLE,
+  OUTCOME,
   READ,
   READ_LOCK,
   RECOVERY_VOTE,
@@ -69,6 +71,7 @@ const AT_NIC: Threads = {
   [FIND]: "nic",
   [SUBMIT]: "nic",
   [OPEN_SESSION]: "nic",
+  [OUTCOME]: "nic",
   [OPEN_TABLE]: "nic",
   [NEED_RECOVERY]: "nic",
   [FETCH_TX_STATE]: "nic",
@@ -85,6 +88,7 @@ const AT_NIC: Threads = {
 const FIXED: Threads = {
   [CALL]: "host",
   [OPEN_CALLS]: "host",
+  [CALL_OUTCOME]: "host",
   [DESCRIBE_KIND]: "nic",
   [MEMBERSHIP_KIND]: "nic",
 };
@@ -107,7 +111,19 @@ export function protocolOf(name: string, thread: Thread): Protocol {
 /** A protocol with some messages served elsewhere. */
 export function withThreads(protocol: Protocol, threads: Threads): Protocol {
   const moved = { ...protocol, threads: { ...protocol.threads, ...threads } };
-  const all = [LOCK, READ_LOCK, SUBMIT, VALIDATE, COMMIT, ABORT, LOG, TRUNCATE, DECIDE, FIND];
+  const all = [
+    LOCK,
+    READ_LOCK,
+    SUBMIT,
+    OUTCOME,
+    VALIDATE,
+    COMMIT,
+    ABORT,
+    LOG,
+    TRUNCATE,
+    DECIDE,
+    FIND,
+  ];
   assertShared(moved, all, "what LOCK has prepared and LOG has kept");
   assertShared(moved, [OPEN_SESSION, SUBMIT], "a session");
   return moved;
