@@ -33,6 +33,7 @@ export const TIERS = {
     "tests/log/log-{power-loss,reader}.test.ts",
     "tests/membership/simulation.test.ts",
     "tests/papers/{farm,fasst,namdb}.test.ts",
+    "tests/copying/random.test.ts",
     "tests/recovery/{model,recovery,store-replica}.test.ts",
     "tests/report/pages.test.ts",
     "tests/simulation/{clients,planted-bugs,seeds,fabric-*}.test.ts",

@@ -163,8 +163,7 @@ const REAL_TIME = 2 | 0x40000000;
  * Has Linux run this thread before all ordinary ones; says whether it does, for not everybody may ask for
  * it. A thread's nice value would not do: it counts only among processes of one session.
  */
-export function goFirst(): boolean {
-  if (process.platform !== "linux") return false;
+export function becomeRealTime(): boolean {
   try {
     const library = loadKoffi().load(null);
     const self = library.func("uintptr_t pthread_self()");

@@ -13,7 +13,7 @@ import { LeaseGate } from "../cluster/membership/lease-gate.ts";
 import { type LeaseMessage, Leases } from "../cluster/membership/leases.ts";
 import type { ConfigurationId, NodeId } from "../fabric/fabric.ts";
 import { type LeaseClock, leaseClock } from "../fabric/lease-clock.ts";
-import { goFirst } from "../memory/libc.ts";
+import { goFirst } from "../fabric/lease-priority.ts";
 import { assert } from "../runtime/assert.ts";
 import { every } from "../runtime/clock.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
@@ -67,7 +67,6 @@ interface ThreadData {
 export async function runLeases(): Promise<void> {
   const port = parentPort!;
   const { task, gate } = workerData as ThreadData;
-  // FaRM §6.5. Root may, and whoever has CAP_SYS_NICE; for others leases are kept as well as they can be.
   goFirst();
   try {
     const thread = await LeaseLoop.start(task, new LeaseGate(gate), port);

@@ -12,15 +12,17 @@
 import type { Executor } from "../engine/executor.ts";
 import { isSignal } from "../engine/signals.ts";
 import { Transaction } from "../engine/transaction.ts";
-import type { Clock } from "../fabric/fabric.ts";
+import type { Clock, ConfigurationId } from "../fabric/fabric.ts";
+import { type Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 import { APPLY_BATCH, APPLY_RETRY_MS, MAX_ALL_LOGGED, MAX_LOGGED } from "../runtime/limits.ts";
 import type { RecordLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
+import { partitionAt, type WriteRequest } from "../tables/served/requests.ts";
 import { ABORTED, COMMITTED, type Ended, Name, UnderWay } from "./names.ts";
 import { maintainTables } from "./participant.ts";
-import { RecordReader, skipHead } from "./records.ts";
+import { AT_BACKUP, Head, RecordReader, recordOf, skipHead } from "./records.ts";
 import { Ordered, RowOrder } from "./row-order.ts";
-import { writesIn } from "./writes.ts";
+import { encodeWrites, writesIn } from "./writes.ts";
 
 /** Writes of a record that are applied at once if all of them are too many, at first. */
 const FIRST_PIECE = 1024;
@@ -32,6 +34,8 @@ export class Logged extends Ordered {
   record: Int32Array;
   /** What its coordinator has decided, if it has. */
   decision: Ended | undefined;
+  /** It is not this node's any more, and keeps nothing but its place in the order. */
+  isForgotten = false;
   /** Those who wait to hear that it is done. */
   untold: Told[] | undefined;
 
@@ -77,6 +81,8 @@ export class BackupRecords {
   #applied = 0;
   #isWaiting = false;
   #isClosed = false;
+  /** Told of each write just before it is applied, perhaps more than once. */
+  applying: ((request: WriteRequest) => void) | undefined;
 
   constructor(executor: Executor, tables: ServedTables, log: RecordLog, clock: Clock) {
     this.#executor = executor;
@@ -122,6 +128,45 @@ export class BackupRecords {
     }
     logged.record = record;
     this.#order.addRows(logged, rows);
+  }
+
+  /** Whether what is known to be committed is not applied yet, in a partition. */
+  isBehind(partition: number): boolean {
+    for (const { record, decision } of this.#underWay.states()) {
+      if (decision !== COMMITTED) continue;
+      const body = this.#reader.open(record);
+      skipHead(body, this.name);
+      for (const request of writesIn(body)) if (request.partition === partition) return true;
+    }
+    return false;
+  }
+
+  /**
+   * Forgets what transactions of earlier configurations write to partitions that this node has not, or begins
+   * to copy anew: nobody will say here how they ended, or others have gone on without this node.
+   */
+  forget(before: ConfigurationId, isForgotten: (partition: number) => boolean): void {
+    for (const logged of [...this.#underWay.states()]) {
+      const head = Head.decode(this.#reader.open(logged.record));
+      if (logged.decision === ABORTED || head.configurationId >= before) continue;
+      if (!head.partitions.some(isForgotten)) continue;
+      const kept = withoutWrites(this.#reader.open(logged.record), isForgotten);
+      // It may have been applied in part: it is applied again, which changes nothing.
+      this.#applied = 0;
+      if (kept !== undefined) this.extend(logged, kept, []);
+      else this.#forget(logged);
+    }
+  }
+
+  #forget(logged: Logged): void {
+    this.#log.drop(logged.arrival >>> 0, logged.record);
+    const ready = this.#ready.indexOf(logged);
+    if (ready >= 0) this.#ready.splice(ready, 1);
+    // How it ended is not known: its name goes at once, and only its place in the order stays.
+    this.#underWay.drop(logged.name);
+    logged.isForgotten = true;
+    logged.decision = ABORTED;
+    if (logged.waits === 0) this.#end(logged);
   }
 
   /** Those of the name's coordinator below its sequence that are in the store: decisions are not. */
@@ -243,7 +288,7 @@ export class BackupRecords {
   #end(logged: Logged): void {
     this.#logged--;
     if (logged.decision === COMMITTED) this.committed?.(logged.record);
-    this.#underWay.end(logged.name, logged.decision!);
+    if (!logged.isForgotten) this.#underWay.end(logged.name, logged.decision!);
     let dropped: Logged[] | undefined;
     for (const next of this.#order.done(logged)) {
       if (next.decision === COMMITTED) this.#ready.push(next);
@@ -303,11 +348,37 @@ export class BackupRecords {
       if (index > last) return last;
       const served = this.tables.byId(request.table);
       touched.add(served);
+      this.applying?.(request);
       served.write(tx, request);
     }
     this.#log.remove(tx, arrival >>> 0, record);
     return 0;
   }
+}
+
+/** A record without its writes to some partitions; undefined if none are left. */
+function withoutWrites(
+  body: Reader,
+  isForgotten: (partition: number) => boolean,
+): Int32Array | undefined {
+  const head = Head.decode(body);
+  const out = new Writer();
+  const list = new Writer();
+  let count = 0;
+  body.word();
+  const words = body.word();
+  body.align();
+  const { i32 } = body.views;
+  const end = body.at + words;
+  for (let at = body.at; at < end; at += i32[at]) {
+    if (isForgotten(partitionAt(i32, at))) continue;
+    list.words(i32, at, i32[at]);
+    count++;
+  }
+  if (count === 0) return undefined;
+  head.encode(out);
+  encodeWrites(out, list.views.i32.slice(0, list.at), count);
+  return recordOf(AT_BACKUP, { views: out.views }, 0, out.at);
 }
 
 /** Whoever asked will ask again. */

@@ -22,6 +22,9 @@ export const COMMIT_RECOVERY = 53;
 export const ABORT_RECOVERY = 54;
 export const TRUNCATE_RECOVERY = 55;
 export const SETTLE = 56;
+/** Of copying (copying/phases.ts). */
+export const FETCH_TABLES = 60;
+export const FETCH_ROWS = 61;
 /** From clients, and between the places of a node. */
 export const SUBMIT = 23;
 export const CALL = 24;
@@ -55,6 +58,8 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [ABORT_RECOVERY]: "abort recovery",
   [TRUNCATE_RECOVERY]: "truncate recovery",
   [SETTLE]: "settle",
+  [FETCH_TABLES]: "fetch tables",
+  [FETCH_ROWS]: "fetch rows",
   [SUBMIT]: "submit",
   [CALL]: "call",
   [OPEN_TABLE]: "open table",

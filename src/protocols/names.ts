@@ -112,6 +112,11 @@ export class UnderWay<State> {
     if (name.sequence >= low) ended.set(name.sequence, how);
   }
 
+  /** It is not under way here any more, and how it ended is not known. */
+  drop({ coordinator, sequence }: Name): void {
+    this.#coordinators.get(coordinator)?.states.delete(sequence);
+  }
+
   /** How it ended here is to be forgotten. */
   forgetEnd({ coordinator, sequence }: Name): void {
     this.#coordinators.get(coordinator)?.ended.delete(sequence);

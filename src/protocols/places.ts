@@ -20,6 +20,8 @@ import {
   COMMIT,
   COMMIT_RECOVERY,
   DECIDE,
+  FETCH_ROWS,
+  FETCH_TABLES,
   FETCH_TX_STATE,
   FIND,
   LOCK,
@@ -82,6 +84,8 @@ const AT_NIC: Threads = {
   [ABORT_RECOVERY]: "nic",
   [TRUNCATE_RECOVERY]: "nic",
   [SETTLE]: "nic",
+  [FETCH_TABLES]: "nic",
+  [FETCH_ROWS]: "nic",
 };
 
 /** Whatever the protocol: procedures are the application's own code, and may take their time. */
@@ -123,6 +127,7 @@ export function withThreads(protocol: Protocol, threads: Threads): Protocol {
     TRUNCATE,
     DECIDE,
     FIND,
+    FETCH_ROWS,
   ];
   assertShared(moved, all, "what LOCK has prepared and LOG has kept");
   assertShared(moved, [OPEN_SESSION, SUBMIT], "a session");

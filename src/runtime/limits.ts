@@ -492,6 +492,25 @@ export const MAX_PARTITIONS = 1 << 14;
 /** Partitions that are copied to where they lie better at a time, and that get another primary at a time. */
 export const MOVED_AT_ONCE = 32;
 export const HANDED_OVER_AT_ONCE = 32;
+/** Keys that a node looks at for one who copies partitions, and bytes of rows that it gives, in one piece. */
+export const COPY_STEP_KEYS = 1_024;
+export const COPY_STEP_BYTES = 8 * KIB;
+/** One who copies, or clears, has work for this share of the time, at both ends together; it pauses at least so long. */
+export const COPY_SHARE = 0.2;
+export const COPY_PAUSE_MS = 1;
+/** How often a piece that met a lock is read again at once; later it is asked for again. */
+export const COPY_ATTEMPTS = 4;
+/** How long a piece is waited for, and how long after one that failed the next is asked for. */
+export const COPY_TIMEOUT_MS = 5_000;
+export const COPY_RETRY_MS = 50;
+/** What was copied and is not counted as a copy yet is told again after this time. */
+export const COPY_TELL_MS = 1_000;
+/** Keys that are remembered while partitions are copied: beyond, copying begins anew. */
+export const MAX_COPY_KEYS = 1 << 20;
+/** How long a table that nobody knew is not asked for again. */
+export const UNKNOWN_TABLE_MS = 1_000;
+/** Bytes of schemas that are told in one message. */
+export const MAX_SCHEMAS_BYTES = 256 * KIB;
 /** How long a node may serve after it last heard from the manager of the configuration. */
 export const DEFAULT_LEASE_MS = 250;
 export const MIN_LEASE_MS = 20;
@@ -605,6 +624,10 @@ relation(MAX_FRAME_BYTES > MAX_ROW_BYTES + MAX_KEY_BYTES, "the largest row fits 
 relation(
   MAX_PARTIAL_BYTES >= 8 * MAX_FRAME_BYTES,
   "a few of the largest frames may be on their way",
+);
+relation(
+  MAX_ROW_BYTES + COPY_STEP_BYTES + 64 * KIB < MAX_FRAME_BYTES,
+  "a piece of a copy, and the row that it ends with, fit a frame",
 );
 relation(
   MAX_ROW_BYTES + SCAN_STEP_BYTES + 64 * SCAN_STEP_ROWS < MAX_FRAME_BYTES,

@@ -8,6 +8,7 @@ import { byteLength, isBytes, isGone } from "../runtime/bytes.ts";
 import { MAX_FIELDS } from "../runtime/limits.ts";
 import { msOfDate } from "./codec/conversions.ts";
 import type { Field } from "./fields.ts";
+import type { Table } from "./table.ts";
 
 /** The same key in a list of our own. What is no key stays none, for the codec to refuse. */
 export function ownKey(key: unknown): unknown {
@@ -18,6 +19,14 @@ export function ownKey(key: unknown): unknown {
 export function keptKey(key: unknown): unknown {
   if (typeof key !== "object") return key;
   return Array.isArray(key) ? ownList(key).map(keptValue) : keptValue(key);
+}
+
+/** The same in a form that tells the keys of a table apart. */
+export function canonicalKey({ fields, key: names, singleKey }: Table, given: unknown): unknown {
+  const key = keptKey(given);
+  if (singleKey) return canonicalPart(fields[names[0]], key);
+  if (!Array.isArray(key) || key.length !== names.length) return key;
+  return key.map((part, i) => canonicalPart(fields[names[i]], part));
 }
 
 /** A part of a kept key in the one form that it has: a UUID may be written in upper case, too. */

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { filesIn, project } from "./files.ts";
 import {
+  AHEAD,
   cyclesOfValues,
   ENTRIES,
   layersThatSkip,
@@ -20,7 +21,7 @@ function planted(files: Readonly<Record<string, string>>): Sources {
 
 describe("every module is reached from an entry", () => {
   test("in src/", () => {
-    expect(unreachedModules(sources, ENTRIES)).toEqual([]);
+    expect(unreachedModules(sources, [...ENTRIES, ...AHEAD])).toEqual([]);
   });
 
   test("planted: a module that nobody imports, and an entry that is gone", () => {

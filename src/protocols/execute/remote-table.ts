@@ -4,7 +4,7 @@ import type { NodeId } from "../../fabric/fabric.ts";
 import { openRemote } from "../../stores/remote/open.ts";
 import type { RemoteStore, RemoteTable as RemoteStorePlace } from "../../stores/remote/remote.ts";
 import type { RowCodec } from "../../stores/store.ts";
-import { canonicalPart, keptKey } from "../../tables/copied-key.ts";
+import { canonicalKey } from "../../tables/copied-key.ts";
 import { Structure, type Values } from "../../tables/indexes/structure.ts";
 import type { Placement } from "../../tables/partitions.ts";
 import { partitionOf, tableId } from "../../tables/partitions.ts";
@@ -45,11 +45,7 @@ export class RemoteTable {
 
   /** A caller's key as our own, in a form that tells keys apart. */
   keptKey(given: unknown): unknown {
-    const key = keptKey(given);
-    const { fields, key: names, singleKey } = this.table;
-    if (singleKey) return canonicalPart(fields[names[0]], key);
-    if (!Array.isArray(key) || key.length !== names.length) return key;
-    return key.map((part, i) => canonicalPart(fields[names[i]], part));
+    return canonicalKey(this.table, given);
   }
 
   /** Checks the key's type. */

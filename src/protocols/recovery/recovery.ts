@@ -33,7 +33,16 @@ import { RecoveryVote, RequestVote, type Votes } from "./phases/vote.ts";
 import { isRecovering, nodeOf, settlerOf } from "./recovering.ts";
 import type { Replica } from "./replica.ts";
 import { keyOf, type RecoveryMessage, type RecoveryView, Round } from "./round.ts";
-import { decide, SAW_LOCK, SAW_LOG, SAW_NOTHING, type Seen, voteOf } from "./votes.ts";
+import {
+  decide,
+  SAW_ABORT,
+  SAW_END,
+  SAW_LOCK,
+  SAW_LOG,
+  SAW_NOTHING,
+  type Seen,
+  voteOf,
+} from "./votes.ts";
 
 export type Decision = "commit" | "abort";
 
@@ -193,8 +202,10 @@ export class Recovery {
       for (const partition of head.partitions) round.doubtOf(head, partition);
     }
     for (const [{ head }, partition, doubt] of round.partitionDoubts()) {
-      doubt.note(view.self, replica.seen(head.name, partition));
+      const seen = replica.seen(head.name, partition);
+      doubt.note(view.self, seen);
       doubt.writes = replica.writes(head.name, partition);
+      doubt.isOver = doubt.writes === undefined && (seen === SAW_END || seen >= SAW_ABORT);
     }
     const fetches = fetchesOf(round);
     if (!(yield* answered(round, fetches))) return;
@@ -329,10 +340,11 @@ function partitionsByBackup({ placement, self }: RecoveryView): [NodeId, number[
 function fetchesOf(round: Round): FetchTxState[] {
   const { placement } = round.view;
   const fetches: FetchTxState[] = [];
-  for (const [{ head }, partition, { seenBy, writes }] of round.partitionDoubts()) {
+  for (const [{ head }, partition, { seenBy, writes, isOver }] of round.partitionDoubts()) {
     for (const node of placement.backupsOf(partition)) {
       const seen = seenBy.get(node);
-      const isWanted = writes === undefined && seen !== undefined && seen >= SAW_LOCK;
+      const isMissing = writes === undefined && !isOver;
+      const isWanted = isMissing && seen !== undefined && seen >= SAW_LOCK;
       if (seen !== undefined && !isWanted) continue;
       fetches.push(new FetchTxState(node, round, head, partition, isWanted));
     }

@@ -28,6 +28,11 @@ export class PartitionDoubt {
   seen: Seen = SAW_NOTHING;
   readonly seenBy = new Map<NodeId, Seen>();
   writes: PartitionWrites | undefined;
+  /**
+   * The primary has installed it, or let it go, before: others may have written its rows since. So it takes no
+   * writes over, and gives none to those who began to copy later: they have them from its rows.
+   */
+  isOver = false;
   isLocked = false;
 
   note(node: NodeId, seen: Seen): void {

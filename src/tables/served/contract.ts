@@ -3,7 +3,8 @@
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Writer } from "../../fabric/wire.ts";
 import type { RowPlace } from "../../stores/store.ts";
-import type { ScanStep, WriteRequest } from "./requests.ts";
+import type { Walked } from "./partition-rows.ts";
+import type { PutRequest, ScanStep, WriteRequest } from "./requests.ts";
 
 /** A table of the node's store, as messages speak of it. */
 export interface ServedTable {
@@ -35,6 +36,42 @@ export interface ServedTables {
   byId(id: number): ServedTable;
   /** Opens the table of a schema, and makes it if need be. Gives what a client must know of it. */
   open(schema: string): string;
+}
+
+/** A table whose partitions are copied from one node to another. */
+export interface CopiedTable extends ServedTable {
+  readonly id: number;
+  /**
+   * A piece of a walk over the rows of some partitions (partition-rows.ts): appends some of them as puts
+   * (requests.ts), and says how many they are.
+   */
+  copyRows(
+    tx: Transaction,
+    place: Int32Array,
+    isWanted: (partition: number) => boolean,
+    out: Writer,
+  ): Walked & { readonly rows: number };
+  /** Adds a row, unless there is one with its key. */
+  insert(tx: Transaction, request: PutRequest): boolean;
+  /** A piece of a walk that removes the rows of some partitions, but for those that are kept. */
+  clear(
+    tx: Transaction,
+    place: Int32Array,
+    isWanted: (partition: number) => boolean,
+    isKept: (partition: number, key: unknown) => boolean,
+  ): Walked & { readonly rows: number };
+  /** The key of the row that is written, in a form of its own that tells keys apart. */
+  keyOf(request: WriteRequest): unknown;
+}
+
+export interface CopiedTables extends ServedTables {
+  byId(id: number): CopiedTable;
+  /** All tables that this node has. */
+  all(): CopiedTable[];
+  /** Their schemas, as `open` takes them, in the order in which they were made. */
+  schemas(): string[];
+  /** Told of a table that is not open here; true if others are asked for it. */
+  learn: ((id: number) => boolean) | undefined;
 }
 
 /** Where a node keeps what its coordinators have decided: transactions that are committed. */

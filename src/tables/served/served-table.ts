@@ -2,20 +2,23 @@
 
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
-import type { Writer } from "../../fabric/wire.ts";
+import { Writer } from "../../fabric/wire.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { MAX_INLINE_ROW_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
+import { COPY_STEP_BYTES, MAX_INLINE_ROW_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
 import type { RowPlace, Store } from "../../stores/store.ts";
+import { canonicalKey } from "../copied-key.ts";
+import { keyIn } from "../indexes/entries.ts";
 import type { Values } from "../indexes/structure.ts";
 import type { TableStore } from "../indexes/table-store.ts";
 import type { Placement } from "../partitions.ts";
 import { partitionOf, tableId } from "../partitions.ts";
-import type { ServedTable } from "./contract.ts";
+import type { CopiedTable } from "./contract.ts";
+import { type FoundKey, PartitionRows, type Walked } from "./partition-rows.ts";
 import { RawRows, rawCodec } from "./raw-codec.ts";
-import { PUT, type PutRequest, type ScanStep, type WriteRequest } from "./requests.ts";
+import { encodePut, PUT, type PutRequest, type ScanStep, type WriteRequest } from "./requests.ts";
 import { TableScans } from "./scan.ts";
 
-export class NodeTable implements ServedTable {
+export class NodeTable implements CopiedTable {
   readonly name: string;
   readonly id: number;
   /** Whether rows lie in their buckets, and nothing else changes with them. */
@@ -26,6 +29,8 @@ export class NodeTable implements ServedTable {
   readonly #rows = new RawRows();
   readonly #executor: Executor;
   #scans: TableScans | undefined;
+  #partitionRows: PartitionRows | undefined;
+  readonly #copied = new Writer();
 
   constructor(executor: Executor, table: TableStore, { partitions }: Placement) {
     const { structure, root } = table;
@@ -111,7 +116,84 @@ export class NodeTable implements ServedTable {
     this.#scans.step(tx, step, out, isPrimary);
   }
 
+  copyRows(
+    tx: Transaction,
+    place: Int32Array,
+    isWanted: (partition: number) => boolean,
+    out: Writer,
+  ): Walked & { readonly rows: number } {
+    const found: FoundKey[] = [];
+    const walked = this.#walk(tx, place, isWanted, found);
+    const start = out.at;
+    let rows = 0;
+    for (const [i, { key, partition, place: end }] of found.entries()) {
+      const copied = this.#copied;
+      copied.clear();
+      if (!this.read(tx, key, copied)) tx.conflict(-1);
+      const { i32 } = copied.views;
+      encodePut(out, this.id, partition, i32, 2, i32[0]);
+      rows++;
+      const isFull = (out.at - start) * 4 >= COPY_STEP_BYTES;
+      if (isFull && i + 1 < found.length && !isSamePlace(end, found[i + 1].place)) {
+        return { place: end, isDone: false, rows };
+      }
+    }
+    return { ...walked, rows };
+  }
+
+  insert(tx: Transaction, request: PutRequest): boolean {
+    return this.table.store.insert(tx, this.#rowOf(request));
+  }
+
+  clear(
+    tx: Transaction,
+    place: Int32Array,
+    isWanted: (partition: number) => boolean,
+    isKept: (partition: number, key: unknown) => boolean,
+  ): Walked & { readonly rows: number } {
+    const found: FoundKey[] = [];
+    const walked = this.#walk(tx, place, isWanted, found);
+    let rows = 0;
+    for (const [i, { key, partition, place: end }] of found.entries()) {
+      const isLeft = isKept(partition, canonicalKey(this.table.table, key));
+      if (!isLeft && this.table.store.remove(tx, key)) rows++;
+      const isEnough = rows >= CLEARED_AT_ONCE && i + 1 < found.length;
+      if (isEnough && !isSamePlace(end, found[i + 1].place)) {
+        return { place: end, isDone: false, rows };
+      }
+    }
+    return { ...walked, rows };
+  }
+
+  #walk(
+    tx: Transaction,
+    place: Int32Array,
+    isWanted: (partition: number) => boolean,
+    found: FoundKey[],
+  ): Walked {
+    this.#partitionRows ??= new PartitionRows(
+      this.#executor,
+      this.id,
+      this.table,
+      this.#partitions,
+    );
+    return this.#partitionRows.walk(tx, place, isWanted, found);
+  }
+
+  keyOf(request: WriteRequest): unknown {
+    const { table } = this.table;
+    if (request.code !== PUT) return canonicalKey(table, request.key);
+    return canonicalKey(table, keyIn(this.#rowOf(request), table.key, table.singleKey));
+  }
+
   maintain(): void {
     this.table.store.maintain();
   }
+}
+
+/** Rows that a transaction removes of those that a node must not have any more. */
+const CLEARED_AT_ONCE = 64;
+
+function isSamePlace(a: Int32Array, b: Int32Array): boolean {
+  return a.length === b.length && a.every((word, i) => word === b[i]);
 }

@@ -8,18 +8,20 @@ import { SituError } from "../../runtime/errors.ts";
 import { openTable, readCatalogue } from "../catalogue.ts";
 import type { Placement } from "../partitions.ts";
 import { tableId } from "../partitions.ts";
-import type { Schema } from "../schema.ts";
+import { type Schema, schemaOf } from "../schema.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
-import type { ServedTables } from "./contract.ts";
+import type { CopiedTables } from "./contract.ts";
 import { NodeTable } from "./served-table.ts";
 
-export class StoreTables implements ServedTables {
+export class StoreTables implements CopiedTables {
   readonly #executor: Executor;
   readonly #placement: Placement;
   readonly #tables = new Map<number, NodeTable>();
   /** What `open` has answered, by the schema that was sent: every client sends the same ones. */
   readonly #places = new Map<string, string>();
+  /** Told of a table that is not open here; true if others are asked for it. */
+  learn: ((id: number) => boolean) | undefined;
 
   constructor(executor: Executor, placement: Placement) {
     this.#executor = executor;
@@ -39,6 +41,19 @@ export class StoreTables implements ServedTables {
     const place = JSON.stringify(structure.describeRemote(this.#executor, root) ?? null);
     if (this.#places.size < MAX_PLACES) this.#places.set(text, place);
     return place;
+  }
+
+  schemas(): string[] {
+    return this.#served().map((each) => JSON.stringify(schemaOf(tableFromSchema(each))));
+  }
+
+  all(): NodeTable[] {
+    return this.#served().map(({ name }) => this.byId(tableId(name)));
+  }
+
+  #served(): Schema[] {
+    const all: Schema[] = readCatalogue(this.#executor);
+    return all.filter(({ name, expires }) => !isOwn(name) && expires === undefined);
   }
 
   #open(made: Table): NodeTable {
@@ -72,6 +87,10 @@ export class StoreTables implements ServedTables {
   #find(id: number): NodeTable {
     const schema = readCatalogue(this.#executor).find(({ name }) => tableId(name) === id);
     if (schema === undefined || isOwn(schema.name)) {
+      if (this.learn?.(id) === true) {
+        const why = `a table with number ${id} is not open at this node yet`;
+        throw new SituError("SITU_OVERLOADED", why);
+      }
       throw new SituError("SITU_UNKNOWN_TABLE", `no table with number ${id} is open at this node`);
     }
     return this.#open(tableFromSchema(schema));
