@@ -73,13 +73,13 @@ export class SimulatedClient {
     await this.db.openTables(tables);
   }
 
-  /** Goes on with a later configuration; between two transactions. */
+  /** Goes on with a later configuration, at any moment. */
   adopt(configuration: Configuration): void {
     const { view, id } = this.session;
     const { configurationId, protocol } = view.current;
-    if (configuration.configurationId <= configurationId) return;
-    view.current = clientView(id, configuration, protocol.name).current;
+    if (configuration.configurationId <= configurationId || this.isGone) return;
     this.endpoint.configurationId = configuration.configurationId;
+    this.session.adopt(clientView(id, configuration, protocol.name).current);
   }
 
   /** Its process is killed. */

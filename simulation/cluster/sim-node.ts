@@ -12,8 +12,13 @@ import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
 import { View } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { Executor } from "../../src/engine/executor.ts";
-import type { Clock, Endpoint, Incoming, NodeId } from "../../src/fabric/fabric.ts";
-import { ABORTED, type Outcome } from "../../src/protocols/coordinator.ts";
+import type {
+  Clock,
+  ConfigurationId,
+  Endpoint,
+  Incoming,
+  NodeId,
+} from "../../src/fabric/fabric.ts";
 import { AT_ONCE, SyncedDisk } from "../../src/protocols/disk.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import type { Routine } from "../../src/protocols/message.ts";
@@ -136,18 +141,10 @@ export class SimulatedNode {
     this.isUp = true;
   }
 
-  /**
-   * The database as procedures of this node have it: it coordinates, and locks what it reads (rpc). What was
-   * executed in another view than that of `executedIn` is not committed.
-   */
-  database(
-    name: string,
-    random: Random,
-    timeoutMs: number,
-    executedIn: () => View | undefined = () => undefined,
-  ): RemoteDatabase {
+  /** The database as procedures of this node have it: it coordinates, and locks what it reads (rpc). */
+  database(name: string, random: Random, timeoutMs: number): RemoteDatabase {
     const { endpoint, procedures, service } = this.#life;
-    const { coordinator, view } = service;
+    const { coordinator } = service;
     const driver = new PromisingDriver(endpoint, service, () => this.#fabric.promised());
     procedures.push(driver);
     const { execute, locksOnRead } = PROTOCOLS[this.#options.protocol ?? "rpc"];
@@ -159,15 +156,10 @@ export class SimulatedNode {
       readsByVerb: execute === "verb",
       random,
       own: {
-        commit: (parts, held, time, origin) => {
-          if ((executedIn() ?? view.current) !== view.current) {
-            if (held !== undefined) coordinator.release(held);
-            return aborted();
-          }
-          return held === undefined
+        commit: (parts, held, time, origin) =>
+          held === undefined
             ? service.commit(parts, time, origin)
-            : coordinator.commit(parts, held, origin);
-        },
+            : coordinator.commit(parts, held, origin),
         locks: locksOnRead ? coordinator : undefined,
       },
     });
@@ -250,11 +242,6 @@ export class SimulatedNode {
   }
 }
 
-function* aborted(): Routine<Outcome> {
-  yield [];
-  return ABORTED;
-}
-
 /** Says what it settles. */
 class SettlingService extends NodeService {
   readonly #told: Settled | undefined;
@@ -289,6 +276,7 @@ class PromisingDriver extends Driver {
     timeoutMs: number,
     done: (result: T) => void,
     failed: (error: unknown) => void,
+    configurationId?: ConfigurationId,
   ): void {
     const promised = this.#promised;
     super.run(
@@ -302,6 +290,7 @@ class PromisingDriver extends Driver {
         promised();
         failed(error);
       },
+      configurationId,
     );
   }
 }

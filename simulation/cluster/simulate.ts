@@ -193,7 +193,6 @@ class Simulation {
     });
     const random = this.#fabric.random(`worker ${number}`);
     const worker = new Worker(number, random, client.db, client.endpoint.clock);
-    worker.begins = () => client.adopt(this.#configuration);
     this.#clients.set(client.id, { client, worker });
     return { client, worker };
   }
@@ -206,12 +205,8 @@ class Simulation {
       const random = this.#fabric.random(`worker ${number}`);
       const node = up[random.below(up.length)];
       const retries = this.#fabric.random(`client ${number}`);
-      let executedIn = node.service.view.current;
-      const db = node.database(`procedure ${number}`, retries, TIMEOUT_MS, () => executedIn);
+      const db = node.database(`procedure ${number}`, retries, TIMEOUT_MS);
       const procedure = { node, worker: new Worker(number, random, db, node.clock) };
-      procedure.worker.begins = () => {
-        executedIn = node.service.view.current;
-      };
       this.#procedures.add(procedure);
       const arrive = (): Promise<void> => db.openTables(this.#workload.tables);
       // Its database is the node's own: what it has left under way goes on, as long as the node does.
@@ -273,10 +268,16 @@ class Simulation {
     }
   }
 
-  /** Clients hear of the configuration when all of its nodes have it. */
+  /** Clients hear of the configuration some time after all of its nodes have it. */
   #reconfigure(): void {
     this.#recovering.recover(() => {
-      this.#configuration = this.#recovering.configuration;
+      const { configuration } = this.#recovering;
+      this.#configuration = configuration;
+      const random = this.#fabric.random(`news ${configuration.configurationId}`);
+      for (const { client } of this.#clients.values()) {
+        const inUs = random.below(MOST_HEARING_US);
+        this.#fabric.at(this.#fabric.nowUs + inUs, () => client.adopt(configuration));
+      }
     });
   }
 

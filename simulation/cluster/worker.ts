@@ -28,8 +28,6 @@ export class Worker {
   readonly random: Random;
   readonly db: RemoteDatabase;
   isGone = false;
-  /** Called when it begins something, or begins it again. */
-  begins: () => void = () => {};
   readonly #clock: Clock;
   /** Told when the process is killed. */
   readonly #waiting = new Set<() => void>();
@@ -52,7 +50,6 @@ export class Worker {
     let attempts = 0;
     const running = this.db.transact((tx) => {
       attempts++;
-      this.begins();
       return body(tx);
     });
     try {
@@ -79,7 +76,6 @@ export class Worker {
   /** Until it has succeeded, or the process is killed. */
   async insist(what: () => Promise<void>): Promise<void> {
     for (let times = 1; !this.isGone; times++) {
-      this.begins();
       try {
         await this.#whileAlive(what());
         return;

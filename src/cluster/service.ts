@@ -217,6 +217,7 @@ export class NodeService implements ServingThread {
     this.committed?.adopted(previous, next);
     this.#sessions.adopted(previous, next);
     this.coordinator.adopt();
+    this.#sessions.adopted(previous, next);
   }
 
   /** What this node has of an earlier membership counts where it is a copy again at once. */

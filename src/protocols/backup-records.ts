@@ -99,6 +99,11 @@ export class BackupRecords {
     }
   }
 
+  /** What earlier lives of coordinators have left is recovered (names.ts). */
+  rememberLives(): void {
+    this.#underWay.remembersLives = true;
+  }
+
   /** Records that are not applied yet. */
   get logged(): number {
     return this.#logged;

@@ -28,6 +28,10 @@ export function firstSequenceOf(life: number): number {
   return first;
 }
 
+function lifeOf(sequence: number): number {
+  return Math.floor(sequence / SEQUENCES_PER_LIFE);
+}
+
 export class Name {
   coordinator = 0;
   sequence = 0;
@@ -76,6 +80,8 @@ interface Known<State> {
   low: number;
   readonly states: Map<number, State>;
   readonly ended: Map<number, Ended>;
+  /** Of earlier lives of the coordinator, where a recovery may ask for it. */
+  readonly earlier: Map<number, Ended>;
 }
 
 /**
@@ -84,6 +90,11 @@ interface Known<State> {
  * begin nothing far above their low (`Sequences.isFull`), so there is a limit to what is remembered.
  */
 export class UnderWay<State> {
+  /**
+   * Whether what an earlier life of a coordinator has left is recovered. A `low` then speaks of its own life
+   * only: how those of earlier ones have ended, their recovery may still have to know.
+   */
+  remembersLives = false;
   readonly #coordinators = new Map<number, Known<State>>();
 
   /** The state of a transaction that is under way. Takes note of the coordinator's `low`. */
@@ -99,7 +110,8 @@ export class UnderWay<State> {
 
   /** How it has ended here, if that is remembered. */
   endOf({ coordinator, sequence }: Name): Ended | undefined {
-    return this.#coordinators.get(coordinator)?.ended.get(sequence);
+    const found = this.#coordinators.get(coordinator);
+    return found?.ended.get(sequence) ?? found?.earlier.get(sequence);
   }
 
   begin(name: Name, state: State): void {
@@ -107,9 +119,12 @@ export class UnderWay<State> {
   }
 
   end(name: Name, how: Ended): void {
-    const { low, states, ended } = this.#of(name);
+    const { low, states, ended, earlier } = this.#of(name);
     states.delete(name.sequence);
     if (name.sequence >= low) ended.set(name.sequence, how);
+    else if (this.remembersLives && lifeOf(name.sequence) < lifeOf(low)) {
+      earlier.set(name.sequence, how);
+    }
   }
 
   /** It is not under way here any more, and how it ended is not known. */
@@ -146,10 +161,11 @@ export class UnderWay<State> {
   #of({ coordinator, low }: Name): Known<State> {
     let found = this.#coordinators.get(coordinator);
     if (found === undefined) {
-      found = { low: 0, states: new Map(), ended: new Map() };
+      found = { low: 0, states: new Map(), ended: new Map(), earlier: new Map() };
       this.#coordinators.set(coordinator, found);
     }
     if (low > found.low) {
+      if (this.remembersLives && lifeOf(low) > lifeOf(found.low)) keepEarlier(found, low);
       found.low = low;
       // In the order in which they came, which is nearly that of their sequences.
       for (const sequence of found.ended.keys()) {
@@ -158,6 +174,17 @@ export class UnderWay<State> {
       }
     }
     return found;
+  }
+}
+
+/** A coordinator is in a new life. */
+function keepEarlier({ ended, earlier }: Known<unknown>, low: number): void {
+  for (const [sequence, how] of ended) {
+    if (lifeOf(sequence) < lifeOf(low)) earlier.set(sequence, how);
+  }
+  for (const sequence of earlier.keys()) {
+    if (earlier.size <= MAX_SEQUENCE_SPAN) break;
+    earlier.delete(sequence);
   }
 }
 

@@ -195,3 +195,18 @@ describe("the sequences of a coordinator", () => {
     expect(() => firstSequenceOf(2 ** 20)).toThrow(/lives/);
   });
 });
+
+test("where what a coordinator has left is recovered, its next life makes nobody forget how it ended", () => {
+  const [first, second] = [firstSequenceOf(1), firstSequenceOf(2)];
+  for (const remembersLives of [false, true]) {
+    const underWay = new UnderWay<string>();
+    underWay.remembersLives = remembersLives;
+    underWay.end(name(1, first + 1), COMMITTED);
+    underWay.begin(name(1, first + 2), "left");
+    underWay.begin(name(1, second, second), "new");
+    underWay.end(name(1, first + 2), ABORTED);
+    expect(underWay.isOver(name(1, first + 1))).toBe(true);
+    expect(underWay.endOf(name(1, first + 1))).toBe(remembersLives ? COMMITTED : undefined);
+    expect(underWay.endOf(name(1, first + 2))).toBe(remembersLives ? ABORTED : undefined);
+  }
+});

@@ -50,10 +50,8 @@ export interface Shape {
 export interface Rules {
   readonly vote: (seen: Seen) => Vote;
   readonly decide: (votes: readonly Vote[]) => "commit" | "abort";
-  /** Whether the coordinator may say "committed" when all backups have logged. */
-  readonly tellsAfterLog: (isPrimary: boolean) => boolean;
-  /** Whether a coordinator that lives, and has all answers to LOG, says so for its own copy. */
-  readonly coordinatorSpeaks: boolean;
+  /** Whether the coordinator says "committed" when all backups have logged, before its own copy is installed. */
+  readonly tellsAfterLog: boolean;
   /** What a replica makes of the `low` of its coordinator's next life. */
   readonly laterLife: (seen: Seen) => Seen;
   /** What a replica has when the partition's primary has passed on the strongest. */
@@ -67,8 +65,7 @@ export interface Rules {
 export const RULES: Rules = {
   vote: voteOf,
   decide,
-  tellsAfterLog: (isPrimary) => isPrimary,
-  coordinatorSpeaks: true,
+  tellsAfterLog: false,
   laterLife: (seen) => seen,
   replicate: strongest,
   votesWhenReplicated: true,

@@ -51,7 +51,13 @@ export function commitSteps(state: State, { isPrimary }: Shape, rules: Rules, st
   if (phase === "log" || phase === "abort backups" || phase === "abort all") {
     deliver("LOG", "backups", [SAW_NOTHING], SAW_LOG);
   }
-  if (phase === "commit") deliver("COMMIT", "primaries", [SAW_LOCK], SAW_COMMIT);
+  if (phase === "commit") {
+    // At its own node first.
+    const own = partitions[0].replicas[0];
+    const isFirst = isPrimary && own.isAlive && own.seen === SAW_LOCK;
+    if (isFirst) step("COMMIT at 0.0", (next) => see(next, 0, 0, SAW_COMMIT));
+    else deliver("COMMIT", "primaries", [SAW_LOCK], SAW_COMMIT);
+  }
   if (phase === "truncate") deliver("TRUNCATE", "backups", [SAW_LOG], SAW_COMMIT);
   const undecided = [SAW_NOTHING, SAW_LOCK, SAW_LOG] as const;
   if (phase === "abort backups") deliver("ABORT", "backups", undecided, SAW_ABORT);
@@ -76,7 +82,7 @@ export function commitSteps(state: State, { isPrimary }: Shape, rules: Rules, st
     else enter("a LOG is refused: aborted", "abort all", tellAborted);
     if (all(backups, SAW_LOG) && all(primaries, SAW_LOCK)) {
       enter("all have logged", "commit", (next) => {
-        next.toldCommitted = rules.tellsAfterLog(isPrimary);
+        next.toldCommitted = rules.tellsAfterLog;
       });
     }
   } else if (phase === "abort backups") {
@@ -126,7 +132,7 @@ export function deathSteps(state: State, shape: Shape, rules: Rules, step: Step)
   const choose = (p: number, chosen: readonly number[]): void => {
     if (p === partitions.length) {
       const name = `configuration ${configuration + 1}, primaries ${chosen.join(" ")}`;
-      step(name, (next) => reconfigure(next, shape, rules, chosen));
+      step(name, (next) => reconfigure(next, shape, chosen));
       return;
     }
     const { replicas } = partitions[p];
@@ -140,12 +146,7 @@ export function deathSteps(state: State, shape: Shape, rules: Rules, step: Step)
   choose(0, []);
 }
 
-function reconfigure(state: State, shape: Shape, rules: Rules, chosen: readonly number[]): void {
-  const { phase, isCoordinatorAlive } = state;
-  const isThrough = phase === "commit" || phase === "truncate";
-  if (isThrough && isCoordinatorAlive && shape.isPrimary && rules.coordinatorSpeaks) {
-    see(state, 0, 0, SAW_COMMIT);
-  }
+function reconfigure(state: State, shape: Shape, chosen: readonly number[]): void {
   state.configuration++;
   state.phase = "recovery";
   state.outcome = undefined;

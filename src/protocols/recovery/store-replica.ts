@@ -47,6 +47,8 @@ export class StoreReplica implements Replica {
   constructor(participant: Participant, backup: BackupRecords) {
     this.#participant = participant;
     this.#backup = backup;
+    participant.underWay.remembersLives = true;
+    backup.rememberLives();
   }
 
   release(node: NodeId, isInDoubt: (name: Name) => boolean): void {

@@ -9,9 +9,10 @@
  *      Where rows were locked as they were read, LOCK brings the writes at the same time.
  *   2. COMMIT is sent when all primaries have LOCK and all backups have LOG. So a partition none of
  *      whose surviving replicas has a LOG has lost all its backups, or it had not come so far.
- *   3. "Committed" is told when some replica is bound to survive that proves it: after the last LOG
- *      if the coordinator is itself the primary of a written partition, as then not all backups of
- *      that partition can die with it; else after COMMIT, of which one would be enough.
+ *   3. "Committed" is told when some replica is bound to survive that proves it: after COMMIT, of which
+ *      one is enough. The first is the coordinator's own, if it is itself the primary of a written
+ *      partition: should it die, not all backups of that partition can die with it; and if it lives, its
+ *      own store knows all that it knows.
  *   4. Once LOG has begun, an abort goes to the backups first. A primary lets go of its locks when no
  *      backup can prove any more that the transaction was to be committed.
  *   5. Nothing of an earlier configuration is taken any more when replicas are asked.

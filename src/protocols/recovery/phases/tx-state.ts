@@ -11,6 +11,7 @@
 
 import type { Incoming, NodeId } from "../../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../../fabric/wire.ts";
+import { SituError } from "../../../runtime/errors.ts";
 import { MAX_ACCESSES, MAX_PARTITIONS } from "../../../runtime/limits.ts";
 import { replyWhenKept } from "../../disk.ts";
 import { FETCH_TX_STATE, REPLICATE_TX_STATE } from "../../kinds.ts";
@@ -100,7 +101,13 @@ export function serveReplicate(thread: RecoveringThread, incoming: Incoming): vo
   recovery.check(head);
   const partition = body.count(MAX_PARTITIONS);
   const seen = body.count(SAW_COMMIT) as Seen;
-  replica.takeOver(head, partition, seen, decodeWrites(body));
+  try {
+    replica.takeOver(head, partition, seen, decodeWrites(body));
+  } catch (error) {
+    // A node that is being filled gets its tables soon; the sender tries until then.
+    if (!(error instanceof SituError) || error.code !== "SITU_UNKNOWN_TABLE") throw error;
+    throw new SituError("SITU_OVERLOADED", error.message, { cause: error });
+  }
   replyWhenKept(disk, incoming);
 }
 
