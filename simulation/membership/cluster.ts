@@ -5,14 +5,22 @@
  *   - at most one node would serve as the primary of a partition;
  *   - the configuration of a node never goes back;
  *   - when a configuration is committed, a majority of the one that was committed before it has adopted it or
- *     a later one.
+ *     a later one;
+ *   - a node that counts as a copy of a partition has filled it, or had it before (member.ts);
+ *   - a node that operators have had removed has nothing.
  */
 
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
+import { grant, type Wish } from "../../src/cluster/membership/administration.ts";
 import type { LeaseMessage } from "../../src/cluster/membership/leases.ts";
 import type { MembershipMessage } from "../../src/cluster/membership/messages.ts";
 import { majorityOf } from "../../src/cluster/membership/succession.ts";
-import { initialPlacement } from "../../src/cluster/planning/planning.ts";
+import {
+  initialPlacement,
+  nextStep,
+  type PlacedConfiguration,
+} from "../../src/cluster/planning/planning.ts";
+import { hasNothing, type Replicas } from "../../src/cluster/replicas.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { Fault } from "../fabric/faults.ts";
@@ -47,11 +55,15 @@ export class SimulatedMembership {
   /** The last life of each node. */
   readonly members: Member[] = [];
   readonly #lives: number[];
+  /** Whether the nodes have stores of which a cluster knows. */
+  readonly #wereMembers: boolean[];
   readonly problems: string[] = [];
   readonly committed = new Map<number, Configuration>();
   /** The newest configuration that any life of a node has adopted. */
   readonly #adopted: number[];
   events = 0;
+  /** The configuration that was judged last: that takes a while. */
+  #judged: { readonly current: Configuration; readonly isBalanced: boolean } | undefined;
 
   constructor({ seed, nodes, parts = REAL_PARTS }: MembershipOptions) {
     const world = new World({ seed, trace: false });
@@ -62,6 +74,7 @@ export class SimulatedMembership {
     const ids = Array.from({ length: nodes }, (_, id) => id);
     this.#machines = ids.map((id) => new Machine(id, PLAIN));
     this.#lives = ids.map(() => 0);
+    this.#wereMembers = ids.map(() => true);
     this.#adopted = ids.map(() => 0);
     const addresses = ids.map((id) => ({ id, host: "simulated", port: id, instance: `${id}.0` }));
     const backups = Math.min(2, nodes - 1);
@@ -69,7 +82,13 @@ export class SimulatedMembership {
     const given = { nodes: addresses, backups, partitions: PARTITIONS, placement };
     const first = configurationOf({ ...given, manager: 0, leaseMs: LEASE_MS }, "the simulation");
     this.store = new SimulatedStore(world, first);
-    for (const id of ids) this.#start(id);
+    for (const id of ids) {
+      const has = ({ primary, backups }: Replicas): boolean => [primary, ...backups].includes(id);
+      this.#start(
+        id,
+        [...placement.keys()].filter((partition) => has(placement[partition])),
+      );
+    }
   }
 
   runFor(us: number, isDone: () => boolean = () => false): void {
@@ -83,7 +102,7 @@ export class SimulatedMembership {
 
   // Nodes.
 
-  #start(id: NodeId): void {
+  #start(id: NodeId, full: Iterable<number>): void {
     const instance = `${id}.${this.#lives[id]++}`;
     const random = this.world.random(`clock ${instance}`);
     const world = this.world;
@@ -93,13 +112,22 @@ export class SimulatedMembership {
       store: this.store,
       address: { id, host: "simulated", port: id, instance },
       leaseMs: LEASE_MS,
+      hasItsData: this.#wereMembers[id],
+      full,
+      problem: (what) => this.problems.push(what),
       parts: this.#parts,
       clockRate: between(random, 0.95, 1.05),
       clockOffsetMs: between(random, 1e3, 1e6),
       send: (to, what) => this.#send(id, to, what),
       committed: (who, configuration) => this.#isCommitted(who, configuration),
       removed: (who) => {
-        // It comes back as another life, as a process that has ended and is started again.
+        // It comes back as another life, as a process that has ended and is started again; one that was to leave
+        // as a new machine with nothing.
+        who.isDead = true;
+        if (who.wasEmptied) this.#wereMembers[id] = false;
+        this.#comeBack(id, between(this.random, 0, AWAY_US));
+      },
+      refused: (who) => {
         who.isDead = true;
         this.#comeBack(id, between(this.random, 0, AWAY_US));
       },
@@ -112,7 +140,12 @@ export class SimulatedMembership {
     const before = this.members[id];
     const world = this.world;
     world.at(world.nowUs + inUs, () => {
-      if (this.members[id] === before) this.#start(id);
+      if (this.members[id] !== before) return;
+      // It died when it had been taken in, and knows in which life it asked for that.
+      if (this.store.current.nodes.some(({ instance }) => instance === before.instance)) {
+        this.#wereMembers[id] = true;
+      }
+      this.#start(id, this.#wereMembers[id] ? before.full : []);
     });
   }
 
@@ -176,6 +209,20 @@ export class SimulatedMembership {
     for (const machine of this.#machines) this.#resume(machine.id);
   }
 
+  // Operators.
+
+  /** As one who asks each node that may be the manager. */
+  ask(wish: Wish): void {
+    for (const { membership, isDead } of this.members) if (!isDead) grant(membership, wish);
+  }
+
+  /** Drains the node, and has it removed when it is empty, whatever happens meanwhile. */
+  replace(id: NodeId): void {
+    if (this.store.current.nodes.some((node) => node.id === id && node.draining === true)) {
+      this.ask({ what: "remove", node: id });
+    } else this.ask({ what: "drain", node: id });
+  }
+
   // What must hold.
 
   #check(): void {
@@ -208,6 +255,7 @@ export class SimulatedMembership {
       this.problems.push(`${configurationId} is committed after ${before.configurationId}`);
     }
     this.committed.set(configurationId, configuration);
+    this.#wereMembers[member.id] = true;
     this.#check();
     const nodes = before?.nodes ?? [];
     const know = nodes.filter(({ id }) => this.#adopted[id] >= configurationId).length;
@@ -238,7 +286,20 @@ export class SimulatedMembership {
     const other = this.members.find(
       ({ membership }) => membership.configurationId !== current.configurationId,
     );
-    return other === undefined ? undefined : `${describe(other)} is behind`;
+    if (other !== undefined) return `${describe(other)} is behind`;
+    const { placement, backups } = current as PlacedConfiguration;
+    const lacking = placement.filter((each) => each.backups.length !== backups).length;
+    const filling = placement.filter((each) => each.filling.length > 0).length;
+    if (lacking + filling > 0) return `${lacking} partitions lack copies, ${filling} are filled`;
+    if (this.#judged?.current !== current) {
+      const isBalanced = nextStep(current as PlacedConfiguration) === undefined;
+      this.#judged = { current, isBalanced };
+    }
+    if (!this.#judged.isBalanced) return "it is not balanced";
+    const emptied = current.nodes.find(
+      ({ id, draining }) => draining && !hasNothing(placement, id),
+    );
+    return emptied === undefined ? undefined : `node ${emptied.id} is not drained`;
   }
 }
 

@@ -11,17 +11,20 @@ import {
   type LeaseOptions,
   Leases,
 } from "../../src/cluster/membership/leases.ts";
-import {
-  Membership,
-  type MembershipHost,
-  type MembershipOptions,
-} from "../../src/cluster/membership/membership.ts";
+import { Membership } from "../../src/cluster/membership/membership.ts";
+import type {
+  MembershipHost,
+  MembershipOptions,
+} from "../../src/cluster/membership/membership-host.ts";
 import type { MembershipMessage } from "../../src/cluster/membership/messages.ts";
 import {
   afterFailures,
+  nextStep,
   type PlacedConfiguration,
+  withFilled,
   withNode,
 } from "../../src/cluster/planning/planning.ts";
+import { hasNothing } from "../../src/cluster/replicas.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import { LEASE_TICKS } from "../../src/runtime/limits.ts";
 import type { Random } from "../../src/runtime/random.ts";
@@ -34,6 +37,8 @@ import type { SimulatedStore } from "./store.ts";
 const POLL_MS = 1_000;
 /** Between the two threads of a node. */
 const HAND_OVER_US = 2_000;
+/** So long it takes at most to copy a partition. */
+const COPY_US = 750_000;
 
 /** What a bug is planted into. */
 export interface Parts {
@@ -52,6 +57,9 @@ export interface MemberOptions {
   readonly store: SimulatedStore;
   readonly address: NodeAddress;
   readonly leaseMs: number;
+  /** Whether an earlier life was a member, and which partitions it had all of. */
+  readonly hasItsData: boolean;
+  readonly full: Iterable<number>;
   readonly parts: Parts;
   /** How fast its clock runs, and when it was started. */
   readonly clockRate: number;
@@ -60,6 +68,9 @@ export interface MemberOptions {
   readonly send: (to: NodeId, what: LeaseMessage | MembershipMessage) => void;
   readonly committed: (member: Member, configuration: Configuration) => void;
   readonly removed: (member: Member) => void;
+  readonly refused: (member: Member) => void;
+  /** What must not be. */
+  readonly problem: (what: string) => void;
 }
 
 export class Member {
@@ -69,6 +80,12 @@ export class Member {
   readonly membership: Membership;
   readonly gate = new LeaseGate();
   isDead = false;
+  /** Partitions that it has all of, as copies or since it has filled them. */
+  readonly full: Set<number>;
+  /** Those that it fills, each since it began to. */
+  readonly #filling = new Map<number, object>();
+  /** It was drained, and had nothing any more, when it was a member last. */
+  wasEmptied = false;
   /** What it was told about joining, if that was refused. */
   refusal: string | undefined;
   readonly #options: MemberOptions;
@@ -78,6 +95,7 @@ export class Member {
   constructor(options: MemberOptions) {
     const { address, parts, leaseMs, world } = options;
     this.#options = options;
+    this.full = new Set(options.full);
     this.id = address.id;
     this.instance = address.instance!;
     this.#random = world.random(`member ${this.instance}`);
@@ -125,7 +143,8 @@ export class Member {
           return;
         }
         this.membership.learned(newest);
-        if (!this.membership.isMember) this.membership.join(this.#options.address, true);
+        const { address, hasItsData } = this.#options;
+        if (!this.membership.isMember) this.membership.join(address, hasItsData);
       });
     });
   }
@@ -170,7 +189,10 @@ export class Member {
         afterFailures(current as PlacedConfiguration, new Set(survivors), manager),
       admit: (current, node, hasItsData) =>
         withNode(current as PlacedConfiguration, node, hasItsData),
+      fill: (current, filled) => withFilled(current as PlacedConfiguration, filled),
+      step: (current) => nextStep(current as PlacedConfiguration),
       adopt: (configuration) => {
+        this.#hold(configuration);
         this.#soon(() => {
           if (configuration.configurationId <= this.leases.configurationId) return;
           this.leases.adopt(configuration);
@@ -180,13 +202,45 @@ export class Member {
       },
       committed: (configuration) => {
         this.gate.commit(configuration.configurationId);
+        this.#copy();
         this.#options.committed(this, configuration);
       },
       refused: (why) => {
         this.refusal = why;
+        this.#options.refused(this);
       },
       removed: () => this.#options.removed(this),
     };
+  }
+
+  /** What it has to be a copy of, it has all of; what it fills from now on, it has nothing of. */
+  #hold({ configurationId, nodes, placement }: Configuration): void {
+    const own = nodes.find(({ id, instance }) => id === this.id && instance === this.instance);
+    if (own === undefined) return;
+    for (const [partition, { primary, backups, filling }] of placement!.entries()) {
+      const isCopy = primary === this.id || backups.includes(this.id);
+      if (isCopy && !this.full.has(partition)) {
+        const what = `counts as a copy of partition ${partition}, and has not filled it`;
+        this.#options.problem(`${this.instance} ${what} (configuration ${configurationId})`);
+      }
+      const fills = filling.includes(this.id);
+      if (!isCopy && !this.#filling.has(partition)) this.full.delete(partition);
+      if (!fills) this.#filling.delete(partition);
+      else if (!this.#filling.has(partition)) this.#filling.set(partition, {});
+      if (!isCopy && !fills) this.full.delete(partition);
+    }
+    this.wasEmptied = own.draining === true && hasNothing(placement!, this.id);
+  }
+
+  #copy(): void {
+    const { world } = this.#options;
+    for (const [partition, filling] of this.#filling) {
+      this.#at(world.nowUs + between(this.#random, 0, COPY_US), () => {
+        if (this.#filling.get(partition) !== filling) return;
+        this.full.add(partition);
+        this.membership.filled([partition]);
+      });
+    }
   }
 
   /** In another thread of this node. */

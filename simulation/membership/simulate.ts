@@ -1,7 +1,8 @@
 /**
- * Nodes crash, stop, do not hear each other, and come back, and the store of configurations is slow or gone:
- * from one seed. What must hold at every event holds (cluster.ts); and when all is healed, a configuration is
- * committed within HEALED_LEASES, all nodes are members of it, and all of them serve.
+ * Nodes crash, stop, do not hear each other, and come back, the store of configurations is slow or gone, and
+ * operators drain nodes and have them removed: from one seed. What must hold at every event holds (cluster.ts);
+ * and when all is healed, a configuration is committed within HEALED_LEASES, all nodes are members of it and
+ * serve, all copies are there and balanced, and those that are drained have nothing.
  */
 
 import type { Fault } from "../fabric/faults.ts";
@@ -20,6 +21,8 @@ const FRAMES: readonly Fault[] = [
   { kind: "delay", probability: 0.05, maxUs: LEASE_US / 4 },
   { kind: "delay", probability: 0.01, minUs: LEASE_US / 4, maxUs: 3 * LEASE_US },
 ];
+/** How often operators ask for what they want. */
+const ASKED = 12;
 /** Of the requests to the store. */
 const MISHAPS = 0.1;
 
@@ -34,6 +37,9 @@ const EPISODES = [
   "the store is gone",
   "the store is slow",
   "the power is gone",
+  "a node is drained",
+  "a node is drained",
+  "a node is not drained any more",
 ] as const;
 
 export interface MembershipReport {
@@ -113,6 +119,13 @@ function episode(cluster: SimulatedMembership): void {
       cluster.after(lastsUs, () => {
         cluster.store.isSlow = false;
       });
+      break;
+    case "a node is drained":
+      // Asked for again until it is done, or told otherwise.
+      for (let i = 0; i < ASKED; i++) cluster.after(i * LEASE_US, () => cluster.replace(id));
+      break;
+    case "a node is not drained any more":
+      cluster.ask({ what: "undrain", node: id });
       break;
     case "the power is gone":
       for (const each of ids) cluster.crash(each, between(random, 1e3, AWAY_US));

@@ -5,7 +5,7 @@
  */
 
 import type { Configuration } from "../../src/cluster/configuration.ts";
-import type { Swapped } from "../../src/cluster/membership/membership.ts";
+import type { Swapped } from "../../src/cluster/membership/membership-host.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { between, happens } from "../fabric/streams.ts";
 import type { World } from "../fabric/world.ts";

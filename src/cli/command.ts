@@ -12,6 +12,8 @@ export interface Command<O extends Options = Options> {
   readonly options: O;
   /** Lines to type, and what they do. */
   readonly examples: readonly (readonly [line: string, what: string])[];
+  /** The option that a word without a flag is for. */
+  readonly argument?: string;
   /** Not for people: started by another command. */
   readonly isHidden?: boolean;
 }

@@ -1,7 +1,12 @@
 /** All commands by their names, in the order of help. */
 
 import type { Command } from "./command.ts";
-import { CLUSTER_STATUS } from "./commands/cluster.ts";
+import {
+  CLUSTER_DRAIN,
+  CLUSTER_REBALANCE,
+  CLUSTER_REMOVE,
+  CLUSTER_STATUS,
+} from "./commands/cluster.ts";
 import { CLEAN, DESTROY, PS, RESIZE } from "./commands/living.ts";
 import { NODE } from "./commands/node.ts";
 import { SERVE } from "./commands/serve.ts";
@@ -29,6 +34,9 @@ export const COMMANDS = {
   doctor: DOCTOR,
   node: NODE,
   "cluster status": CLUSTER_STATUS,
+  "cluster drain": CLUSTER_DRAIN,
+  "cluster remove": CLUSTER_REMOVE,
+  "cluster rebalance": CLUSTER_REBALANCE,
   "demo-teller": DEMO_TELLER,
 } as const satisfies Readonly<Record<string, Command>>;
 

@@ -18,10 +18,13 @@ export interface ToolProgress {
   readonly subject?: string;
   readonly rows?: number;
   readonly phase?: string;
+  /** Instead of all that. */
+  readonly text?: string;
 }
 
 export function progressText(progress: ToolProgress): string {
-  const { file, phase, doneBytes = 0, totalBytes = 0, subject, rows } = progress;
+  const { file, phase, doneBytes = 0, totalBytes = 0, subject, rows, text } = progress;
+  if (text !== undefined) return text;
   if (rows !== undefined) return `${subject}: ${shownCount(rows)} rows`;
   const part = totalBytes === 0 ? 0 : Math.min(1, doneBytes / totalBytes);
   const full = Math.round(part * BAR_COLUMNS);

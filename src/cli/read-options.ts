@@ -34,7 +34,7 @@ export interface Flags {
 }
 
 export function readFlags(name: CommandName, args: readonly string[]): Flags {
-  const { options } = COMMANDS[name] as Command;
+  const { options, argument } = COMMANDS[name] as Command;
   const names = new Map(
     Object.entries(options)
       .filter(([, option]) => !option.isSecret)
@@ -56,6 +56,10 @@ export function readFlags(name: CommandName, args: readonly string[]): Flags {
   });
   for (const token of tokens) {
     if (token.kind === "option-terminator") continue;
+    if (token.kind === "positional" && argument !== undefined && !given.has(argument)) {
+      given.set(argument, token.value);
+      continue;
+    }
     if (token.kind === "positional") {
       throw new UsageError(
         `${JSON.stringify(token.value)} is unexpected${flagHint(token.value, names)}`,

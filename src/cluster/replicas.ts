@@ -46,6 +46,14 @@ export function isLost(
   return !members.has(primary);
 }
 
+/** Whether a node has no copy of any partition, and makes none. */
+export function hasNothing(placement: readonly Replicas[], node: NodeId): boolean {
+  return placement.every(
+    ({ primary, backups, filling }) =>
+      primary !== node && !backups.includes(node) && !filling.includes(node),
+  );
+}
+
 /** What the replicas of a configuration are checked against. */
 export interface ReplicaBounds {
   readonly members: ReadonlySet<NodeId>;

@@ -62,9 +62,12 @@ export const DESCRIBE_KIND = 255;
 /** The same: it is about the configuration, and goes from node to node. */
 export const MEMBERSHIP_KIND = 254;
 
+/** The same, from those who administer the cluster. */
+export const ADMINISTER_KIND = 253;
+
 /** Whether a kind of message is served whatever the configuration number of its sender. */
 export function isOfAnyConfiguration(kind: number): boolean {
-  return kind >= MEMBERSHIP_KIND;
+  return kind >= ADMINISTER_KIND;
 }
 
 /** Who sent a request. */

@@ -31,6 +31,8 @@ export interface JoinedNode {
   readonly candidate: Candidate;
   /** Its store remembers that it is a member. */
   admitted(): void;
+  /** And that it has left, so that whatever starts it again does not bring it back. */
+  left(): void;
 }
 
 /** The node's store is open. */
@@ -65,6 +67,7 @@ export async function joinedNode(
       configuration: { ...rest, id, cluster, instance, listen },
       candidate: { address, etcd, hasItsData },
       admitted: () => memory.save({ ...memory.load()!, isMember: true }),
+      left: () => memory.save({ ...memory.load()!, hasLeft: true }),
     };
   } catch (error) {
     signal?.throwIfAborted();

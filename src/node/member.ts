@@ -7,8 +7,10 @@ import { type Configuration, packConfiguration } from "../cluster/configuration.
 import { EtcdConfigurations } from "../cluster/etcd/etcd-configurations.ts";
 import { EtcdGateway } from "../cluster/etcd/gateway.ts";
 import { EtcdRecord } from "../cluster/etcd/record.ts";
+import { serveAdminister } from "../cluster/membership/administer.ts";
+import { hasNothing } from "../cluster/replicas.ts";
 import { View } from "../cluster/view.ts";
-import { type Incoming, MEMBERSHIP_KIND, type Request } from "../fabric/fabric.ts";
+import { ADMINISTER_KIND, type Incoming, MEMBERSHIP_KIND, type Request } from "../fabric/fabric.ts";
 import type { Writer } from "../fabric/wire.ts";
 import { realClock } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -16,7 +18,7 @@ import type { HostLink } from "./host-link.ts";
 import type { Candidate } from "./joining.ts";
 import type { Nic } from "./nic.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
-import { NodeMembership } from "./node-membership.ts";
+import { type MemberStats, NodeMembership } from "./node-membership.ts";
 import type { ServingGate } from "./serving-gate.ts";
 
 /** What the host's thread is told of a configuration. */
@@ -28,8 +30,8 @@ export interface Announced {
 export interface MemberListener {
   /** It serves, for the first time. */
   serving(configuration: Configuration): void;
-  /** This life of it is over; undefined as the reason if it was to leave. */
-  removed(configuration: Configuration, wasDraining: boolean): void;
+  /** This life of it is over. It was to leave, if it was drained and had nothing any more. */
+  removed(configuration: Configuration, wasDrained: boolean): void;
   refused(why: string): void;
   died(error: Error): void;
 }
@@ -51,7 +53,8 @@ export class Member {
   readonly #configurations: EtcdConfigurations;
   #membership: NodeMembership | undefined;
   #isServing = false;
-  #wasDraining = false;
+  /** It was drained, and had nothing any more, when it was a member last. */
+  #wasDrained = false;
 
   private constructor(options: MemberOptions, configurations: EtcdConfigurations) {
     this.#options = options;
@@ -69,6 +72,12 @@ export class Member {
         sender: "node",
         begins: false,
         serve: (_, incoming) => member.#receive(incoming),
+      });
+      nic.service.handle({
+        kind: ADMINISTER_KIND,
+        sender: "anyone",
+        begins: false,
+        serve: (_, incoming) => serveAdminister(member.#membership, incoming),
       });
       await member.#start();
       return member;
@@ -91,11 +100,16 @@ export class Member {
       listener: {
         adopted: (next) => this.#adopted(next),
         committed: (next) => this.#committed(next),
-        removed: (next) => this.#options.listener.removed(next, this.#wasDraining),
+        removed: (next) => this.#options.listener.removed(next, this.#wasDrained),
         refused: (why) => this.#options.listener.refused(why),
         died: (error) => this.#options.listener.died(error),
       },
     });
+  }
+
+  /** Undefined while it starts. */
+  stats(): MemberStats | undefined {
+    return this.#membership?.stats();
   }
 
   async close(): Promise<void> {
@@ -115,7 +129,10 @@ export class Member {
     const { id, protocol, place } = configuration;
     const { instance } = nic.endpoint;
     const own = next.nodes.find((node) => node.id === id && node.instance === instance);
-    if (own !== undefined) this.#wasDraining = own.draining === true;
+    // One that is taken for dead while it still has something has not left: it joins again.
+    if (own !== undefined) {
+      this.#wasDrained = own.draining === true && hasNothing(next.placement ?? [], id);
+    }
     const view = new View({ self: id, instance, configuration: next, protocol, thread: place });
     nic.service.adopt(view);
     link.configurationId = next.configurationId;

@@ -45,10 +45,11 @@ export class MembershipFile {
   #read(file: string): Written {
     try {
       const found = JSON.parse(readFileSync(file, "utf8")) as Partial<Written>;
-      const { cluster, identity, id, instance, isMember, store } = found;
+      const { cluster, identity, id, instance, isMember, hasLeft, store } = found;
       const texts = [cluster, identity, instance, store];
       if (texts.every((each) => typeof each === "string") && Number.isInteger(id)) {
-        return { cluster, identity, id, instance, store, isMember: isMember === true } as Written;
+        const known = { cluster, identity, id, instance, store, isMember: isMember === true };
+        return { ...known, ...(hasLeft === true ? { hasLeft } : {}) } as Written;
       }
     } catch (cause) {
       throw new SituError("SITU_CONFIG", `${file} cannot be read`, { cause });

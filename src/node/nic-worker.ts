@@ -17,7 +17,7 @@ type FromNic =
   | { readonly what: "failed"; readonly code: string; readonly message: string }
   | { readonly what: "stats"; readonly stats: NicStats }
   | { readonly what: "serving"; readonly configuration: Configuration }
-  | { readonly what: "removed"; readonly wasDraining: boolean }
+  | { readonly what: "removed"; readonly wasDrained: boolean }
   | { readonly what: "closed" };
 
 type ToNic = "stats" | "close" | { readonly join: Candidate };
@@ -47,7 +47,7 @@ export async function runNic(): Promise<void> {
     const fail = (error: unknown): void => tell(failureOf(error));
     const joining = nic.join(candidate, {
       serving: (configuration) => tell({ what: "serving", configuration }),
-      removed: (_, wasDraining) => tell({ what: "removed", wasDraining }),
+      removed: (_, wasDrained) => tell({ what: "removed", wasDrained }),
       refused: (why) => fail(new SituError("SITU_CONFIG", why)),
       died: (error) => {
         throw error;
@@ -116,13 +116,10 @@ export class NicThread {
   }
 
   /** Becomes a member; resolves when the node serves. `removed` is told when it is none any more. */
-  async join(
-    candidate: Candidate,
-    removed: (wasDraining: boolean) => void,
-  ): Promise<Configuration> {
+  async join(candidate: Candidate, removed: (wasDrained: boolean) => void): Promise<Configuration> {
     const worker = this.#worker;
     worker.on("message", (message: FromNic) => {
-      if (message.what === "removed") removed(message.wasDraining);
+      if (message.what === "removed") removed(message.wasDrained);
     });
     return new Promise((resolve, reject) => {
       worker.on("message", (message: FromNic) => {

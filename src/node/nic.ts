@@ -26,6 +26,7 @@ import { HostLink, Passed } from "./host-link.ts";
 import type { Candidate } from "./joining.ts";
 import { Member, type MemberListener } from "./member.ts";
 import type { NodeConfiguration } from "./node-configuration.ts";
+import type { MemberStats } from "./node-membership.ts";
 import { recoveringBy, type ServingGate } from "./serving-gate.ts";
 
 /** What a node tells of itself. */
@@ -37,6 +38,8 @@ export interface NicStats {
   readonly prepared: number;
   readonly logged: number;
   readonly open: number;
+  /** In a cluster whose configuration changes. */
+  readonly member: MemberStats | undefined;
 }
 
 export interface NicOptions {
@@ -158,6 +161,7 @@ export class Nic {
       prepared: participant.prepared,
       logged: backup?.logged ?? 0,
       open: coordinator.open,
+      member: this.#member?.stats(),
     };
   }
 

@@ -8,6 +8,7 @@ import {
   configurationOf,
   readJson,
   StaticConfiguration,
+  wholeNumbers,
 } from "../cluster/configuration.ts";
 import type { TlsOptions } from "../fabric/tcp/options.ts";
 import { PROTOCOLS, type ProtocolName } from "../protocols/places.ts";
@@ -15,6 +16,11 @@ import { SituError } from "../runtime/errors.ts";
 import { MAX_NODES } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import { type EtcdCluster, etcdClusterOf, isInEtcd, type ListenAddress } from "./etcd-cluster.ts";
+
+export interface MetricsAddress {
+  readonly host: string;
+  readonly port: number;
+}
 
 export interface NodeConfiguration {
   /** Which of the configuration's nodes this is. */
@@ -37,6 +43,8 @@ export interface NodeConfiguration {
   readonly durability: DurabilityMode | undefined;
   readonly memoryBytes: number | undefined;
   readonly maxConnections: number | undefined;
+  /** Where its metrics are served, if anywhere. */
+  readonly metrics?: MetricsAddress;
   /** Modules with procedures. */
   readonly procedures: readonly string[];
 }
@@ -64,6 +72,7 @@ const KNOWN = [
   "durability",
   "memoryBytes",
   "maxConnections",
+  "metrics",
   "procedures",
 ];
 
@@ -127,6 +136,7 @@ export function nodeFileOf(given: unknown, folder: string, from: string): NodeFi
     durability: durability as DurabilityMode | undefined,
     memoryBytes: wholeOrNone(values.memoryBytes, "memoryBytes", refuse),
     maxConnections: wholeOrNone(values.maxConnections, "maxConnections", refuse),
+    ...metricsOf(values.metrics, refuse),
     procedures: (procedures as string[]).map((each) => resolve(folder, each)),
   };
   return cluster === undefined
@@ -178,6 +188,19 @@ function wholeOrNone(
     return value as number | undefined;
   }
   return refuse(`${what} is a whole number above 0, not ${show(value)}`);
+}
+
+function metricsOf(
+  given: unknown,
+  refuse: (why: string) => never,
+): { readonly metrics?: MetricsAddress } {
+  if (given === undefined) return {};
+  const { host = "127.0.0.1", port, ...rest } = Object(given) as Record<string, unknown>;
+  const whole = wholeNumbers(refuse);
+  if (typeof host !== "string" || host === "" || Object.keys(rest).length > 0) {
+    return refuse(`metrics is { "host", "port" }, not ${show(given)}`);
+  }
+  return { metrics: { host, port: whole(port, "metrics.port", 0, 65535) } };
 }
 
 /** In the environment or a file of its own, so that it need not be in the configuration. */

@@ -5,16 +5,26 @@
  */
 
 import type { Configuration, Configurations, NodeAddress } from "../cluster/configuration.ts";
+import type { NodeReport } from "../cluster/membership/administer.ts";
+import { type Granted, grant, type Wish } from "../cluster/membership/administration.ts";
+import type { Change } from "../cluster/membership/changes.ts";
 import type { LeaseGate } from "../cluster/membership/lease-gate.ts";
-import { type Change, Membership, type MembershipHost } from "../cluster/membership/membership.ts";
+import { Membership } from "../cluster/membership/membership.ts";
+import type { MembershipHost } from "../cluster/membership/membership-host.ts";
 import {
   MembershipRequest,
   membershipMessageOf,
 } from "../cluster/membership/membership-request.ts";
 import type { MembershipMessage } from "../cluster/membership/messages.ts";
 import { audienceOf } from "../cluster/membership/succession.ts";
-import { afterFailures, type PlacedConfiguration, withNode } from "../cluster/planning/planning.ts";
-import type { Endpoint, NodeId } from "../fabric/fabric.ts";
+import {
+  afterFailures,
+  nextStep,
+  type PlacedConfiguration,
+  withFilled,
+  withNode,
+} from "../cluster/planning/planning.ts";
+import type { ConfigurationId, Endpoint, NodeId } from "../fabric/fabric.ts";
 import { type LeaseClock, leaseClock } from "../fabric/lease-clock.ts";
 import { every } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -52,6 +62,19 @@ export interface NodeMembershipOptions {
   readonly nodeSecret: string | undefined;
   readonly gate: LeaseGate;
   readonly listener: MembershipListener;
+}
+
+export interface MemberStats {
+  readonly configurationId: ConfigurationId;
+  readonly nodes: number;
+  readonly isManager: boolean;
+  readonly isServing: boolean;
+  /** How often it has begun to suspect others. */
+  readonly suspicions: number;
+  /** Partitions of which it is the primary, a backup, and those that it copies. */
+  readonly primaries: number;
+  readonly backups: number;
+  readonly filling: number;
 }
 
 export class NodeMembership {
@@ -126,6 +149,42 @@ export class NodeMembership {
     return this.#membership.change(name, change);
   }
 
+  /** This node has copied these partitions; the manager is told until they count as copies. */
+  filled(partitions: readonly number[]): void {
+    this.#membership.filled(partitions);
+  }
+
+  /** What an operator wants. */
+  grant(wish: Wish): Granted {
+    return grant(this.#membership, wish);
+  }
+
+  report(): NodeReport {
+    return {
+      isServing: this.mayServe(),
+      isWhole: this.#options.gate.isWhole(this.#membership.configurationId),
+    };
+  }
+
+  /** For those who watch the node. */
+  stats(): MemberStats {
+    const { configurationId, configuration, isManager, suspicions } = this.#membership;
+    const { id } = this.#options.address;
+    const { nodes, placement = [] } = configuration!;
+    const count = (isIt: (each: (typeof placement)[number]) => boolean): number =>
+      placement.filter(isIt).length;
+    return {
+      configurationId,
+      nodes: nodes.length,
+      isManager,
+      isServing: this.mayServe(),
+      suspicions,
+      primaries: count(({ primary }) => primary === id),
+      backups: count(({ backups }) => backups.includes(id)),
+      filling: count(({ filling }) => filling.includes(id)),
+    };
+  }
+
   /** What a node has sent; throws SITU_PROTOCOL, or SITU_CONFIG, for what is none. */
   receive(from: NodeId, text: string): void {
     const message = membershipMessageOf(text, `node ${from}`);
@@ -169,6 +228,8 @@ export class NodeMembership {
       plan: (current, survivors, manager) =>
         afterFailures(current as PlacedConfiguration, new Set(survivors), manager),
       admit: (current, node, hasItsData) => admitted(current, node, hasItsData),
+      fill: (current, filled) => withFilled(current as PlacedConfiguration, filled),
+      step: (current) => nextStep(current as PlacedConfiguration),
       adopt: (configuration) => {
         this.#know(audienceOf(configuration).values());
         listener.adopted(configuration);

@@ -4,6 +4,7 @@
  */
 
 import { LeaseGate } from "../cluster/membership/lease-gate.ts";
+import type { LocalDatabase } from "../database/local/local-database.ts";
 import { openStore } from "../database/open.ts";
 import { settingsOf } from "../database/open-options.ts";
 import type { Executor } from "../engine/executor.ts";
@@ -23,10 +24,17 @@ export interface NodeListener extends Waiting {
   /** It cannot go on. */
   died(error: Error): void;
   /**
-   * The cluster goes on without it: it was taken for dead, or was to leave (`wasDraining`). All that is left
-   * is to close it; started again, it joins anew.
+   * The cluster goes on without it: it was taken for dead, or was to leave (`wasDrained`). All that is left
+   * is to close it. Started again, it joins anew, unless it was to leave.
    */
-  removed?(wasDraining: boolean): void;
+  removed?(wasDrained: boolean): void;
+}
+
+interface Parts {
+  readonly database: LocalDatabase;
+  readonly nic: NicThread;
+  readonly host: Host;
+  readonly gate: ServingGate | undefined;
 }
 
 export class SituNode {
@@ -35,21 +43,24 @@ export class SituNode {
   readonly port: number;
   /** What it was started with, and the configuration in which it began to serve. */
   readonly configuration: NodeConfiguration;
+  /** Its own store. */
+  readonly database: LocalDatabase;
   readonly #nic: NicThread;
+  readonly #host: Host;
+  readonly #gate: ServingGate | undefined;
   /** How to close its parts, in the order in which they were opened. */
   readonly #closing: (() => unknown)[];
 
-  private constructor(
-    configuration: NodeConfiguration,
-    nic: NicThread,
-    closing: (() => unknown)[],
-  ) {
+  private constructor(configuration: NodeConfiguration, parts: Parts, closing: (() => unknown)[]) {
     const { id, cluster } = configuration;
     this.id = id;
     this.configuration = configuration;
     this.host = cluster.nodes.find((node) => node.id === id)!.host;
-    this.port = nic.port;
-    this.#nic = nic;
+    this.port = parts.nic.port;
+    this.database = parts.database;
+    this.#nic = parts.nic;
+    this.#host = parts.host;
+    this.#gate = parts.gate;
     this.#closing = closing;
   }
 
@@ -92,20 +103,38 @@ export class SituNode {
         gate,
       });
       closing.push(() => host.close());
-      if (joined === undefined) return new SituNode(configuration, nic, closing);
-      const { candidate, admitted } = joined;
-      const serving = nic.join(candidate, (wasDraining) => listener.removed?.(wasDraining));
+      const parts = { database: db, nic, host, gate };
+      if (joined === undefined) return new SituNode(configuration, parts, closing);
+      const { candidate, admitted, left } = joined;
+      const serving = nic.join(candidate, (wasDrained) => {
+        if (wasDrained) left();
+        listener.removed?.(wasDrained);
+      });
       const cluster = await unlessAborted(serving, listener.signal);
       admitted();
-      return new SituNode({ ...configuration, cluster }, nic, closing);
+      return new SituNode({ ...configuration, cluster }, parts, closing);
     } catch (error) {
       await closeAll(closing);
       throw error;
     }
   }
 
-  stats(): Promise<NicStats> {
-    return this.#nic.stats();
+  /** Of both threads. */
+  async stats(): Promise<NicStats> {
+    const nic = await this.#nic.stats();
+    const { counters, open } = this.#host.service.coordinator;
+    return {
+      ...nic,
+      committed: nic.committed + counters.committed,
+      aborted: nic.aborted + counters.aborted,
+      open: nic.open + open,
+    };
+  }
+
+  /** Whether it has its lease in a configuration that is committed; a fixed cluster has none. */
+  get mayServe(): boolean {
+    const { configurationId } = this.#host.service.view.current;
+    return this.#gate?.mayServe(configurationId) ?? true;
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 /** The kinds of messages. Below FIRST_MESSAGE_KIND are the verbs, which no protocol serves. */
 
-import { DESCRIBE_KIND, MEMBERSHIP_KIND } from "../fabric/fabric.ts";
+import { ADMINISTER_KIND, DESCRIBE_KIND, MEMBERSHIP_KIND } from "../fabric/fabric.ts";
 
 export const READ = 16;
 export const LOCK = 17;
@@ -70,4 +70,5 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [CALL_OUTCOME]: "outcome of a call",
   [DESCRIBE_KIND]: "describe",
   [MEMBERSHIP_KIND]: "membership",
+  [ADMINISTER_KIND]: "administer",
 };

@@ -10,7 +10,7 @@
  * wakes another thread, so both have the NIC worker in the host's place, unless told otherwise.
  */
 
-import { DESCRIBE_KIND, MEMBERSHIP_KIND, type Place } from "../fabric/fabric.ts";
+import { ADMINISTER_KIND, DESCRIBE_KIND, MEMBERSHIP_KIND, type Place } from "../fabric/fabric.ts";
 import { assert } from "../runtime/assert.ts";
 import {
   ABORT,
@@ -95,6 +95,7 @@ const FIXED: Threads = {
   [CALL_OUTCOME]: "host",
   [DESCRIBE_KIND]: "nic",
   [MEMBERSHIP_KIND]: "nic",
+  [ADMINISTER_KIND]: "nic",
 };
 
 const AT_HOST: Threads = Object.fromEntries(Object.keys(AT_NIC).map((kind) => [kind, "host"]));

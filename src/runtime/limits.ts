@@ -538,6 +538,10 @@ export const FIRST_GRACE_LEASES = 40;
 export const STORE_PATIENCE_LEASES = 20;
 /** Earlier configurations in which nodes may still serve: beyond, the next has to be committed first. */
 export const MAX_UNSETTLED = 32;
+/** So many leases pass between two changes of the configuration that can wait: copies that move, or have moved. */
+export const STEP_PAUSE_LEASES = 4;
+/** So many nodes are asked who the manager is, by one who wants something of it. */
+export const MAX_MANAGER_HOPS = 4;
 /** Changes of the configuration that wait at the manager; who wants more has to ask again. */
 export const MAX_CHANGES = 256;
 

@@ -6,7 +6,9 @@ import { healthOf } from "../../src/cluster/health.ts";
 import {
   afterFailures,
   initialPlacement,
+  nextStep,
   type PlacedConfiguration,
+  withDraining,
   withFilled,
 } from "../../src/cluster/planning/planning.ts";
 
@@ -25,7 +27,10 @@ function sentence(configuration: Configuration, answering: readonly number[]): s
 
 describe("health", () => {
   test("of a whole cluster says how many nodes may fail", () => {
-    expect(sentence(placed(3, 2), [0, 1, 2])).toBe("healthy: any 2 of 3 nodes may fail");
+    expect(sentence(placed(3, 2), [0, 1, 2])).toBe(
+      "healthy: any 1 of 3 nodes may fail; if 2 do at once, no row is lost, and the others wait for one of them",
+    );
+    expect(sentence(placed(3, 1), [0, 1, 2])).toBe("healthy: any 1 of 3 nodes may fail");
     expect(sentence(placed(4, 1), [0, 1, 2, 3])).toBe("healthy: any 1 of 4 nodes may fail");
     expect(sentence(placed(2, 0), [0, 1])).toBe(
       "healthy: all 2 nodes answer; each row has one copy, so no node may fail",
@@ -33,9 +38,42 @@ describe("health", () => {
     expect(healthOf(placed(3, 2), new Set([0, 1, 2]))).toMatchObject({
       state: "healthy",
       mayFail: 2,
+      mayFailAtOnce: 1,
       silent: [],
       lacking: [],
     });
+  });
+
+  test("of two nodes says that they cannot go on without each other", () => {
+    expect(sentence(placed(2, 1), [0, 1])).toBe(
+      "healthy: all 2 nodes answer; if one fails, no row is lost, and the others wait until it is back. " +
+        "With three nodes they could go on",
+    );
+    expect(sentence(placed(2, 1), [0])).toBe(
+      "unavailable: 1 of 2 nodes answer, and 2 are needed; start node 1 again",
+    );
+    expect(sentence(placed(3, 2), [2])).toBe(
+      "unavailable: 1 of 3 nodes answer, and 2 are needed; start nodes 0, 1 again",
+    );
+  });
+
+  test("of a node that is drained says how far it is, and what to do next", () => {
+    const draining = withDraining(placed(4, 2), 3, true);
+    const [{ node, partitions }] = healthOf(draining, new Set([0, 1, 2, 3])).draining;
+    expect([node, partitions]).toEqual([3, 6]);
+    expect(sentence(draining, [0, 1, 2, 3])).toMatch(
+      /; node 3 is being drained, with 6 partitions left$/,
+    );
+    const moving = nextStep(draining)!;
+    const moved = moving.placement.filter(({ filling }) => filling.length > 0).length;
+    expect(sentence(moving, [0, 1, 2, 3])).toContain(`; ${moved} partitions move; node 3 is being`);
+    const all = moving.placement.flatMap(({ filling }, partition) =>
+      filling.map((id) => ({ partition, node: id })),
+    );
+    const emptied = nextStep(withFilled(moving, all))!;
+    expect(sentence(emptied, [0, 1, 2, 3])).toMatch(
+      /; node 3 is drained: remove it with situ cluster remove 3$/,
+    );
   });
 
   test("of fixed nodes says that nobody takes over", () => {
@@ -63,10 +101,11 @@ describe("health", () => {
         filling.map((node) => ({ partition, node })),
       ),
     );
-    expect(sentence(filled, [0, 1, 2])).toBe("healthy: any 2 of 3 nodes may fail");
+    expect(sentence(filled, [0, 1, 2])).toMatch(/^healthy: any 1 of 3 nodes may fail; if 2 do/);
     const two = afterFailures(filled, new Set([0, 1]), 0);
     expect(sentence(two, [0, 1])).toBe(
-      "degraded: 8 of 8 partitions have fewer than 3 copies, and 1 more node may fail; add a node",
+      "degraded: 8 of 8 partitions have fewer than 3 copies, and if another node fails, no row is lost, " +
+        "and the cluster waits until it is back; add a node",
     );
     const one = afterFailures(two, new Set([0]), 0);
     expect(sentence(one, [0])).toMatch(/and no node may fail; add a node$/);
@@ -74,9 +113,13 @@ describe("health", () => {
 
   test("of lost partitions says so first", () => {
     const after = afterFailures(placed(3, 0), new Set([0, 1]), 0);
-    expect(healthOf(after, new Set([0, 1]))).toMatchObject({ state: "lost", mayFail: 0 });
+    expect(healthOf(after, new Set([0, 1]))).toMatchObject({
+      state: "lost",
+      mayFail: 0,
+      lostAt: [2],
+    });
     expect(sentence(after, [0, 1])).toMatch(
-      /^lost: all copies of [23] of 8 partitions are gone; start one of the nodes that had them/,
+      /^lost: all copies of ([23]) of 8 partitions are gone \((\d, ){1,2}\d\); start node 2 again, with/,
     );
   });
 });

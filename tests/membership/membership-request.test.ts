@@ -36,6 +36,7 @@ const MESSAGES: readonly MembershipMessage[] = [
   { what: "acknowledged", configurationId: 2, instance: "1.0", remainingMs: 12.5 },
   { what: "committed", configurationId: 2 },
   { what: "join", node, hasItsData: true },
+  { what: "filled", configurationId: 2, instance: "1.0", partitions: [0, 7] },
   { what: "refused", instance: "1.1", why: "no room" },
 ];
 
@@ -57,6 +58,7 @@ test.each([
   ["a negative one", '{"what":"probe","configurationId":-1,"attempt":1}'],
   ["no life", '{"what":"acknowledged","configurationId":1,"remainingMs":1}'],
   ["no time", '{"what":"acknowledged","configurationId":1,"instance":"a","remainingMs":-1}'],
+  ["no list", '{"what":"filled","configurationId":1,"instance":"a","partitions":[-1]}'],
   ["no configuration", '{"what":"new configuration","configuration":{"nodes":[]}}'],
   ["no address", '{"what":"join","node":{"id":1}}'],
 ])("refused: %s", (_, text) => {

@@ -4,7 +4,10 @@ import { describe, expect, test } from "vitest";
 import { AWAY_US, LEASE_US, SimulatedMembership } from "../../simulation/membership/cluster.ts";
 import { type Parts, REAL_PARTS } from "../../simulation/membership/member.ts";
 import { simulateMembership } from "../../simulation/membership/simulate.ts";
+import { grant, type Wish } from "../../src/cluster/membership/administration.ts";
 import { Leases } from "../../src/cluster/membership/leases.ts";
+import type { PlacedConfiguration } from "../../src/cluster/planning/planning.ts";
+import { hasNothing } from "../../src/cluster/replicas.ts";
 import { PLANTED } from "./planted.ts";
 
 const SEEDS = 24;
@@ -123,7 +126,8 @@ describe("what happens when", () => {
     const cluster = healthy(4);
     cluster.cut([0], [3], 6 * LEASE_US, true);
     cluster.runFor(5 * LEASE_US);
-    expect(cluster.store.current).toMatchObject({ manager: 0, configurationId: 2 });
+    expect(cluster.store.current.manager).toBe(0);
+    expect(cluster.store.current.nodes.map(({ id }) => id)).toEqual([0, 1, 2]);
     expect(serving(cluster)).toEqual([0, 1, 2]);
     untilWell(cluster);
   });
@@ -163,6 +167,73 @@ describe("what happens when", () => {
     expect(seeds.flatMap((seed) => run(seed, REAL_PARTS))).toEqual([]);
     const found = seeds.flatMap((seed) => run(seed, forgetful));
     expect(found).toContainEqual(expect.stringContaining("has two primaries"));
+  });
+
+  const placed = ({ store }: SimulatedMembership): PlacedConfiguration =>
+    store.current as PlacedConfiguration;
+
+  function untilEmpty(cluster: SimulatedMembership, node: number, isSo: boolean): void {
+    const isEmpty = (): boolean => hasNothing(placed(cluster).placement, node);
+    cluster.runFor(60 * LEASE_US, () => isEmpty() === isSo && cluster.illness() === undefined);
+    untilWell(cluster);
+    expect(isEmpty()).toBe(isSo);
+  }
+
+  test("a balanced cluster makes no further configuration", () => {
+    const cluster = healthy(5);
+    cluster.runFor(100 * LEASE_US);
+    expect(placed(cluster).configurationId).toBe(1);
+    cluster.ask({ what: "rebalance" });
+    cluster.runFor(10 * LEASE_US);
+    expect(placed(cluster).configurationId).toBe(1);
+  });
+
+  test("a node is drained and removed, and a new one takes its place", () => {
+    const cluster = healthy(4);
+    cluster.ask({ what: "drain", node: 2 });
+    untilEmpty(cluster, 2, true);
+    expect(serving(cluster)).toEqual([0, 1, 2, 3]);
+    const first = cluster.members[2];
+    cluster.ask({ what: "remove", node: 2 });
+    cluster.runFor(10 * LEASE_US, () => first.isDead && serving(cluster).length === 3);
+    expect(serving(cluster)).toEqual([0, 1, 3]);
+    expect(first.wasEmptied).toBe(true);
+    untilWell(cluster);
+    const { nodes, placement } = placed(cluster);
+    expect(nodes.find(({ id }) => id === 2)).not.toHaveProperty("draining");
+    expect(hasNothing(placement, 2)).toBe(false);
+  });
+
+  test("the manager dies while it drains a node: the next one goes on", () => {
+    const cluster = healthy(5);
+    cluster.ask({ what: "drain", node: 3 });
+    cluster.runFor(20 * LEASE_US, () => placed(cluster).nodes[3].draining === true);
+    cluster.crash(0, 10 * LEASE_US);
+    cluster.runFor(20 * LEASE_US, () => placed(cluster).manager !== 0);
+    expect(placed(cluster).manager).toBe(1);
+    untilWell(cluster);
+    expect(hasNothing(placed(cluster).placement, 3)).toBe(true);
+  });
+
+  test("what would lose rows, or cannot be, is refused", () => {
+    const cluster = healthy(4);
+    const asked = (wish: Wish): string[] =>
+      cluster.members.map(({ membership }) => {
+        const granted = grant(membership, wish);
+        return granted.answer === "refused" ? granted.why : granted.answer;
+      });
+    const others = ["elsewhere", "elsewhere", "elsewhere"];
+    expect(asked({ what: "drain", node: 9 })).toEqual(["the cluster has no node 9", ...others]);
+    expect(asked({ what: "remove", node: 1 })[0]).toMatch(/^node 1 has rows.*drain it first/);
+    expect(asked({ what: "drain", node: 0 })).toEqual(["accepted", ...others]);
+    untilEmpty(cluster, 0, true);
+    expect(asked({ what: "drain", node: 0 })[0]).toBe("accepted");
+    expect(asked({ what: "drain", node: 1 })[0]).toMatch(/there are 2 nodes for them; add a node/);
+    expect(asked({ what: "remove", node: 0 })[0]).toMatch(/is the manager.*stop its process/);
+    expect(placed(cluster).nodes).toHaveLength(4);
+    expect(asked({ what: "undrain", node: 0 })[0]).toBe("accepted");
+    untilEmpty(cluster, 0, false);
+    expect(asked({ what: "remove", node: 0 })[0]).toMatch(/drain it first/);
   });
 
   test("all are killed at once: those who come back go on together", () => {

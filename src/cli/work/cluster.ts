@@ -1,12 +1,11 @@
 /** `situ cluster status`: asks the nodes, and shows the health of their cluster first. */
 
-import { readFileSync } from "node:fs";
 import { clusterStatus, type NodeStatus } from "../../database/remote/cluster-status.ts";
-import type { ConnectOptions } from "../../database/remote/connect-options.ts";
 import { counted } from "../../runtime/units.ts";
-import { EXIT_FAILED, EXIT_OK, UsageError } from "../failures.ts";
+import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import { type Column, renderTable } from "../text-table.ts";
-import type { Run, Values } from "./context.ts";
+import { connectionOf } from "./cluster-connection.ts";
+import type { Run } from "./context.ts";
 
 const COLUMNS: readonly Column[] = [
   { head: "node", isRight: true },
@@ -19,7 +18,7 @@ const COLUMNS: readonly Column[] = [
 ];
 
 export const runClusterStatus: Run<"cluster status"> = async (values, { screen }) => {
-  const status = await clusterStatus(connectionOf(values));
+  const status = await clusterStatus(connectionOf(values, values.timeout));
   const { cluster, configurationId, backups, partitions, health, nodes } = status;
   screen.json(status);
   const paint =
@@ -56,28 +55,10 @@ function stateOf(node: NodeStatus, configurationId: number): string {
   const words = [node.isAnswering ? "answers" : "does not answer"];
   if (node.isManager) words.push("manager");
   if (node.isDraining) words.push("draining");
+  if (node.report?.isServing === false) words.push("has no lease");
+  else if (node.report?.isWhole === false) words.push("recovers");
   if (node.isAnswering && node.configurationId !== configurationId) {
     words.push(`configuration ${node.configurationId}`);
   }
   return words.join(", ");
-}
-
-function connectionOf(values: Values<"cluster status">): ConnectOptions {
-  const { connect, cluster, secretFile, secret, ca, timeout } = values;
-  const given = secretFile === undefined ? (secret ?? process.env.SITU_SECRET) : read(secretFile);
-  return {
-    connect: connect.split(",").map((each) => each.trim()),
-    cluster,
-    timeoutMs: timeout,
-    ...(given === undefined || given === "" ? {} : { secret: given }),
-    ...(ca === undefined ? {} : { tls: { ca: read(ca) } }),
-  };
-}
-
-function read(path: string): string {
-  try {
-    return readFileSync(path, "utf8").trim();
-  } catch (error) {
-    throw new UsageError(`${path} cannot be read: ${(error as Error).message}`);
-  }
 }

@@ -3,6 +3,7 @@
 import type { CommandName } from "../commands.ts";
 import { runBench } from "./bench.ts";
 import { runClusterStatus } from "./cluster.ts";
+import { runClusterDrain, runClusterRebalance, runClusterRemove } from "./cluster-changes.ts";
 import type { Run } from "./context.ts";
 import { runDemo } from "./demo.ts";
 import { runTeller } from "./demo-teller.ts";
@@ -37,5 +38,8 @@ export const WORK: Work = {
   doctor: runDoctor,
   node: runNode,
   "cluster status": runClusterStatus,
+  "cluster drain": runClusterDrain,
+  "cluster remove": runClusterRemove,
+  "cluster rebalance": runClusterRebalance,
   "demo-teller": runTeller,
 };

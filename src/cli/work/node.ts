@@ -1,5 +1,6 @@
 /** `situ node`: runs one node of a cluster until it is told to stop. */
 
+import { type MetricsEndpoint, startMetrics } from "../../gateways/metrics/endpoint.ts";
 import { type NodeListener, SituNode } from "../../node/node.ts";
 import { readNodeFile } from "../../node/node-configuration.ts";
 import { counted } from "../../runtime/units.ts";
@@ -25,23 +26,28 @@ export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
         screen.note(`situ node: ${error.stack ?? error.message}`);
         process.exit(EXIT_FAILED);
       },
-      removed: (wasDraining) => remove(wasDraining ? "drained" : "removed"),
+      removed: (wasDrained) => remove(wasDrained ? "drained" : "removed"),
       waiting: (missing) => {
         screen.note(`situ node: waiting for ${counted(missing, "more node")} to form the cluster`);
       },
       signal,
     };
     const node = await SituNode.start(file, listener);
+    const metrics = await metricsOf(node);
     const { id, host, port } = node;
     const { cluster, configurationId, nodes } = node.configuration.cluster;
     const where = `node ${id} of ${nodes.length} in cluster ${cluster}`;
     say(
       "listening",
       `situ: ${where} (configuration ${configurationId}) listening on ${host}:${port}`,
-      { node: id, host, port, cluster, configurationId },
+      { node: id, host, port, cluster, configurationId, metricsPort: metrics?.port },
     );
+    if (metrics !== undefined) {
+      screen.line(screen.dim(`      metrics on http://${metrics.host}:${metrics.port}/metrics`));
+    }
     const stopped = untilStopped(signal).then((): End => "stopped");
     const end = await Promise.race([stopped, removed]);
+    await metrics?.close();
     await node.close();
     if (end === "removed") {
       // Another life of it, with what it has; the others may have taken a slow node for a dead one.
@@ -55,3 +61,18 @@ export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
     return EXIT_OK;
   }
 };
+
+/** The metrics of the node's store, and of the node, if its file has a place for them. */
+async function metricsOf(node: SituNode): Promise<MetricsEndpoint | undefined> {
+  const { metrics } = node.configuration;
+  if (metrics === undefined) return undefined;
+  const { database } = node;
+  const reasons = (): string[] =>
+    node.mayServe ? [] : ["this node has no lease of the cluster, and serves nothing"];
+  try {
+    return await startMetrics({ ...metrics, database, node: () => node.stats(), reasons });
+  } catch (error) {
+    await node.close();
+    throw error;
+  }
+}

@@ -35,6 +35,8 @@ export interface Membership {
   readonly instance: string;
   /** Whether the claim is known to have counted. */
   readonly isMember: boolean;
+  /** Whether it was drained, and has left the cluster. */
+  readonly hasLeft?: boolean;
 }
 
 /** What the cluster is to be, if this node is among the first; otherwise, what it must be. */
@@ -179,12 +181,16 @@ function rememberedId(
 ): NodeId | undefined {
   const membership = memory.load();
   if (membership === undefined) return undefined;
-  const { id, instance, isMember } = membership;
+  const { id, instance, isMember, hasLeft } = membership;
   const { cluster } = settings;
   if (membership.cluster !== cluster || (isMember && membership.identity !== identity)) {
     const whose = `this store is that of node ${id} in another cluster (${membership.cluster})`;
     const why = membership.cluster === cluster ? ", whose configuration etcd has not" : "";
     throw new SituError("SITU_CONFIG", `${whose}${why}; use another folder`);
+  }
+  if (hasLeft === true) {
+    const why = `this store is that of node ${id}, which has left cluster ${cluster}`;
+    throw new SituError("SITU_CONFIG", `${why}; use an empty folder to start a new node`);
   }
   // A claim that did not count is forgotten.
   const counted = nodes.some((each) => each.id === id && each.instance === instance);

@@ -76,6 +76,19 @@ export function membershipMessageOf(text: string, from: string): MembershipMessa
       return { what, configurationId: count("configurationId") };
     case "join":
       return { what, node: node("node"), hasItsData: values.hasItsData === true };
+    case "filled": {
+      const { partitions } = values;
+      const isCount = (each: unknown): boolean => Number.isSafeInteger(each) && Number(each) >= 0;
+      if (!Array.isArray(partitions) || !partitions.every(isCount)) {
+        return refuse("partitions is no list of numbers");
+      }
+      return {
+        what,
+        configurationId: count("configurationId"),
+        instance: name("instance"),
+        partitions: partitions as number[],
+      };
+    }
     case "refused":
       return { what, instance: name("instance"), why: name("why") };
     default:

@@ -27,58 +27,18 @@ import {
   COMMIT_PATIENCE_LEASES,
   FIRST_GRACE_LEASES,
   LEASE_RENEWALS,
-  MAX_CHANGES,
   MAX_UNSETTLED,
   MEMBERSHIP_TICKS,
   STORE_PATIENCE_LEASES,
 } from "../../runtime/limits.ts";
 import type { Configuration, NodeAddress } from "../configuration.ts";
 import { Announcement } from "./announcement.ts";
-import type { Join, MembershipMessage, Probed, SendMessage } from "./messages.ts";
+import { type Change, Changes } from "./changes.ts";
+import { joinedAs } from "./joins.ts";
+import type { MembershipHost, MembershipOptions } from "./membership-host.ts";
+import type { HasFilled, Join, MembershipMessage, Probed } from "./messages.ts";
 import { audienceOf, isFirst, majorityOf, placeInLine, succeeding } from "./succession.ts";
 import { Survey } from "./survey.ts";
-
-/** What a membership does to its node and to the world. */
-export interface MembershipHost {
-  /** Never ahead of the true time (LeaseClock). */
-  nowMs(): number;
-  readonly send: SendMessage;
-  /** Whether this node has its leases in the configuration that it has adopted last. */
-  hasLease(): boolean;
-  /**
-   * Puts `next` in the place of `previous` in the store. What came of it may also be unknown; a call that
-   * never ends is given up after a while.
-   */
-  swap(previous: Configuration, next: Configuration, done: (outcome: Swapped) => void): void;
-  /** The newest configuration in the store; undefined if it cannot be reached. */
-  read(done: (newest: Configuration | undefined) => void): void;
-  /** The configuration without the nodes that do not survive, and with this manager. */
-  plan(current: Configuration, survivors: readonly NodeId[], manager: NodeId): Configuration;
-  /** The configuration with one more node, or why that cannot be one. */
-  admit(current: Configuration, node: NodeAddress, hasItsData: boolean): Configuration | string;
-  /**
-   * Replaces the view. The node serves nothing from now on, and grants no leases in earlier
-   * configurations; when that is so, `Membership.adopted` is called.
-   */
-  adopt(configuration: Configuration): void;
-  /** The configuration is committed; `previous` is the last one before it that was, as far as is known here. */
-  committed(configuration: Configuration, previous: Configuration | undefined): void;
-  /** This node wants to become a member, and cannot. */
-  refused(why: string): void;
-  /** This node, in this life, is no member any more. */
-  removed(configuration: Configuration): void;
-}
-
-export type Swapped = "swapped" | "refused" | "unknown";
-
-export interface MembershipOptions {
-  readonly self: NodeId;
-  readonly instance: string;
-  readonly host: MembershipHost;
-}
-
-/** A change that somebody wants beside what failures make necessary; undefined if it is there already. */
-export type Change = (configuration: Configuration) => Configuration | undefined;
 
 export class Membership {
   readonly self: NodeId;
@@ -87,6 +47,7 @@ export class Membership {
   #configuration: Configuration | undefined;
   #lastCommitted: Configuration | undefined;
   #adoptedMs = 0;
+  #committedMs = 0;
   /** What this node has promised to others than members ends then; undefined until it is known. */
   #promisedUntilMs: number | undefined;
   #announcement: Announcement | undefined;
@@ -94,13 +55,17 @@ export class Membership {
   #survey: Survey | undefined;
   #isSwapping = false;
   #attempts = 0;
-  readonly #changes = new Map<string, Change>();
+  readonly #changes: Changes;
+  /** Partitions that this node fills, and has all of. */
+  #filled: readonly number[] = [];
   /** Nodes that are members in a life that is over, as it seems. */
   readonly #restarted = new Set<NodeId>();
   #joining: Join | undefined;
   #wasMember = false;
   #suspects: ReadonlySet<NodeId> = new Set();
   #suspectedMs = 0;
+  /** How often this node has begun to suspect others. */
+  suspicions = 0;
   #retryAtMs = Number.NEGATIVE_INFINITY;
   #repeatAtMs = Number.NEGATIVE_INFINITY;
 
@@ -108,6 +73,7 @@ export class Membership {
     this.self = self;
     this.instance = instance;
     this.#host = host;
+    this.#changes = new Changes(host);
   }
 
   /** Undefined before the first. */
@@ -150,6 +116,7 @@ export class Membership {
     this.#survey = undefined;
     this.#suspects = new Set();
     this.#restarted.clear();
+    this.#filled = this.#filled.filter((partition) => this.#fills(partition));
     this.#announcement = this.isManager ? this.announce(configuration, this.#adoptedMs) : undefined;
     this.#host.adopt(configuration);
     if (this.#wasMember && !this.isMember) this.#host.removed(configuration);
@@ -166,11 +133,21 @@ export class Membership {
   /** Has the configuration changed, by the manager and once it is committed; false if it is not the manager. */
   change(name: string, change: Change): boolean {
     if (!this.isManager) return false;
-    if (this.#changes.size < MAX_CHANGES || this.#changes.has(name)) {
-      this.#changes.set(name, change);
-    }
+    this.#changes.want(name, change);
     this.tick();
     return true;
+  }
+
+  /** This node has copied these partitions, and tells the manager until they count. */
+  filled(partitions: readonly number[]): void {
+    const all = new Set([...this.#filled, ...partitions]);
+    this.#filled = [...all].filter((partition) => this.#fills(partition));
+    this.#repeatAtMs = Number.NEGATIVE_INFINITY;
+    this.tick();
+  }
+
+  #fills(partition: number): boolean {
+    return this.#configuration?.placement?.[partition]?.filling.includes(this.self) === true;
   }
 
   protected announce(configuration: Configuration, nowMs: number): Announcement {
@@ -189,6 +166,7 @@ export class Membership {
   suspect(configurationId: ConfigurationId, suspects: readonly NodeId[]): void {
     if (configurationId !== this.configurationId) return;
     if (this.#suspects.size === 0) this.#suspectedMs = this.#host.nowMs();
+    this.suspicions += suspects.filter((id) => !this.#suspects.has(id)).length;
     this.#suspects = new Set(suspects);
     this.tick();
   }
@@ -217,6 +195,9 @@ export class Membership {
         break;
       case "join":
         this.#joins(from, message);
+        break;
+      case "filled":
+        if (this.isManager) this.#changes.filled(this.#configuration!, from, message);
         break;
       case "refused":
         if (this.#joining !== undefined && message.instance === this.instance) {
@@ -268,7 +249,8 @@ export class Membership {
   }
 
   #hasReason(nowMs: number): boolean {
-    return this.#suspected(nowMs).length > 0 || (this.isCommitted && this.#changes.size > 0);
+    if (this.#suspected(nowMs).length > 0) return true;
+    return this.isCommitted && this.#changes.isDue(this.#configuration!, nowMs - this.#committedMs);
   }
 
   /** Those that this node would go on without. */
@@ -285,11 +267,16 @@ export class Membership {
     const survey = new Survey(attempt, nowMs, this.#configuration!, self);
     this.#survey = survey;
     this.#isSwapping = false;
+    this.#probe(survey);
+    this.#goOn(survey, nowMs);
+  }
+
+  #probe(survey: Survey): void {
     const { configurationId } = this;
-    for (const id of survey.others) {
+    const { number: attempt } = survey;
+    for (const id of survey.unheard()) {
       this.#host.send(id, { what: "probe", configurationId, attempt });
     }
-    this.#goOn(survey, nowMs);
   }
 
   #probed(from: NodeId, configurationId: ConfigurationId, attempt: number): void {
@@ -330,7 +317,9 @@ export class Membership {
     // This node counts itself, as a member or as one who is back.
     const present = survey.present(suspects) + (this.isMember ? 0 : 1);
     const isEnough = this.hasMajority(present, configuration.nodes.length);
-    const isLate = nowMs >= beganMs + this.#leaseMs;
+    // Nobody is taken for dead for a change that can wait: leases say who is.
+    const isForced = suspects.length > 0 || !this.isManager;
+    const isLate = nowMs >= beganMs + (isForced ? this.#leaseMs : this.#patienceMs);
     // Of those who are suspected, other lives may answer, and be needed; of the restarted, they do.
     const gone = suspects.filter((id) => !this.#restarted.has(id));
     if (!isLate && (!isEnough || survey.isWaiting(gone))) return;
@@ -349,21 +338,13 @@ export class Membership {
     if (!this.isManager || kept.length < current.nodes.length) {
       return this.#host.plan(current, kept, this.self);
     }
-    for (const [name, change] of this.#changes) {
-      this.#changes.delete(name);
-      const changed = change(current);
-      if (changed !== undefined) return changed;
-    }
-    return undefined;
+    return this.isCommitted ? this.#changes.next(current) : undefined;
   }
 
   /** All members have restarted, as after a loss of power: those who are back with their data go on. */
-  #returning({ configuration, returned }: Survey): Configuration {
-    const since = configuration.configurationId + 1;
-    const lives = new Map<NodeId, NodeAddress>();
-    for (const node of [...returned, this.#joining!.node]) lives.set(node.id, { ...node, since });
-    const nodes = configuration.nodes.map((node) => lives.get(node.id) ?? node);
-    return this.#host.plan({ ...configuration, nodes }, [...lives.keys()], this.self);
+  #returning(survey: Survey): Configuration {
+    const { configuration, ids } = survey.withReturned(this.#joining!.node);
+    return this.#host.plan(configuration, ids, this.self);
   }
 
   protected hasMajority(present: number, nodes: number): boolean {
@@ -407,7 +388,11 @@ export class Membership {
     if (this.#joining !== undefined) {
       for (const { id } of this.#configuration!.nodes) this.#host.send(id, this.#joining);
     }
-    if (this.isCommitted) return;
+    if (this.#survey !== undefined && !this.#isSwapping) this.#probe(this.#survey);
+    if (this.isCommitted) {
+      this.#tellFilled();
+      return;
+    }
     if (this.#announcement !== undefined) {
       for (const id of this.#announcement.unheard()) if (id !== this.self) this.outdated(id);
     }
@@ -449,31 +434,37 @@ export class Membership {
     this.tick();
   }
 
-  #joins(from: NodeId, { node, hasItsData }: Join): void {
-    const known = this.#configuration?.nodes.find(({ id }) => id === node.id);
-    if (!this.isManager || known?.instance === node.instance) {
-      this.outdated(from);
-      return;
-    }
-    if (known !== undefined && !hasItsData) {
-      const { id, host, port } = known;
-      const why = `node ${id} is one at ${host}:${port} with another store; choose another id`;
+  #joins(from: NodeId, join: Join): void {
+    const { node, hasItsData } = join;
+    const refuse = (why: string): void =>
       this.#host.send(from, { what: "refused", instance: node.instance ?? "", why });
-      return;
-    }
-    if (known !== undefined) {
+    const as = this.isManager ? joinedAs(this.#configuration!, join) : "member";
+    if (as === "member") {
+      this.outdated(from);
+    } else if (as === "restarted") {
       // Its earlier life is over, and leaves first.
       this.#restarted.add(node.id);
       this.tick();
-      return;
+    } else if (as === "new") {
+      this.change(`join ${node.id}`, (configuration) => {
+        if (configuration.nodes.some(({ id }) => id === node.id)) return undefined;
+        const admitted = this.#host.admit(configuration, node, hasItsData);
+        if (typeof admitted !== "string") return admitted;
+        refuse(admitted);
+        return undefined;
+      });
+    } else {
+      refuse(as.refusal);
     }
-    this.change(`join ${node.id}`, (configuration) => {
-      if (configuration.nodes.some(({ id }) => id === node.id)) return undefined;
-      const admitted = this.#host.admit(configuration, node, hasItsData);
-      if (typeof admitted !== "string") return admitted;
-      this.#host.send(from, { what: "refused", instance: node.instance ?? "", why: admitted });
-      return undefined;
-    });
+  }
+
+  #tellFilled(): void {
+    const { configurationId, instance } = this;
+    const partitions = this.#filled;
+    if (partitions.length === 0) return;
+    const message: HasFilled = { what: "filled", configurationId, instance, partitions };
+    if (this.isManager) this.receive(this.self, message);
+    else this.#host.send(this.#configuration!.manager!, message);
   }
 
   /** Without the leases of a majority, a later configuration may have been committed meanwhile. */
@@ -495,6 +486,7 @@ export class Membership {
     const previous = this.#lastCommitted;
     const configuration = this.#configuration!;
     this.#lastCommitted = configuration;
+    this.#committedMs = this.#host.nowMs();
     if (this.isMember) this.#host.committed(configuration, previous);
   }
 }

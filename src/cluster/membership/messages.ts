@@ -13,6 +13,7 @@ export type MembershipMessage =
   | Acknowledged
   | Committed
   | Join
+  | HasFilled
   | Refused;
 
 /** Are you there? From one who is about to change the configuration. */
@@ -61,6 +62,14 @@ export interface Join {
   readonly node: NodeAddress;
   /** Whether it still has what it had as a member, in an earlier life. */
   readonly hasItsData: boolean;
+}
+
+/** To the manager: this node has all of these partitions, which it fills in this configuration. */
+export interface HasFilled {
+  readonly what: "filled";
+  readonly configurationId: ConfigurationId;
+  readonly instance: string;
+  readonly partitions: readonly number[];
 }
 
 /** To a node that wants to become a member, and cannot. */

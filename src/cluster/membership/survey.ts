@@ -34,6 +34,11 @@ export class Survey {
     return this.configuration.nodes.map(({ id }) => id).filter((id) => id !== this.#self);
   }
 
+  /** Those of them who have not answered. */
+  unheard(): NodeId[] {
+    return this.others.filter((id) => !this.#answers.has(id));
+  }
+
   /** False if it was not asked for. */
   answered(from: NodeId, answer: Probed): boolean {
     if (answer.attempt !== this.number || !this.others.includes(from)) return false;
@@ -52,7 +57,7 @@ export class Survey {
 
   /** Whether an answer is still to come of one who is not suspected. */
   isWaiting(suspects: readonly NodeId[]): boolean {
-    return this.others.some((id) => !this.#answers.has(id) && !suspects.includes(id));
+    return this.unheard().some((id) => !suspects.includes(id));
   }
 
   /** The members that would stay: one that answers without a lease is not to be relied on. */
@@ -79,8 +84,16 @@ export class Survey {
     return this.#survivors.size > 0;
   }
 
-  /** Those who are back with their data, and want to be members again. */
-  get returned(): NodeAddress[] {
-    return [...this.#answers.values()].flatMap(({ joining }) => joining ?? []);
+  /** Those who are back with their data, with `own`, and the configuration as if it had these lives of them. */
+  withReturned(own: NodeAddress): { configuration: Configuration; ids: NodeId[] } {
+    const { configuration } = this;
+    const since = configuration.configurationId + 1;
+    const lives = new Map<NodeId, NodeAddress>();
+    for (const { joining } of this.#answers.values()) {
+      if (joining !== undefined) lives.set(joining.id, { ...joining, since });
+    }
+    lives.set(own.id, { ...own, since });
+    const nodes = configuration.nodes.map((node) => lives.get(node.id) ?? node);
+    return { configuration: { ...configuration, nodes }, ids: [...lives.keys()] };
   }
 }

@@ -2,7 +2,9 @@
 
 import { Describe, type Description } from "../../cluster/describe.ts";
 import { type ClusterHealth, healthOf } from "../../cluster/health.ts";
+import { AskReport, type NodeReport } from "../../cluster/membership/administer.ts";
 import { ringReplicas } from "../../cluster/placement.ts";
+import { nextStep } from "../../cluster/planning/planning.ts";
 import type { NodeId } from "../../fabric/fabric.ts";
 import { Driver } from "../../protocols/driver.ts";
 import { once } from "../../protocols/message.ts";
@@ -17,6 +19,8 @@ export interface NodeStatus {
   readonly isManager: boolean;
   readonly isDraining: boolean;
   readonly isAnswering: boolean;
+  /** What it says of itself, in a cluster with etcd: whether it has its lease, and all its rows. */
+  readonly report: NodeReport | undefined;
   /** The number of the configuration that it has. */
   readonly configurationId: number | undefined;
   /** Partitions of which it is the primary, a backup, and those that it copies. */
@@ -30,6 +34,8 @@ export interface ClusterStatus {
   readonly configurationId: number;
   readonly backups: number;
   readonly partitions: number;
+  /** Whether nothing moves, and nothing would lie better elsewhere. */
+  readonly isBalanced: boolean;
   readonly health: ClusterHealth;
   readonly nodes: readonly NodeStatus[];
 }
@@ -44,10 +50,16 @@ export async function clusterStatus(options: ConnectOptions): Promise<ClusterSta
   const driver = new Driver(endpoint);
   const placement = configuration.placement ?? ringReplicas(configuration);
   const answers = new Map<NodeId, Description>();
+  const reports = new Map<NodeId, NodeReport>();
   const ask = async (id: NodeId): Promise<void> => {
     const message = new Describe(id);
     await driver.start(once(message), settings.timeoutMs).catch(() => {});
-    if (message.description?.node === id) answers.set(id, message.description);
+    if (message.description?.node !== id) return;
+    answers.set(id, message.description);
+    if (manager === undefined) return;
+    const asked = new AskReport(id);
+    await driver.start(once(asked), settings.timeoutMs).catch(() => {});
+    if (asked.report !== undefined) reports.set(id, asked.report);
   };
   try {
     await Promise.all(configuration.nodes.map(({ id }) => ask(id)));
@@ -66,6 +78,7 @@ export async function clusterStatus(options: ConnectOptions): Promise<ClusterSta
       isManager: id === manager,
       isDraining: draining === true,
       isAnswering: answers.has(id),
+      report: reports.get(id),
       configurationId: answers.get(id)?.configuration.configurationId,
       primaries: count(({ primary }) => primary === id),
       backups: count((each) => each.backups.includes(id)),
@@ -73,5 +86,8 @@ export async function clusterStatus(options: ConnectOptions): Promise<ClusterSta
     };
   });
   const health = healthOf(configuration, new Set(answers.keys()));
-  return { cluster, configurationId, backups, partitions, health, nodes };
+  const isBalanced =
+    health.filling.length === 0 &&
+    (manager === undefined || nextStep({ ...configuration, placement }) === undefined);
+  return { cluster, configurationId, backups, partitions, isBalanced, health, nodes };
 }

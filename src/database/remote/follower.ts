@@ -50,7 +50,9 @@ export class Follower {
   constructor(options: FollowerOptions) {
     this.#options = options;
     options.driver.troubled = ({ kind }, why) => {
-      if (kind === DESCRIBE_KIND || kind === OPEN_TABLE || !isPassing(why)) return;
+      // A node that does not know the tables yet may be away for long; but one that refuses them has moved on.
+      const isMeeting = kind === OPEN_TABLE && why.code !== "SITU_STALE_CONFIGURATION";
+      if (kind === DESCRIBE_KIND || isMeeting || !isPassing(why)) return;
       this.#trouble = why;
       this.#hint();
     };

@@ -23,6 +23,7 @@ import {
   METRICS_REQUEST_MS,
 } from "../../runtime/limits.ts";
 import { writeMetrics } from "./families.ts";
+import type { NodeFigures } from "./node-metrics.ts";
 import { ProcessWatch } from "./process-figures.ts";
 import { CONTENT_TYPE } from "./prometheus.ts";
 
@@ -38,6 +39,8 @@ export interface MetricsOptions extends ServeMetricsOptions {
   readonly database: LocalDatabase;
   /** The commands of a gateway by their numbers, in lower case; "" for a number that has none. */
   readonly commandNames?: readonly string[];
+  /** Of a node of a cluster: what it says of itself. */
+  readonly node?: () => Promise<NodeFigures>;
   /** Whether the one who serves clients does. Default: yes. */
   readonly isReady?: () => boolean;
   /** Why not, for people. */
@@ -149,14 +152,14 @@ class Endpoint {
       );
       return;
     }
-    send(response, this.#at(pathOf(request.url ?? "")), isHead);
+    void this.#at(pathOf(request.url ?? "")).then((answer) => send(response, answer, isHead));
   }
 
-  #at(path: string): Answer {
+  async #at(path: string): Promise<Answer> {
     try {
       switch (path) {
         case "/metrics":
-          return { status: 200, type: CONTENT_TYPE, text: this.#metrics() };
+          return { status: 200, type: CONTENT_TYPE, text: await this.#metrics() };
         case "/healthz":
           return report(this.#sickness());
         case "/readyz":
@@ -173,9 +176,10 @@ class Endpoint {
     }
   }
 
-  #metrics(): string {
-    const { database, commandNames = [] } = this.#options;
-    return writeMetrics(database, commandNames, this.#process.figures());
+  async #metrics(): Promise<string> {
+    const { database, commandNames = [], node } = this.#options;
+    const ofNode = await node?.();
+    return writeMetrics(database, commandNames, this.#process.figures(), ofNode);
   }
 
   /** What keeps the store from being read: `stats` reads the catalogue in a transaction. */

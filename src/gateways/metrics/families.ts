@@ -5,13 +5,17 @@ import type { Histogram } from "../../engine/metrics.ts";
 import { MAX_COMMANDS } from "../../runtime/limits.ts";
 import { COUNTER, type GatewayCounter } from "./command-metrics.ts";
 import { type Figure, METRICS, type Metric, type Reading } from "./metric-table.ts";
+import { NODE_METRICS, type NodeFigures } from "./node-metrics.ts";
 import type { ProcessFigures } from "./process-figures.ts";
 import { PrometheusText } from "./prometheus.ts";
+
+type Written = Pick<Metric, "name" | "help" | "type" | "label">;
 
 export function writeMetrics(
   database: Database,
   commandNames: readonly string[],
   process: ProcessFigures,
+  node?: NodeFigures,
 ): string {
   if (commandNames.length > MAX_COMMANDS) {
     throw new RangeError(`${commandNames.length} commands, but there is room for ${MAX_COMMANDS}`);
@@ -26,6 +30,7 @@ export function writeMetrics(
   };
   const text = new PrometheusText();
   for (const metric of METRICS) write(text, metric, figureOf(metric, reading));
+  if (node !== undefined) for (const metric of NODE_METRICS) write(text, metric, metric.of(node));
   return text.toString();
 }
 
@@ -34,7 +39,7 @@ function figureOf({ counter, read }: Metric, reading: Reading): Figure {
   return reading.sums.at(COUNTER[counter as GatewayCounter]);
 }
 
-function write(text: PrometheusText, metric: Metric, figure: Figure): void {
+function write(text: PrometheusText, metric: Written, figure: Figure): void {
   const { name, help, type, label = "" } = metric;
   if (figure === undefined) return;
   if (type === "histogram") {

@@ -39,6 +39,7 @@ export type Section =
   | "The store"
   | "The log"
   | "The gateway"
+  | "A node of a cluster"
   | "The process that answers";
 
 export interface Metric {

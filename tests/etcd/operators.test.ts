@@ -1,0 +1,64 @@
+/** What operators do with a cluster: it grows, a node is drained, and all the while it is healthy. */
+
+import { afterEach, expect, test } from "vitest";
+import { eventually, freePorts, situ } from "../helpers/cluster.ts";
+import { LivingCluster } from "../helpers/living-cluster.ts";
+
+let cluster: LivingCluster;
+afterEach(() => cluster?.remove());
+
+function operate(...words: string[]): ReturnType<typeof situ> {
+  const connect = cluster.connect.join();
+  return situ(["cluster", ...words, "--connect", connect, "--cluster", "living"]);
+}
+
+async function health(): Promise<string> {
+  const { stdout, stderr } = await operate("status");
+  expect(stderr).toBe("");
+  return stdout.split("\n")[0];
+}
+
+test("three nodes form a cluster, a fourth joins, and one is drained, or stays", async () => {
+  cluster = await LivingCluster.start({ nodes: 3, leaseMs: 2_000 });
+  expect(await health()).toMatch(/^healthy: any 1 of 3 nodes may fail/);
+  const manager = (await cluster.configuration()).manager!;
+  const leaving = (manager + 1) % 3;
+
+  // What would leave rows with too few copies is refused, and says what to do.
+  for (const [words, why] of [
+    [["drain", `${leaving}`], /each row has 3 copies.*add a node first/],
+    [["remove", `${leaving}`], /drain it first/],
+    [["drain", "7"], /the cluster has no node 7/],
+  ] as const) {
+    const refused = await operate(...words);
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringMatching(why)]);
+  }
+  expect(await cluster.members()).toEqual([0, 1, 2]);
+
+  const [metricsPort] = await freePorts(1);
+  const fourth = await cluster.make({ metrics: { port: metricsPort } });
+  await fourth.start();
+  expect(await cluster.members()).toEqual([0, 1, 2, 3]);
+  expect(await health()).toMatch(/^healthy: any 1 of 4 nodes may fail/);
+  await eventually("partitions begin to move there", async () => {
+    const { placement } = await cluster.configuration();
+    return placement!.some(({ filling }) => filling.includes(3));
+  });
+
+  const page = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
+  expect(page).toMatch(/^situ_node_members 4$/m);
+  expect(page).toMatch(/^situ_node_partitions\{role="primary"\} \d+$/m);
+  expect((await fetch(`http://127.0.0.1:${metricsPort}/readyz`)).status).toBe(200);
+
+  // What it was asked for goes on when nobody watches any more.
+  const watched = await operate("drain", `${leaving}`, "--timeout", "1ms", "--json");
+  expect([watched.code, watched.stderr]).toEqual([1, expect.stringContaining("goes on by itself")]);
+  await eventually("the node is being drained", async () => {
+    const { nodes } = await cluster.configuration();
+    return nodes.find(({ id }) => id === leaving)?.draining === true;
+  });
+  expect(await health()).toMatch(new RegExp(`^healthy: .*; node ${leaving} is (being )?drained`));
+  const kept = await operate("drain", `${leaving}`, "--cancel");
+  expect(kept).toMatchObject({ code: 0, stdout: expect.stringContaining("stays") });
+  expect(await health()).not.toContain("drained");
+});
