@@ -9,10 +9,11 @@
 
 import type { NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
-import { CALL } from "../protocols/kinds.ts";
-import type { Routine } from "../protocols/message.ts";
+import { CALL, CALL_OUTCOME } from "../protocols/kinds.ts";
+import { Message, type Routine } from "../protocols/message.ts";
 import { decodeOrigin, encodeOrigin, type Origin } from "../protocols/origin.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
+import { type Asked, encodeAsked } from "./outcome.ts";
 import {
   decodeNumbered,
   encodeNumbered,
@@ -42,20 +43,20 @@ export interface Called {
 export class Call extends NumberedMessage {
   readonly kind = CALL;
   returned: Returned | undefined;
-  readonly #numbered: Numbered;
+  readonly numbered: Numbered;
   readonly #called: Called;
   readonly #time: TimeLeft;
 
   constructor(to: NodeId, numbered: Numbered, called: Called, time: TimeLeft) {
     super(to);
-    this.#numbered = numbered;
+    this.numbered = numbered;
     this.#called = called;
     this.#time = time;
   }
 
   protected encodeBody(out: Writer): void {
     const { procedure, values, isPassedOn, origin } = this.#called;
-    encodeNumbered(out, this.#numbered);
+    encodeNumbered(out, this.numbered);
     out.text(procedure);
     out.wide(this.#time.leftMs());
     out.word(isPassedOn ? 1 : 0);
@@ -99,6 +100,32 @@ export function* callOnce(
     if (isForgotten(message.error) && !message.isInDoubt && time.leftMs() > 0) continue;
     if (message.isInDoubt) return new CallInDoubt(message, called);
     return { isDone: false, error: message.error! };
+  }
+}
+
+/**
+ * What became of a call whose node has left, at one that it may have been passed on to. As long as it runs there,
+ * the node says "not yet" (SITU_OVERLOADED).
+ *
+ *   message  as of OUTCOME (outcome.ts)
+ *   reply    0 if it is not known; else 1, and as of CALL
+ */
+export class CallOutcomeOf extends Message {
+  readonly kind = CALL_OUTCOME;
+  returned: Returned | undefined;
+  readonly #asked: Asked;
+
+  constructor(to: NodeId, asked: Asked) {
+    super(to);
+    this.#asked = asked;
+  }
+
+  encode(out: Writer): void {
+    encodeAsked(out, this.#asked);
+  }
+
+  protected decode(reply: Reader): void {
+    if (reply.word() === 1) this.returned = decodeReturned(reply);
   }
 }
 

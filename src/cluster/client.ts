@@ -9,10 +9,10 @@ import type { Outcome, Parts } from "../protocols/coordinator.ts";
 import { OPEN_CALLS, OPEN_SESSION } from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { Validate } from "../protocols/phases/validate.ts";
-import { type Called, callOnce, type Returned } from "./call.ts";
+import { type Call, type Called, callOnce, type Returned } from "./call.ts";
 import { Describe, type Description, OpenTable } from "./describe.ts";
 import { type NumberedMessage, Sessions, type TimeLeft } from "./session.ts";
-import { submitOnce } from "./submit.ts";
+import { type Submit, submitOnce, submittedOutcome } from "./submit.ts";
 import type { View, ViewHolder } from "./view.ts";
 
 export class ClusterClient {
@@ -37,6 +37,11 @@ export class ClusterClient {
   adopt(next: View): void {
     const before = this.view.current;
     this.view.current = next;
+    this.adopted(before, next);
+  }
+
+  /** The same where somebody else has replaced the view. */
+  adopted(before: View, next: View): void {
     for (const sessions of [this.#submits, this.#calls]) sessions.adopted(before, next);
   }
 
@@ -80,6 +85,16 @@ export class ClusterClient {
   *submit(parts: Parts, coordinator: NodeId, time: TimeLeft): Routine<Outcome> {
     const executedIn = this.view.current.configurationId;
     return yield* submitOnce(this.#submits, coordinator, { parts, executedIn }, time);
+  }
+
+  /** The same again, under the number that it has. */
+  *submitAgain(message: Submit): Routine<Outcome> {
+    yield* this.#submits.again(message);
+    return submittedOutcome(message);
+  }
+
+  callAgain(message: Call): Routine<void> {
+    return this.#calls.again(message);
   }
 
   /** Nobody will ask again what became of a request. */

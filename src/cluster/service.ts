@@ -25,7 +25,7 @@ import {
 } from "../protocols/coordinator.ts";
 import type { Disk } from "../protocols/disk.ts";
 import { Driver, rethrow } from "../protocols/driver.ts";
-import { OPEN_SESSION, OPEN_TABLE, SUBMIT } from "../protocols/kinds.ts";
+import { OPEN_SESSION, OPEN_TABLE, OUTCOME, SUBMIT } from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { coordinatorNumber, firstSequenceOf } from "../protocols/names.ts";
 import type { Origin } from "../protocols/origin.ts";
@@ -43,7 +43,9 @@ import { SituError } from "../runtime/errors.ts";
 import { DRAIN_MS, DRAIN_TRUNCATE_MS, LOCK_TIMEOUT_MS } from "../runtime/limits.ts";
 import type { DecisionLog, ServedTables } from "../tables/served/contract.ts";
 import type { KeptRecords } from "../tables/served/kept-records.ts";
+import { CommittedOrigins } from "./committed-origins.ts";
 import { serveDescribe, serveOpenTable } from "./describe.ts";
+import { serveOutcome } from "./outcome.ts";
 import { Outcomes } from "./outcomes.ts";
 import { Deadline, Sessions, serveOpenSession, type TimeLeft } from "./session.ts";
 import { SubmitInDoubt, serveSubmit, submitOnce } from "./submit.ts";
@@ -87,6 +89,7 @@ const CLUSTER_HANDLERS: readonly Handler<NodeService>[] = [
     serve: ({ outcomes, driver }, incoming) =>
       serveOpenSession(outcomes, incoming, driver.endpoint.clock.nowMs()),
   },
+  { kind: OUTCOME, sender: "anyone", begins: false, serve: serveOutcome },
   { kind: OPEN_TABLE, sender: "anyone", begins: false, serve: serveOpenTable },
   { kind: DESCRIBE_KIND, sender: "anyone", begins: false, serve: serveDescribe },
 ];
@@ -114,6 +117,10 @@ export class NodeService implements ServingThread {
   readonly outcomes = new Outcomes<Outcome>();
   /** Where the configuration may change, at the thread that keeps the node's copies. */
   readonly recovery: Recovery | undefined;
+  /** With it: for whom transactions were committed here. */
+  readonly committed: CommittedOrigins | undefined;
+  /** Origins of what this thread coordinates for clients of other nodes (outcome.ts). */
+  readonly shipped = new Set<string>();
   /** Commits of clients that are under way here. */
   submitted = 0;
   readonly #handlers = new Handlers<NodeService>(PHASES, CLUSTER_HANDLERS);
@@ -163,6 +170,10 @@ export class NodeService implements ServingThread {
     const { isWhole, becameWhole } = options;
     if (recovers && this.backup !== undefined) {
       this.recovery = this.#recovery(this.backup, becameWhole);
+      const committed = new CommittedOrigins(clock);
+      this.committed = committed;
+      this.participant.committed = (record) => committed.note(record);
+      this.backup.committed = (record) => committed.note(record);
     } else if (isWhole !== undefined) {
       this.participant.blocked = {
         isBlocked: () => !isWhole(),
@@ -203,6 +214,8 @@ export class NodeService implements ServingThread {
     this.driver.endpoint.configurationId = next.configurationId;
     if (next.isMember && !previous.isMember) this.#joined(next);
     this.recovery?.adopt(next, previous);
+    this.committed?.adopted(previous, next);
+    this.#sessions.adopted(previous, next);
     this.coordinator.adopt();
     this.#sessions.adopted(previous, next);
   }

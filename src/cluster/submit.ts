@@ -26,6 +26,7 @@ import { Part } from "../protocols/writes.ts";
 import { SituError, type SituErrorCode, TimeoutError } from "../runtime/errors.ts";
 import { MAX_NODES, MAX_SUBMITTED } from "../runtime/limits.ts";
 import { nextWrite, partitionAt } from "../tables/served/requests.ts";
+import { keyOf } from "./outcome.ts";
 import type { NodeService } from "./service.ts";
 import {
   decodeNumbered,
@@ -46,7 +47,7 @@ const KINDS = ["committed", "aborted", "refused", "unknown"] as const;
 export class Submit extends NumberedMessage {
   readonly kind = SUBMIT;
   outcome: Outcome = ABORTED;
-  readonly #numbered: Numbered;
+  readonly numbered: Numbered;
   readonly #parts: Parts;
   readonly #time: TimeLeft;
   readonly #origin: Origin | undefined;
@@ -59,7 +60,7 @@ export class Submit extends NumberedMessage {
     time: TimeLeft,
   ) {
     super(to);
-    this.#numbered = numbered;
+    this.numbered = numbered;
     this.#parts = parts;
     this.#executedIn = executedIn;
     this.#time = time;
@@ -67,7 +68,7 @@ export class Submit extends NumberedMessage {
   }
 
   protected encodeBody(out: Writer): void {
-    encodeNumbered(out, this.#numbered);
+    encodeNumbered(out, this.numbered);
     out.wide(this.#time.leftMs());
     out.word(this.#executedIn);
     encodeOrigin(out, this.#origin);
@@ -161,7 +162,13 @@ export function serveSubmit(service: NodeService, incoming: Incoming): void {
       attempt.end({ kind: "refused", error });
       throw error;
     }
-    service.commitFor(origin, parts, leftMs, (outcome) => attempt.end(outcome));
+    const key = keyOf(origin);
+    const isShipped = origin.session !== session;
+    if (isShipped) service.shipped.add(key);
+    service.commitFor(origin, parts, leftMs, (outcome) => {
+      if (isShipped) service.shipped.delete(key);
+      attempt.end(outcome);
+    });
   }
   const ticket = incoming.defer();
   attempt.hear((outcome) => ticket.reply((out) => encodeOutcome(out, outcome)));

@@ -14,7 +14,7 @@ import type { Executor } from "../engine/executor.ts";
 import { FIRST_MESSAGE_KIND, type Incoming, MEMBERSHIP_KIND } from "../fabric/fabric.ts";
 import type { ChannelEnd } from "../fabric/rings/channel.ts";
 import { AT_ONCE, SyncedDisk } from "../protocols/disk.ts";
-import { CALL, LOG, OPEN_CALLS, READ, SCAN, TRUNCATE } from "../protocols/kinds.ts";
+import { CALL, CALL_OUTCOME, LOG, OPEN_CALLS, READ, SCAN, TRUNCATE } from "../protocols/kinds.ts";
 import { threadOf } from "../protocols/places.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { keptRecords } from "../tables/served/kept-records.ts";
@@ -47,7 +47,6 @@ export class Host implements ProcedureHost {
   readonly #client: ClusterClient;
   readonly #link: HostLink;
   readonly #viewOf: (configuration: Configuration) => View;
-  #meeting: Promise<unknown> | undefined;
 
   constructor({ configuration, procedures, instance, life, executor, end, gate }: HostOptions) {
     const { id, cluster, protocol, place, durability } = configuration;
@@ -87,6 +86,12 @@ export class Host implements ProcedureHost {
       begins: false,
       serve: (_, incoming) => procedures.serveOpen(incoming),
     });
+    this.service.handle({
+      kind: CALL_OUTCOME,
+      sender: "anyone",
+      begins: false,
+      serve: (_, incoming) => procedures.serveOutcome(incoming),
+    });
     this.service.settle();
     const { driver, coordinator } = this.service;
     this.#client = new ClusterClient(`host ${id} ${instance}`, view);
@@ -110,25 +115,16 @@ export class Host implements ProcedureHost {
   #announced(incoming: Incoming): void {
     const { what, configuration } = JSON.parse(incoming.body.text()) as Announced;
     const known = configurationOf(configuration, "the NIC worker");
-    const { configurationId } = this.service.view.current;
+    const before = this.service.view.current;
+    const { configurationId } = before;
     if (what === "adopted" && known.configurationId > configurationId) {
-      this.service.adopt(this.#viewOf(known));
+      const next = this.#viewOf(known);
+      this.service.adopt(next);
+      this.#client.adopted(before, next);
     } else if (what === "committed" && known.configurationId === configurationId) {
       this.service.recover();
     }
     incoming.reply();
-  }
-
-  /** Knows the other nodes, as soon as they are there. */
-  async meet(): Promise<void> {
-    const { driver } = this.service;
-    this.#meeting ??= driver
-      .start(this.#client.meet(), DEFAULT_TIMEOUT_MS)
-      .catch((error: unknown) => {
-        this.#meeting = undefined;
-        throw error;
-      });
-    await this.#meeting;
   }
 
   /** The executor stays with the open store. */

@@ -6,33 +6,22 @@
  */
 
 import { pathToFileURL } from "node:url";
-import {
-  type Called,
-  CallInDoubt,
-  callOnce,
-  decodeCalled,
-  encodeReturned,
-  type Returned,
-} from "../cluster/call.ts";
-import { Outcomes } from "../cluster/outcomes.ts";
+import { type Called, decodeCalled, encodeReturned, type Returned } from "../cluster/call.ts";
+import { decodeAsked, keyOf } from "../cluster/outcome.ts";
+import { type Attempt, Outcomes } from "../cluster/outcomes.ts";
 import type { NodeService } from "../cluster/service.ts";
-import {
-  Deadline,
-  Sessions,
-  serveOpenSession,
-  sessionOf,
-  type TimeLeft,
-} from "../cluster/session.ts";
+import { Deadline, serveOpenSession, sessionOf, type TimeLeft } from "../cluster/session.ts";
 import { isProcedure, type Procedure } from "../database/procedure.ts";
+import { isPassing } from "../database/remote/follower.ts";
 import type { RemoteDatabase } from "../database/remote/remote-database.ts";
-import type { Incoming, NodeId } from "../fabric/fabric.ts";
+import type { Incoming } from "../fabric/fabric.ts";
 import { MAX_FRAME_WORDS, tooLong, Writer } from "../fabric/wire.ts";
-import { OPEN_CALLS } from "../protocols/kinds.ts";
 import type { Origin } from "../protocols/origin.ts";
 import { nowMs, realClock } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
-import { MAX_RUNNING_CALLS, MAX_WAITING_CALLS, OUTCOME_GRACE_MS } from "../runtime/limits.ts";
+import { MAX_PASSED_ON_CALLS, MAX_RUNNING_CALLS, MAX_WAITING_CALLS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
+import type { Table } from "../tables/table.ts";
 
 /** For the headers of frames around what a procedure returns. */
 const REPLY_SPARE_WORDS = 16;
@@ -47,7 +36,8 @@ export class Procedures {
   readonly #byName: ReadonlyMap<string, Procedure>;
   readonly #outcomes = new Outcomes<Returned>();
   readonly #opened = new Map<Procedure, Promise<void>>();
-  #sessions: Sessions | undefined;
+  /** By their origins, the oldest first: whoever called them asks here, should the node between leave. */
+  readonly #passedOn = new Map<string, Attempt<Returned>>();
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
@@ -90,12 +80,37 @@ export class Procedures {
       // Only a node speaks for others.
       const origin = (incoming.from.node >= 0 && called.origin) || { session, number };
       const time = new Deadline(realClock, leftMs);
+      if (origin.session !== session) this.#keepPassedOn(keyOf(origin), attempt);
       void this.#run(host, { ...called, origin }, time).then(({ returned, bytes }) => {
         attempt.end(returned);
         this.#outcomes.keep(attempt, bytes, goneResult(called));
       });
     }
     attempt.hear((returned) => ticket.reply((out) => encodeReturned(out, returned)));
+  }
+
+  #keepPassedOn(origin: string, attempt: Attempt<Returned>): void {
+    this.#passedOn.set(origin, attempt);
+    if (this.#passedOn.size <= MAX_PASSED_ON_CALLS) return;
+    for (const [oldest, { outcome }] of this.#passedOn) {
+      if (outcome === undefined) continue;
+      this.#passedOn.delete(oldest);
+      return;
+    }
+  }
+
+  /** What became of a call that another node has passed on, for the one who called it. */
+  serveOutcome(incoming: Incoming): void {
+    const attempt = this.#passedOn.get(keyOf(decodeAsked(incoming)));
+    if (attempt === undefined) {
+      incoming.reply().word(0);
+      return;
+    }
+    const { outcome } = attempt;
+    if (outcome === undefined) throw new SituError("SITU_OVERLOADED", "the procedure is running");
+    const out = incoming.reply();
+    out.word(1);
+    encodeReturned(out, outcome);
   }
 
   /** Never rejects: an error is an outcome, too. */
@@ -126,12 +141,9 @@ export class Procedures {
     }
     await this.#open(host, found);
     const place = isPassedOn ? undefined : found.at?.(...values);
-    if (place !== undefined) {
-      const table = host.db.tableOf(place[0]);
-      const node = table.primaryOf(table.partitionOf(place[1]));
-      // It takes no turn here: two nodes that waited for each other's would wait for ever.
-      if (node !== host.service.self) return this.#passOn(host, node, called, time);
-    }
+    // It takes no turn here: two nodes that waited for each other's would wait for ever.
+    const elsewhere = place && (await this.#runThere(host, place, called, time));
+    if (elsewhere !== undefined) return elsewhere.value;
     if (this.#running < MAX_RUNNING_CALLS) this.#running++;
     else await new Promise<void>((resolve) => void this.#waiting.push(resolve));
     try {
@@ -157,20 +169,26 @@ export class Procedures {
     return opened;
   }
 
-  async #passOn(
-    { service }: ProcedureHost,
-    node: NodeId,
+  /** Passes a call on to the primary of a row; undefined if that is here. */
+  async #runThere(
+    { db, service }: ProcedureHost,
+    [table, key]: readonly [Table, unknown],
     called: CalledFor,
     time: TimeLeft,
-  ): Promise<unknown> {
-    const { instance } = service.view.current;
-    this.#sessions ??= new Sessions(`calls ${instance}`, OPEN_CALLS);
-    const routine = callOnce(this.#sessions, node, { ...called, isPassedOn: true }, time);
-    const longestMs = Math.max(time.leftMs(), 0) + OUTCOME_GRACE_MS;
-    const returned = await service.driver.start(routine, longestMs);
-    if (returned instanceof CallInDoubt) this.#sessions.settled(returned.message);
-    if (returned.isDone) return returned.value;
-    throw returned.error;
+  ): Promise<{ readonly value: unknown } | undefined> {
+    const remote = db.tableOf(table);
+    const partition = remote.partitionOf(key);
+    for (;;) {
+      const { configurationId } = db.view;
+      const node = remote.primaryOf(partition);
+      if (node === service.self) return undefined;
+      const returned = await db.callAt(node, { ...called, isPassedOn: true }, time);
+      if (returned?.isDone) return returned;
+      // Nothing was done, and another node may have the row by now.
+      const mayRetry = returned === undefined || isPassing(returned.error);
+      if (!mayRetry || time.leftMs() <= 0) throw returned?.error ?? notBegun(called.procedure);
+      await db.pause(configurationId, time.leftMs());
+    }
   }
 }
 

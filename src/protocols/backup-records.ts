@@ -65,6 +65,8 @@ export class BackupRecords {
   readonly #tx: Transaction;
   /** The name in the message that is being served. */
   readonly name = new Name();
+  /** Told of each record that is applied. */
+  committed: ((record: Int32Array) => void) | undefined;
   readonly #reader = new RecordReader();
   readonly #underWay = new UnderWay<Logged>();
   readonly #order = new RowOrder<Logged>();
@@ -290,6 +292,7 @@ export class BackupRecords {
   /** A record is applied or dropped, and waits for nobody. */
   #end(logged: Logged): void {
     this.#logged--;
+    if (logged.decision === COMMITTED) this.committed?.(logged.record);
     if (!logged.isForgotten) this.#underWay.end(logged.name, logged.decision!);
     let dropped: Logged[] | undefined;
     for (const next of this.#order.done(logged)) {

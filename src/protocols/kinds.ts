@@ -33,6 +33,9 @@ export const SCAN = 26;
 /** Open sessions, at the thread that serves SUBMIT and at the one that serves CALL. */
 export const OPEN_SESSION = 40;
 export const OPEN_CALLS = 41;
+/** What became of a request whose node has left, at the same two threads. */
+export const OUTCOME = 42;
+export const CALL_OUTCOME = 43;
 
 /** As people call them, for traces and counts. */
 export const KIND_NAMES: Readonly<Record<number, string>> = {
@@ -63,6 +66,8 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [SCAN]: "scan",
   [OPEN_SESSION]: "open session",
   [OPEN_CALLS]: "open session of calls",
+  [OUTCOME]: "outcome",
+  [CALL_OUTCOME]: "outcome of a call",
   [DESCRIBE_KIND]: "describe",
   [MEMBERSHIP_KIND]: "membership",
   [ADMINISTER_KIND]: "administer",

@@ -6,9 +6,14 @@
  *   message  the session, or an empty string; if there is one, its number
  */
 
-import type { Reader, Writer } from "../fabric/wire.ts";
+import { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_SESSION_NAME_LENGTH } from "../runtime/limits.ts";
+
+/** Where a record has it: behind its header of two words, the name and the configuration. */
+const ORIGIN_AT = 9;
+/** Its name in words, a character taking up to three bytes; its length, and its number at an even word. */
+const MAX_ORIGIN_END = ORIGIN_AT + 4 + Math.ceil((3 * MAX_SESSION_NAME_LENGTH) / 4);
 
 export interface Origin {
   /** Different for all sessions of all clients. */
@@ -46,4 +51,17 @@ export function numberOf(body: Reader): number {
   const number = body.wide();
   if (Number.isSafeInteger(number) && number >= 0) return number;
   throw new SituError("SITU_PROTOCOL", `no transaction has the number ${number}`);
+}
+
+/** Reads the origin in the head of a record (records.ts), without the rest of it. */
+export class OriginReader {
+  readonly #copy = new Writer();
+  readonly #body = new Reader(this.#copy.views);
+
+  of(record: Int32Array): Origin | undefined {
+    const words = Math.min(record.length, MAX_ORIGIN_END);
+    this.#copy.clear();
+    this.#copy.words(record, 0, words);
+    return decodeOrigin(this.#body.reset(this.#copy.views, ORIGIN_AT, words));
+  }
 }

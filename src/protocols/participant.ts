@@ -28,7 +28,7 @@ import type { RecordLog, ServedTable, ServedTables } from "../tables/served/cont
 import type { CurrentView } from "./cluster-view.ts";
 import { type Disk, replyWhenKept } from "./disk.ts";
 import { LOCKED, OK, OVER } from "./message.ts";
-import { ABORTED, type Ended, Name, UnderWay } from "./names.ts";
+import { ABORTED, COMMITTED, type Ended, Name, UnderWay } from "./names.ts";
 import { RecordReader, skipHead } from "./records.ts";
 import { writesIn } from "./writes.ts";
 
@@ -99,6 +99,8 @@ export class Participant {
   readonly underWay = new UnderWay<Prepared>();
   /** The name in the message that is being served. */
   readonly name = new Name();
+  /** Told of the record of each transaction that is installed here. */
+  committed: ((record: Int32Array) => void) | undefined;
   /** Partitions that this node has become the primary of, and that are not recovered yet. */
   blocked: Blocked | undefined;
   readonly #records = new RecordReader();
@@ -312,6 +314,7 @@ export class Participant {
 
   /** It is over here: its engine transaction can serve another one. */
   finish(name: Name, prepared: Prepared, how: Ended): void {
+    if (how === COMMITTED && prepared.record.length > 0) this.committed?.(prepared.record);
     prepared.tx.clear();
     prepared.tables.clear();
     prepared.record = NOTHING;

@@ -422,6 +422,8 @@ export const SESSION_SLOTS = 4_096;
 export const MAX_KEPT_OUTCOMES = 1 << 18;
 /** What procedures have returned, for clients that may ask again; beyond, the oldest are forgotten. */
 export const MAX_KEPT_RESULT_BYTES = 64 * MIB;
+/** Calls that others have passed on to a node, whose callers may ask for them. */
+export const MAX_PASSED_ON_CALLS = 1 << 15;
 /** The name of a client's session; it is part of every record. */
 export const MAX_SESSION_NAME_LENGTH = 128;
 /** A session that was silent for so long may be forgotten, where there are too many. */
@@ -455,6 +457,8 @@ export const FOLLOW_FOR_MS = 3_000;
 export const FOLLOW_ASKED = 2;
 export const FOLLOW_ANSWER_MS = 500;
 export const FOLLOW_SILENT_LOOKS = 3;
+/** How much faster the clock of another machine may be, when it says for how long something was so. */
+export const CLOCK_SLACK = 1.1;
 /** `open` waits so long for nodes that cannot be reached, once another one has answered. */
 export const MEET_PATIENCE_MS = 1_000;
 
@@ -611,6 +615,10 @@ relation(TURN_MS <= MAX_TURN_MS && MAX_TURN_MS < 2 ** 22, "the end of a turn fit
 relation(
   MAX_RUNNING_TRANSACTIONS <= SESSION_SLOTS,
   "a client has a slot for each of its transactions",
+);
+relation(
+  MAX_RUNNING_CALLS + MAX_WAITING_CALLS < MAX_PASSED_ON_CALLS,
+  "calls that run are not forgotten",
 );
 relation(2 ** 32 % RECORD_SLOTS === 0, "arrivals go round in a circle of 32 bits");
 relation(RECORD_SLOTS % RECORD_PIECE_SLOTS === 0, "slots of records are whole pieces");

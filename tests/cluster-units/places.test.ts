@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { DESCRIBE_KIND, MEMBERSHIP_KIND } from "../../src/fabric/fabric.ts";
+import { COPYING_PHASES } from "../../src/protocols/copying/phases.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import { PHASES } from "../../src/protocols/phases/table.ts";
 import {
@@ -51,13 +52,15 @@ test("a protocol that is not known here reads by message", () => {
 });
 
 test("every kind of message has one row: a name, a place, a handler", () => {
-  const phases = [...PHASES, ...RECOVERY_PHASES].map(({ kind }) => kind);
+  const phases = [...PHASES, ...RECOVERY_PHASES, ...COPYING_PHASES].map(({ kind }) => kind);
   expect(new Set(phases).size).toBe(phases.length);
   const others = [
     kinds.SUBMIT,
     kinds.CALL,
     kinds.OPEN_SESSION,
     kinds.OPEN_CALLS,
+    kinds.OUTCOME,
+    kinds.CALL_OUTCOME,
     kinds.OPEN_TABLE,
     DESCRIBE_KIND,
     MEMBERSHIP_KIND,

@@ -3,7 +3,7 @@
  * cannot be had across machines: reads are promises, and there is no `transactSync`.
  */
 
-import { type Called, CallInDoubt } from "../../cluster/call.ts";
+import { type Called, CallInDoubt, type Returned } from "../../cluster/call.ts";
 import type { ClusterClient } from "../../cluster/client.ts";
 import { Deadline, type TimeLeft } from "../../cluster/session.ts";
 import { currentPlacement, type View } from "../../cluster/view.ts";
@@ -17,7 +17,7 @@ import { getByVerb, SingleGet } from "../../protocols/execute/single-get.ts";
 import type { Routine } from "../../protocols/message.ts";
 import type { Origin } from "../../protocols/origin.ts";
 import { sleep } from "../../runtime/clock.ts";
-import { SituError } from "../../runtime/errors.ts";
+import { SituError, TimeoutError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { FOLLOW_MAX_MS, OUTCOME_GRACE_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
@@ -34,6 +34,7 @@ import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { AsyncScan } from "../scan.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
 import { Admission } from "./admission.ts";
+import { Begun, Doubts } from "./doubts.ts";
 import { type Follower, isPassing } from "./follower.ts";
 import { MetNodes } from "./met-nodes.ts";
 import { RemoteExecution, type RemoteLimits } from "./remote-execution.ts";
@@ -79,6 +80,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   readonly #admission: Admission | undefined;
   readonly #random: Random;
   readonly #nodes: MetNodes;
+  readonly #doubts: Doubts;
   /** By a table's ordinal. */
   readonly #tables: (RemoteTable | undefined)[] = [];
   #isClosed = false;
@@ -90,10 +92,11 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     const { random = new Random(), endpoint, own } = connection;
     this.#random = random;
     this.#nodes = new MetNodes(connection);
+    this.#doubts = new Doubts(connection, (than, leftMs) => this.pause(than, leftMs));
     this.#admission = own === undefined ? new Admission(endpoint.clock) : undefined;
     this.#runner = new TransactionRunner(
       this,
-      (limits: RemoteLimits) => new RemoteExecution(connection, this, random, limits),
+      (limits: RemoteLimits) => new RemoteExecution(connection, this, this.#doubts, random, limits),
     );
   }
 
@@ -282,20 +285,27 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
 
   /** Calls it again where nothing was done, and the node may have left. */
   async #call(near: CallOptions["near"], called: Called, timeoutMs: number): Promise<unknown> {
-    const { driver, client, endpoint } = this.#connection;
-    const time = new Deadline(endpoint.clock, timeoutMs);
+    const time = new Deadline(this.#connection.endpoint.clock, timeoutMs);
     for (;;) {
-      this.#nodes.look();
       const { configurationId } = this.view;
       const node = near === undefined ? this.#anyNode() : this.#primaryOf(near);
-      // The node may find at the last moment that its time is over, and has to say so.
-      const longestMs = Math.max(time.leftMs(), 0) + 2 * OUTCOME_GRACE_MS;
-      const returned = await driver.start(client.call(node, called, time), longestMs);
-      if (returned.isDone) return returned.value;
-      if (returned instanceof CallInDoubt) client.settled(returned.message);
-      if (!isPassing(returned.error) || time.leftMs() <= 0) throw returned.error;
+      const returned = await this.callAt(node, called, time);
+      if (returned?.isDone) return returned.value;
+      const mayRetry = returned === undefined || isPassing(returned.error);
+      if (!mayRetry || time.leftMs() <= 0) throw returned?.error ?? notDone(called);
       await this.pause(configurationId, time.leftMs());
     }
+  }
+
+  /** Calls a procedure at a node. Undefined if it was not done, and the node has left. */
+  async callAt(node: NodeId, called: Called, time: TimeLeft): Promise<Returned | undefined> {
+    const { driver, client } = this.#connection;
+    this.#nodes.look();
+    const begun = new Begun(this.view, time);
+    // The node may find at the last moment that its time is over, and has to say so.
+    const longestMs = Math.max(time.leftMs(), 0) + 2 * OUTCOME_GRACE_MS;
+    const told = await driver.start(client.call(node, called, time), longestMs);
+    return told instanceof CallInDoubt ? this.#doubts.ofCall(told, called, begun) : told;
   }
 
   /** One that can be reached, if there is one. */
@@ -379,6 +389,12 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
 
 function closed(): SituError {
   return new SituError("SITU_CLOSED", "the connection to the cluster is closed: open it again");
+}
+
+function notDone({ procedure }: Called): TimeoutError {
+  return new TimeoutError(
+    `procedure ${procedure} was not done: the node that was to run it has left the cluster. Call it again`,
+  );
 }
 
 function unsupported(what: string): SituError {

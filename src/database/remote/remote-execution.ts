@@ -19,6 +19,7 @@ import type { Random } from "../../runtime/random.ts";
 import { type AsyncLimits, AsyncRetry } from "../run/async-retry.ts";
 import { ENDED } from "../run/ended.ts";
 import type { Execution } from "../run/execution.ts";
+import { Begun, type Doubts } from "./doubts.ts";
 import { isPassing } from "./follower.ts";
 import { outcomeWithin } from "./outcome-deadline.ts";
 import type { ClusterConnection } from "./remote-database.ts";
@@ -37,6 +38,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
   readonly retry: AsyncRetry;
   readonly #connection: ClusterConnection;
   readonly #fetcher: Fetcher;
+  readonly #doubts: Doubts;
   readonly #random: Random;
   readonly #origin: Origin | undefined;
   #tx: RemoteTransaction;
@@ -49,10 +51,12 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
   constructor(
     connection: ClusterConnection,
     fetcher: Fetcher,
+    doubts: Doubts,
     random: Random,
     limits: RemoteLimits,
   ) {
     this.#connection = connection;
+    this.#doubts = doubts;
     this.#fetcher = this.#watched(fetcher);
     this.#random = random;
     this.#origin = limits.origin;
@@ -162,14 +166,19 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     const { driver, client, own, endpoint } = this.#connection;
     const leftMs = Math.max(Math.ceil(this.retry.leftMs()), OUTCOME_GRACE_MS);
     const time = new Deadline(endpoint.clock, leftMs);
+    const begun = new Begun(client.view.current, time);
     if (own !== undefined) {
-      return this.#outcomeWithin(own.commit(parts, held, time, this.#origin), leftMs);
+      const origin = this.#origin;
+      const told = await this.#outcomeWithin(own.commit(parts, held, time, origin), leftMs);
+      const isAsked = told instanceof SubmitInDoubt && origin !== undefined;
+      return isAsked ? this.#doubts.ofSubmit(told, parts, begun, origin) : told;
     }
     // The node may find at the last moment that its time is over, and has to say so.
     const longestMs = leftMs + OUTCOME_GRACE_MS;
     const outcome = await driver.start(client.submit(parts, coordinator, time), longestMs);
-    if (outcome instanceof SubmitInDoubt) client.settled(outcome.message);
-    return outcome;
+    return outcome instanceof SubmitInDoubt
+      ? this.#doubts.ofSubmit(outcome, parts, begun)
+      : outcome;
   }
 
   /** What is past its point of no return goes on, though nobody waits for it any more. */
