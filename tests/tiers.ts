@@ -57,7 +57,7 @@ export const TIERS = {
     "tests/processes/**",
     "tests/simulation/{command,determinism}.test.ts",
     "tests/upgrade/**",
-    "tests/workloads/{cluster,situ}.test.ts",
+    "tests/workloads/{cluster,situ,tpcc-cluster,tpcc-killed}.test.ts",
   ],
   peers: [
     "tests/etcd/**",

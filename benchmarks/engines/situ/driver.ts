@@ -11,6 +11,9 @@ import type { SmallBankStore } from "../../../workloads/smallbank/store.ts";
 import { situTatp } from "../../../workloads/tatp/situ.ts";
 import { situTatpAsync } from "../../../workloads/tatp/situ-async.ts";
 import type { TatpStore } from "../../../workloads/tatp/store.ts";
+import { situTpcc } from "../../../workloads/tpcc/situ.ts";
+import { situTpccAsync } from "../../../workloads/tpcc/situ-async.ts";
+import type { TpccStore } from "../../../workloads/tpcc/store.ts";
 import type { ReadRows } from "../../../workloads/workload.ts";
 import { situYcsb, situYcsbAsync } from "../../../workloads/ycsb/situ.ts";
 import type { YcsbStore, YcsbTable } from "../../../workloads/ycsb/store.ts";
@@ -110,6 +113,10 @@ class SituEngine implements Engine {
 
   tatp(): TatpStore {
     return this.#isSync ? situTatp(this.#db) : situTatpAsync(this.#db);
+  }
+
+  tpcc(): TpccStore {
+    return this.#isSync ? situTpcc(this.#db) : situTpccAsync(this.#db);
   }
 
   objects(table: ObjectTable): ObjectStore {

@@ -11,6 +11,8 @@ const types = {
   u16: "INTEGER",
   u32: "INTEGER",
   i32: "INTEGER",
+  u53: "INTEGER",
+  i53: "INTEGER",
   bool: "INTEGER",
   f64: "REAL",
   str: "TEXT",
@@ -82,6 +84,11 @@ export class Connection {
       }
     };
     return retrying as unknown as (...parameters: A) => R;
+  }
+
+  /** Several statements that read one state. */
+  reading<A extends unknown[], R>(body: (...parameters: A) => R): (...parameters: A) => R {
+    return this.retried(this.db.transaction(body));
   }
 
   /** Takes the write lock at once: nobody has to give up what it has read (BEGIN IMMEDIATE). */
