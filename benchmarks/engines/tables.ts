@@ -31,6 +31,14 @@ export function columnsOf(table: Table): readonly Column[] {
   }));
 }
 
+/** A number, or a text that does not say how long it may be, counts as this. */
+const NUMBER_BYTES = 8;
+
+/** What a row takes at most, roughly. */
+export function declaredBytes(table: Table): number {
+  return columnsOf(table).reduce((sum, { max = NUMBER_BYTES }) => sum + max, 0);
+}
+
 /** "key, field0, field1": for SELECT and INSERT. */
 export function columnNames(table: Table): string {
   return Object.keys(table.fields).join(", ");

@@ -148,7 +148,8 @@ const notesOn: Partial<Record<WorkloadName, readonly string[]>> = {
   ],
   tpcc: [
     "Think times are off and warehouses do not grow with the throughput: this is no result of the " +
-      "TPC. The terminals of a warehouse are connected to one process.",
+      "TPC. The terminals of a warehouse are connected to one process. With several in flight on " +
+      "disk, Situ runs each by transactSync and answers after db.durable().",
   ],
   smallbank: [
     "Amalgamate empties savings for good, so refusals grow from 2 to 13 % with what was done: a " +

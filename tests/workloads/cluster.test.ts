@@ -12,7 +12,7 @@ holdsForEngine({
   driver: clusterDriver,
   inFlight: [16],
   transactions: 300,
-  workloads: ["ycsb-b", "ycsb-d", "smallbank", "tpcc", "objects-4-0"],
+  workloads: ["ycsb-b", "ycsb-d", "smallbank", "objects-4-0"],
   onDisk: [],
   folderOf: undefined,
 });

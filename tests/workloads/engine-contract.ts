@@ -34,7 +34,7 @@ import { YcsbModel } from "./ycsb-model.ts";
 const SEED = fixedSeed(20_264);
 const child = new URL("../../dist/tests/workloads/engine-child.js", import.meta.url);
 const small = { size: 200, processes: 1, durability: "none" } as const;
-const timeout = 60_000;
+const timeout = 180_000;
 /** Between them they call all methods of all stores. */
 export const everyMethod = [
   "ycsb-a",
@@ -49,6 +49,11 @@ export const everyMethod = [
 const sharedByTwo = ["ycsb-a", "smallbank", "tatp", "tpcc", "retwis"] as const;
 /** TPC-C's customers: two warehouses, so that some transactions are remote. */
 const tpccSize = 600;
+
+/** One of TPC-C's transactions does as much as ten of the others. */
+function countOf(workload: WorkloadName, transactions: number): number {
+  return workload.startsWith("tpcc") ? Math.ceil(transactions / 10) : transactions;
+}
 
 function sizeOf(workload: WorkloadName): number {
   return workload.startsWith("tpcc") ? tpccSize : small.size;
@@ -102,16 +107,16 @@ export function holdsForEngine(under: EngineUnderTest): void {
   describe.each(inFlight)("all workloads, %i in flight", (inFlight) => {
     test.each(inFlight === firstWay ? workloads : methods)("%s", { timeout }, async (workload) => {
       const options: RunOptions = { ...small, size: sizeOf(workload), workload, inFlight };
-      await withIt(options, (opened) => runAndCheck(opened, transactions, inFlight));
+      const count = countOf(workload, transactions);
+      await withIt(options, (opened) => runAndCheck(opened, count, inFlight));
     });
   });
 
   describe.each(inFlight)("answers as the model does, %i in flight", (inFlight) => {
     test.each(methods)("%s", { timeout }, async (workload) => {
       const options: RunOptions = { ...small, size: sizeOf(workload), workload, inFlight };
-      await withIt(options, (opened) =>
-        compareWithModel(opened, workload, Math.min(transactions, 1_000)),
-      );
+      const count = countOf(workload, Math.min(transactions, 1_000));
+      await withIt(options, (opened) => compareWithModel(opened, workload, count));
     });
   });
 
@@ -138,7 +143,13 @@ export function holdsForEngine(under: EngineUnderTest): void {
       .filter((workload) => workloads.includes(workload))
       .flatMap((workload) => inFlight.map((inFlight) => ({ workload, inFlight }))),
   )("two processes: $workload, $inFlight in flight", { timeout }, (how) =>
-    twoProcesses(driver.name, withIt, how.workload, how.inFlight, transactions),
+    twoProcesses(
+      driver.name,
+      withIt,
+      how.workload,
+      how.inFlight,
+      countOf(how.workload, transactions),
+    ),
   );
 
   if (folderOf === undefined) return;

@@ -114,8 +114,12 @@ export class TpccInputs {
     const isRemote = this.#scale.warehouses > 1 && this.#stream.below(100) < percent;
     const customerWarehouse = isRemote ? this.#other(warehouse) : warehouse;
     const customerDistrict = isRemote ? this.district() : district;
+    const isByName = this.#isByName();
     return {
-      ...this.#customerOf(customerWarehouse, customerDistrict),
+      customerWarehouse,
+      customerDistrict,
+      customer: isByName ? 0 : this.#customer(),
+      last: isByName ? this.#lastName() : "",
       warehouse,
       district,
       amount: this.from(LEAST_PAYMENT_CENTS, MOST_PAYMENT_CENTS),
@@ -125,22 +129,26 @@ export class TpccInputs {
   }
 
   orderStatus(): CustomerInput {
-    return this.#customerOf(this.warehouse(), this.district());
+    const isByName = this.#isByName();
+    return {
+      customerWarehouse: this.warehouse(),
+      customerDistrict: this.district(),
+      customer: isByName ? 0 : this.#customer(),
+      last: isByName ? this.#lastName() : "",
+    };
   }
 
-  #customerOf(customerWarehouse: number, customerDistrict: number): CustomerInput {
-    const isByName = this.#stream.below(100) < BY_NAME_PERCENT;
-    const customer = isByName ? 0 : this.#customer();
-    const last = isByName ? this.#names[this.#lastName()] : "";
-    return { customerWarehouse, customerDistrict, customer, last };
+  #isByName(): boolean {
+    return this.#stream.below(100) < BY_NAME_PERCENT;
   }
 
   #customer(): number {
     return nurand(this.#stream, A_CUSTOMER, C_CUSTOMER, 1, this.#scale.customers);
   }
 
-  #lastName(): number {
-    return nurand(this.#stream, A_LAST_NAME, C_LAST_NAME_RUN, 0, this.#scale.lastNames - 1);
+  #lastName(): string {
+    const { lastNames } = this.#scale;
+    return this.#names[nurand(this.#stream, A_LAST_NAME, C_LAST_NAME_RUN, 0, lastNames - 1)];
   }
 
   /** Ascending: whoever locks stocks in this order does not meet another one the other way. */

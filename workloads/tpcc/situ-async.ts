@@ -43,27 +43,32 @@ import {
 /** An item that is not there: thrown, so that nothing is committed. */
 const rolledBack = new Error("the order names an item that does not exist");
 
+/** Everybody changes the rows of a few warehouses and districts: who loses often needs some patience. */
+const PATIENT = { timeoutMs: 60_000 };
+
 export function situTpccAsync(db: Database): TpccStore {
   return {
     newOrder: (input) =>
       db
-        .transact((tx) => newOrder(tx, input))
+        .transact((tx) => newOrder(tx, input), PATIENT)
         .catch((error: unknown) => {
           if (error === rolledBack) return undefined;
           throw error;
         }),
-    payment: (input) => db.transact((tx) => payment(tx, input)),
-    orderStatus: (input) => db.transact((tx) => orderStatus(tx, input)),
+    payment: (input) => db.transact((tx) => payment(tx, input), PATIENT),
+    orderStatus: (input) => db.transact((tx) => orderStatus(tx, input), PATIENT),
     delivery: (warehouse, carrier, date) =>
-      db.transact((tx) =>
-        Promise.all(
-          Array.from({ length: DISTRICTS }, (_, index) =>
-            deliver(tx, [warehouse, index + 1], carrier, date),
+      db.transact(
+        (tx) =>
+          Promise.all(
+            Array.from({ length: DISTRICTS }, (_, index) =>
+              deliver(tx, [warehouse, index + 1], carrier, date),
+            ),
           ),
-        ),
+        PATIENT,
       ),
     stockLevel: (warehouse, district, threshold) =>
-      db.transact((tx) => stockLevel(tx, [warehouse, district], threshold)),
+      db.transact((tx) => stockLevel(tx, [warehouse, district], threshold), PATIENT),
   };
 }
 

@@ -42,10 +42,38 @@ import {
   Warehouse,
 } from "./tables.ts";
 
+/** All of it is done when the call returns. */
+type SyncTpccStore = {
+  readonly [Name in keyof TpccStore]: (
+    ...input: Parameters<TpccStore[Name]>
+  ) => Awaited<ReturnType<TpccStore[Name]>>;
+};
+
+/**
+ * The same with many in flight that wait for the disk, on a store that was opened with "lazy": each
+ * transaction runs to its end at once, when no other of this process is in its way, and then waits
+ * for the disk together with the others.
+ */
+export function situTpccDurable(db: Database): TpccStore {
+  const store = situTpcc(db);
+  const onDisk = async <T>(result: T): Promise<T> => {
+    await db.durable();
+    return result;
+  };
+  return {
+    newOrder: (input) => onDisk(store.newOrder(input)),
+    payment: (input) => onDisk(store.payment(input)),
+    orderStatus: (input) => onDisk(store.orderStatus(input)),
+    delivery: (warehouse, carrier, date) => onDisk(store.delivery(warehouse, carrier, date)),
+    stockLevel: (warehouse, district, threshold) =>
+      onDisk(store.stockLevel(warehouse, district, threshold)),
+  };
+}
+
 /** An item that is not there: thrown, so that nothing is committed. */
 const rolledBack = new Error("the order names an item that does not exist");
 
-export function situTpcc(db: Database): TpccStore {
+export function situTpcc(db: Database): SyncTpccStore {
   let ordering: NewOrderInput;
   let paying: PaymentInput;
   let asking: CustomerInput;
@@ -56,7 +84,6 @@ export function situTpcc(db: Database): TpccStore {
   let threshold = 0;
   const districtKey: [number, number] = [0, 0];
   const customerKey: [number, number, number] = [0, 0, 0];
-  const stockKey: [number, number] = [0, 0];
   const orderKey: [number, number, number] = [0, 0, 0];
   const lineKey: [number, number, number, number] = [0, 0, 0, 0];
 
@@ -87,14 +114,17 @@ export function situTpcc(db: Database): TpccStore {
     tx.insert(NewOrder, { no_w_id: w, no_d_id: d, no_o_id: d_next_o_id });
     let sum = 0;
     let originals = 0;
+    const itemRows = tx.getMany(Item, items);
+    const stockKeys: [number, number][] = [];
+    for (let line = 0; line < lines; line++) stockKeys.push([supplies[line], items[line]]);
+    const stocks = tx.getMany(Stock, stockKeys);
     for (let line = 0; line < lines; line++) {
-      const item = tx.get(Item, items[line]);
+      const item = itemRows[line];
       if (item === undefined) throw rolledBack;
       const supply = supplies[line];
       const quantity = quantities[line];
-      stockKey[0] = supply;
-      stockKey[1] = items[line];
-      const stock = must(tx.get(Stock, stockKey));
+      const stockKey = stockKeys[line];
+      const stock = must(stocks[line]);
       const left = stock.s_quantity - quantity;
       tx.update(Stock, stockKey, {
         s_quantity: left >= LEAST_STOCK ? left : left + RESTOCK,
@@ -244,12 +274,10 @@ export function situTpcc(db: Database): TpccStore {
     const gte: [number, number, number] = [warehouse, district, d_next_o_id - RECENT_ORDERS];
     const lt: [number, number, number] = [warehouse, district, d_next_o_id];
     for (const { ol_i_id } of tx.scan(OrderLine, { gte, lt })) items.add(ol_i_id);
+    const keys: [number, number][] = [];
+    for (const item of items) keys.push([warehouse, item]);
     let low = 0;
-    stockKey[0] = warehouse;
-    for (const item of items) {
-      stockKey[1] = item;
-      if (must(tx.get(Stock, stockKey)).s_quantity < threshold) low++;
-    }
+    for (const stock of tx.getMany(Stock, keys)) if (must(stock).s_quantity < threshold) low++;
     return low;
   };
 

@@ -102,7 +102,7 @@ function describeSettings(clientVersion: string, { durability, inFlight }: Start
       : `${writers} writing and 1 reading connection per process, ${inFlight} statements pipelined`;
   return [
     persistence[durability],
-    "serializable",
+    "serializable (TPC-C: read committed)",
     `pg ${clientVersion} over a unix socket`,
     connections,
     "each transaction one prepared statement",
