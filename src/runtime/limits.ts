@@ -17,7 +17,13 @@ export const MIN_MEMORY_BYTES = 8 * MIB;
 /** 2^21 region ids times 2^32 bytes is all that fits a safe integer; a store uses fewer. */
 export const MAX_REGIONS = 1 << 14;
 
-/** A store that is created has room to grow to this size, if its regions are large enough for MAX_REGIONS. */
+/**
+ * A store that is created has room to grow to so many times the machine's memory, within these bounds, if its
+ * regions are large enough for MAX_REGIONS. Room costs each process that opens the store address space, 16 bytes
+ * for each unit, and V8 collects garbage whenever 64 MiB more are mapped.
+ */
+export const ROOM_TO_GROW_SHARE = 2;
+export const MIN_ROOM_TO_GROW_BYTES = 16 * 1024 * MIB;
 export const ROOM_TO_GROW_BYTES = 256 * 1024 * MIB;
 export const DEFAULT_MEMORY_BYTES = 256 * MIB;
 /** Regions of a store that is created where there is little shared memory, such as Docker's 64 MB. */

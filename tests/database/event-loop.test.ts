@@ -39,7 +39,7 @@ async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-describe("the event loop turns", { timeout: 120_000 }, () => {
+describe("the event loop turns", () => {
   it("while transactions follow each other without a pause", async () => {
     const db = await openRows();
     let fired = 0;

@@ -6,7 +6,7 @@ import { destroy, open } from "../../src/database/open.ts";
 import { Pointer } from "../../src/memory/pointer.ts";
 import { i64, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";
+import { failure, failureSync, Gate, MIB, sleep, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
@@ -104,14 +104,16 @@ describe("nested transactions", () => {
 
   it("what a body has started may transact once the transaction has ended", async () => {
     const db = await stores.open({ tables: [Account] });
+    const ended = new Gate();
     let later: Promise<unknown> | undefined;
     await db.transact(async (tx) => {
       await tx.put(Account, { id: 1, balance: 1n });
-      later = sleep(20).then(async () => {
+      later = ended.opened.then(async () => {
         put(db, 2, 2n);
         await db.transact((its) => its.put(Account, { id: 3, balance: 3n }));
       });
     });
+    ended.open();
     await later;
     expect([2, 3].map((id) => db.get(Account, id)?.balance)).toEqual([2n, 3n]);
   });
@@ -144,16 +146,20 @@ describe("close", () => {
     const path = stores.folder();
     const db = await stores.open({ path, tables: [Account] });
     let ended = false;
+    const [written, goOn] = [new Gate(), new Gate()];
     const running = db.transact(async (tx) => {
       await tx.put(Account, { id: 1, balance: 1n });
-      await sleep(20);
+      written.open();
+      await goOn.opened;
       expect((await tx.get(Account, 1))?.balance).toBe(1n);
       await tx.put(Account, { id: 2, balance: 2n });
       ended = true;
     });
-    await sleep(1);
+    await written.opened;
     const closing = db.close();
     await failure("SITU_CLOSED", () => db.transact(() => 1));
+    expect(ended).toBe(false);
+    goOn.open();
     const second = db.close();
     await second;
     expect(ended).toBe(true);

@@ -6,7 +6,7 @@ import type { Database } from "../../src/database/database.ts";
 import { ConflictError, SituError, TimeoutError } from "../../src/runtime/errors.ts";
 import { i64, str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { failure, failureSync, sleep, temporaryStores } from "../helpers/store.ts";
+import { failure, failureSync, Gate, sleep, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";
 
 const stores = temporaryStores();
@@ -145,14 +145,17 @@ describe("interleaved transactions of one thread", () => {
     const db = await bank();
     let runs = 0;
     const seen: bigint[] = [];
+    const [read, changed] = [new Gate(), new Gate()];
     const running = db.transact(async (tx) => {
       runs++;
       seen.push((await tx.get(Account, 1))!.balance);
-      await sleep(5);
+      read.open();
+      await changed.opened;
       await tx.put(Account, { id: 2, balance: seen.at(-1)! });
     });
-    await sleep(1);
+    await read.opened;
     db.transactSync((tx) => tx.update(Account, 1, { balance: 7n }));
+    changed.open();
     await running;
     expect([runs, seen, db.get(Account, 2)?.balance]).toEqual([2, [100n, 7n], 7n]);
   });
@@ -531,20 +534,24 @@ describe("signals", () => {
     const db = await bank();
     const controller = new AbortController();
     const reason = new Error("changed my mind");
+    const [written, aborted] = [new Gate(), new Gate()];
     let late: Promise<unknown> | undefined;
     const running = db.transact(
       async (tx) => {
         await tx.put(Account, { id: 1, balance: 0n });
-        await sleep(10);
+        written.open();
+        await aborted.opened;
         late = failure("SITU_ABORTED", () => tx.get(Account, 1));
       },
       { signal: controller.signal },
     );
-    await sleep(2);
+    await written.opened;
     controller.abort(reason);
     const error = await failure("SITU_ABORTED", () => running);
     expect(error.cause).toBe(reason);
-    await sleep(20);
+    expect(late).toBeUndefined();
+    aborted.open();
+    await aborted.opened;
     await late;
     expect(late).toBeDefined();
     expect(db.get(Account, 1)?.balance).toBe(100n);

@@ -352,5 +352,5 @@ describe("what an editor shows", () => {
       row: '{ id: number; note: string | null; state: "a" | "b"; } | undefined',
       db: 'Database<"task">',
     });
-  }, 120_000);
+  });
 });
