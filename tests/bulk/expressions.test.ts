@@ -40,6 +40,7 @@ import {
 } from "../../src/tables/fields.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { check, fc } from "../helpers/property.ts";
+import { SOAK } from "../helpers/seed.ts";
 import { evaluate, ModelFailure, type Row } from "./model.ts";
 
 const MAX = Number.MAX_SAFE_INTEGER;
@@ -250,7 +251,7 @@ function expectFailure(result: unknown): void {
   expect(((result as Failure).error as SituError).code).toBe("SITU_ARITHMETIC");
 }
 
-const RUNS = 200 * Number(process.env.SITU_SOAK ?? 1);
+const RUNS = 200 * SOAK;
 
 describe("programs compute what JavaScript does", () => {
   it("conditions", () => {

@@ -27,11 +27,17 @@ type NullOf<T, O = never> = Extract<T, null> | NullIn<O>;
 
 /** What can be compared: everything but json and pointers. */
 export interface Comparable<T> extends Expression<T> {
+  /** Whether both are equal. */
   eq<O extends Operand<T>>(other: O): Condition<boolean | NullOf<T, O>>;
+  /** Whether they differ. */
   ne<O extends Operand<T>>(other: O): Condition<boolean | NullOf<T, O>>;
+  /** Whether it is less. */
   lt<O extends Operand<T>>(other: O): Condition<boolean | NullOf<T, O>>;
+  /** Whether it is less, or equal. */
   lte<O extends Operand<T>>(other: O): Condition<boolean | NullOf<T, O>>;
+  /** Whether it is greater. */
   gt<O extends Operand<T>>(other: O): Condition<boolean | NullOf<T, O>>;
+  /** Whether it is greater, or equal. */
   gte<O extends Operand<T>>(other: O): Condition<boolean | NullOf<T, O>>;
   /** Whether the value is one of these. */
   in(values: Iterable<Value<T>>): Condition<boolean | NullOf<T>>;
@@ -39,15 +45,21 @@ export interface Comparable<T> extends Expression<T> {
 
 /** True, false, or null: not known. */
 export interface Condition<T extends boolean | null = boolean | null> extends Comparable<T> {
+  /** True if all are true, false if one is false. */
   and(...others: readonly Expression<boolean | null>[]): Condition<boolean | null>;
+  /** True if one is true, false if all are false. */
   or(...others: readonly Expression<boolean | null>[]): Condition<boolean | null>;
+  /** False if it is true, true if it is false. */
   not(): Condition<T>;
 }
 
 /** A number or a bigint. */
 export interface Numeric<T> extends Comparable<T> {
+  /** The sum. */
   plus<O extends Operand<T>>(other: O): Numeric<T | NullOf<T, O>>;
+  /** The difference. */
   minus<O extends Operand<T>>(other: O): Numeric<T | NullOf<T, O>>;
+  /** The product. */
   times<O extends Operand<T>>(other: O): Numeric<T | NullOf<T, O>>;
   /** Of whole numbers and bigints the quotient is whole: what is behind the point is left out. */
   dividedBy<O extends Operand<T>>(other: O): Numeric<T | NullOf<T, O>>;
@@ -55,16 +67,23 @@ export interface Numeric<T> extends Comparable<T> {
 
 /** A string, also of a `uuid()` or an `enumOf()`. */
 export interface Text<T> extends Comparable<T> {
+  /** Whether it begins with this string. */
   startsWith<O extends Operand<string>>(prefix: O): Condition<boolean | NullOf<T, O>>;
+  /** The strings, one after the other. */
   concat<O extends Operand<string>>(...others: O[]): Text<string | NullOf<T, O>>;
+  /** In lower case. */
   lower(): Text<string | NullOf<T>>;
+  /** In upper case. */
   upper(): Text<string | NullOf<T>>;
   /** The `length` of the string, as JavaScript has it. */
   length(): Numeric<number | NullOf<T>>;
 }
 
+/** Bytes of a `bytes()`. */
 export interface ByteString<T> extends Comparable<T> {
+  /** Whether they begin with these bytes. */
   startsWith<O extends Operand<Uint8Array>>(prefix: O): Condition<boolean | NullOf<T, O>>;
+  /** How many bytes they are. */
   length(): Numeric<number | NullOf<T>>;
 }
 
