@@ -33,7 +33,7 @@ export const orderRow = (id: number) => ({
   note: `order ${id}`,
 });
 
-export const rowsOf = ({ options }: TrustContext): number => (options.quick ? 200_000 : 1_000_000);
+export const rowsOf = ({ options }: TrustContext): number => (options.quick ? 100_000 : 1_000_000);
 
 const BATCH = 10_000;
 
