@@ -84,7 +84,7 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
   readonly #fetcher: Fetcher;
   #fetching: Promise<void> | undefined;
   /** Bulk operations, each of which takes many others. */
-  readonly #running = new Set<Promise<unknown>>();
+  readonly #running = new Set<Promise<void>>();
   #ended: SituError | undefined;
 
   constructor(fetcher: Fetcher) {
@@ -265,15 +265,18 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     });
   }
 
-  /** Runs what takes many operations; the transaction does not commit before it has ended. */
-  async #bulk<T>(run: () => Promise<T>): Promise<T> {
-    const running = run();
-    this.#running.add(running);
-    try {
-      return await running;
-    } finally {
-      this.#running.delete(running);
-    }
+  /**
+   * Runs what takes many operations, and is one itself: its failure is not lost if nobody awaits it. The
+   * transaction does not commit before it has ended.
+   */
+  #bulk<T>(run: () => Promise<T>): Promise<T> {
+    return this.enqueue<T>((resolve, fail) => {
+      const running: Promise<void> = run()
+        .then(resolve, fail)
+        .finally(() => this.#running.delete(running));
+      this.#running.add(running);
+      return { entries: [], fail, run: () => {} };
+    });
   }
 
   #operations(): RemoteOperations {
@@ -299,7 +302,7 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
         this.flushAtEndOfTick();
         await this.#fetching;
       } else if (this.#running.size > 0) {
-        await Promise.race([...this.#running].map((running) => running.catch(() => {})));
+        await Promise.race(this.#running);
       } else return;
     }
   }
