@@ -42,6 +42,12 @@ const closer = {
     needs: [installPackages],
     takesNames: true,
   },
+  bulk: {
+    about:
+      "aggregates and updates of all rows against scans by hand, SQLite and PostgreSQL; [measure…] for some of them",
+    needs: [installPackages, installPostgres],
+    takesNames: true,
+  },
 };
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));

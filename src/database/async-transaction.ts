@@ -15,12 +15,13 @@ import type {
   UniqueIndex,
 } from "../tables/indexes/options.ts";
 import type { InsertedKey, InsertOf, Opened, PutOf } from "../tables/table.ts";
+import type { BulkTransaction } from "./bulk.ts";
 import type { TransactionEnd } from "./run/interactive.ts";
 import type { AsyncScan } from "./scan.ts";
 import type { AllocOptions } from "./transaction.ts";
 
 /** Rows, in a transaction of a local or a remote database. */
-export interface AsyncTransaction<Names extends string = string> {
+export interface AsyncTransaction<Names extends string = string> extends BulkTransaction<Names> {
   /** Reads a row by its key; `undefined` if there is none. */
   get<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
   /** Reads a row by the values of a unique index. Local databases only. */
@@ -125,6 +126,11 @@ const ROWS = {
   delete: true,
   scan: true,
   count: true,
+  select: true,
+  aggregate: true,
+  updateWhere: true,
+  deleteWhere: true,
+  explain: true,
 } satisfies Record<keyof AsyncTransaction, true>;
 const ROWS_AND_OBJECTS = {
   ...ROWS,

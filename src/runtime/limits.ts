@@ -290,6 +290,21 @@ export const MIGRATION_RANGE_ROWS = 64;
 export const MIGRATION_NOTE_MS = 500;
 export const MIGRATION_POLL_MS = 50;
 
+/** Operators, fields and values of one expression, and how deep they may be nested. */
+export const MAX_EXPRESSION_NODES = 10_000;
+export const MAX_EXPRESSION_DEPTH = 200;
+/** Groups of one `aggregate`. */
+export const MAX_GROUPS = 1 << 20;
+/** Programs that a thread keeps compiled for a table; the one used longest ago is dropped first. */
+export const MAX_COMPILED_PROGRAMS = 64;
+/** A list of `in` up to this long can be looked up value by value. */
+export const PLAN_IN_VALUES = 256;
+/** Rows that the planner counts at most in a range, and in the table. */
+export const PLAN_RANGE_ROWS = 1_024;
+export const PLAN_TABLE_ROWS = 16_384;
+/** How long it goes by what it has counted in a table. */
+export const PLAN_COUNT_MS = 1_000;
+
 export const DEFAULT_TIMEOUT_MS = 5_000;
 /** The same for calls that hold the event loop while they wait: `transactSync`, `get`, `snapshot`. */
 export const DEFAULT_SYNC_TIMEOUT_MS = 500;

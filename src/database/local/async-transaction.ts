@@ -10,6 +10,10 @@ import type { Executor } from "../../engine/executor.ts";
 import { isSignal } from "../../engine/signals.ts";
 import type { Pointer } from "../../memory/pointer.ts";
 import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
+import type { Plan } from "../../tables/bulk/plan.ts";
+import { aggregateProgram, deleteProgram, updateProgram } from "../../tables/bulk/requests.ts";
+import type { AggregateRun, ChangeRun, Deleted, Updated } from "../../tables/bulk/runs.ts";
+import type { Program } from "../../tables/expressions/program.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -21,6 +25,7 @@ import type {
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import type { LocalTransaction } from "../async-transaction.ts";
 import { listOf } from "../row-errors.ts";
+import { resultOf } from "../run/bulk-run.ts";
 import { OperationQueue } from "../run/operation-queue.ts";
 import { AsyncRowScan, queuedRows, type RowCount } from "../run/row-scan.ts";
 import type { AsyncScan } from "../scan.ts";
@@ -80,6 +85,50 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
       counting ??= this.#tx.counting(table, options);
       while (counting.step()) if (isTurnDue()) return NOT_DONE;
       return counting.rows;
+    });
+  }
+
+  select(table: Table, options?: unknown): AsyncScan<never> {
+    const scan = this.#tx.select(table, options);
+    return new AsyncRowScan(() => queuedRows(scan, (run) => this.#enqueue(run)));
+  }
+
+  aggregate(table: Table, options: unknown): Promise<never> {
+    return this.#program(table, () => aggregateProgram(table, options)) as Promise<never>;
+  }
+
+  updateWhere(table: Table, options: unknown): Promise<Updated> {
+    return this.#program(table, () => updateProgram(table, options)) as Promise<Updated>;
+  }
+
+  deleteWhere(table: Table, options: unknown): Promise<Deleted> {
+    return this.#program(table, () => deleteProgram(table, options)) as Promise<Deleted>;
+  }
+
+  explain(table: Table, options?: unknown): Promise<Plan> {
+    return this.#enqueue(() => this.#tx.explain(table, options));
+  }
+
+  /** For the database, which has made the program before the transaction began. */
+  runProgram(table: Table, program: Program): Promise<unknown> {
+    return this.#program(table, () => program);
+  }
+
+  /** The caller's functions are called at once, and the steps are taken when their turn comes. */
+  #program(table: Table, make: () => Program): Promise<unknown> {
+    let program: Program;
+    try {
+      program = make();
+    } catch (error) {
+      return this.#enqueue(() => {
+        throw error;
+      });
+    }
+    let run: AggregateRun | ChangeRun | undefined;
+    return this.#enqueue<unknown>(() => {
+      run ??= this.#tx.running(table, program);
+      while (run.step()) if (isTurnDue()) return NOT_DONE;
+      return resultOf(program, run);
     });
   }
 

@@ -20,9 +20,20 @@ import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
 import { coded } from "../../runtime/system-errors.ts";
 import type { Store } from "../../stores/store.ts";
+import { planProgram } from "../../tables/bulk/count-rows.ts";
+import type { Plan } from "../../tables/bulk/plan.ts";
+import {
+  aggregateProgram,
+  deleteProgram,
+  explainedProgram,
+  selectProgram,
+  updateProgram,
+} from "../../tables/bulk/requests.ts";
+import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
 import { openTable, refreshTables, tablesAt } from "../../tables/catalogue.ts";
 import { turnOffChanges } from "../../tables/changes/turn-on.ts";
 import { ownKey } from "../../tables/copied-key.ts";
+import type { Program } from "../../tables/expressions/program.ts";
 import { buildIndexes } from "../../tables/indexes/build.ts";
 import {
   type CheckedScan,
@@ -66,6 +77,7 @@ import {
   type Settings,
 } from "../open-options.ts";
 import { listOf } from "../row-errors.ts";
+import { limitOf, planOf } from "../run/bulk-run.ts";
 import { ENDED } from "../run/ended.ts";
 import { handleOf } from "../run/interactive.ts";
 import {
@@ -94,6 +106,7 @@ import type { Transaction } from "../transaction.ts";
 import type { ChangeOf, Watch, WatchOptions } from "../watch.ts";
 import type { LocalAsyncTransaction } from "./async-transaction.ts";
 import { Upkeep } from "./background-work.ts";
+import { aggregateOver, selectScan } from "./bulk-reads.ts";
 import { DatabaseDurability } from "./database-durability.ts";
 import { ExpirySweeper } from "./expiry-sweeper.ts";
 import { LocalExecution, type LocalLimits, LocalTransactions } from "./local-execution.ts";
@@ -291,6 +304,59 @@ export class LocalDatabase implements Database, Stores {
     this.#checkRead();
     const { source, plan } = this.#openScan(this.#planOf<Row>("count", table, options));
     return countRows(source, plan);
+  }
+
+  select(table: Table, options?: unknown): Scan<never> {
+    this.#checkRead();
+    const program = selectProgram(table, options);
+    this.tableOf(table);
+    return new RowScan<never>(
+      () =>
+        new CursorBatches(() => {
+          const { source, store } = this.#openTable(table);
+          return { source, plan: selectScan(store, program, source, limitOf(options)) };
+        }),
+    );
+  }
+
+  async aggregate(table: Table, options: unknown): Promise<never> {
+    this.#checkRead();
+    const program = aggregateProgram(table, options);
+    const { source, store } = this.#openTable(table);
+    return (await this.#runner.track(aggregateOver(source, store, program))) as never;
+  }
+
+  async updateWhere(
+    table: Table,
+    options: unknown,
+    transaction?: TransactOptions,
+  ): Promise<Updated> {
+    return (await this.#change(table, updateProgram(table, options), transaction)) as Updated;
+  }
+
+  async deleteWhere(
+    table: Table,
+    options: unknown,
+    transaction?: TransactOptions,
+  ): Promise<Deleted> {
+    return (await this.#change(table, deleteProgram(table, options), transaction)) as Deleted;
+  }
+
+  async explain(table: Table, options?: unknown): Promise<Plan> {
+    this.#checkRead();
+    const program = explainedProgram(table, options);
+    const { source, store } = this.#openTable(table);
+    try {
+      return planOf(program, planProgram(store, program, source, true));
+    } finally {
+      source.release();
+    }
+  }
+
+  #change(table: Table, program: Program, options: TransactOptions = {}): Promise<unknown> {
+    const run = (tx: LocalTransaction): Promise<unknown> =>
+      (tx as LocalAsyncTransaction).runProgram(table, program);
+    return this.transact(run, options);
   }
 
   snapshot(): Snapshot {
@@ -708,6 +774,20 @@ export class LocalDatabase implements Database, Stores {
     try {
       const store = tables.tableOf(planned.table);
       return { source, plan: planFor(planned, store) };
+    } catch (error) {
+      source.release();
+      throw error;
+    }
+  }
+
+  /** A table as it is now, in a snapshot of its own. */
+  #openTable(table: Table): { source: ScanSource; store: TableStore } {
+    this.#refreshIfNeeded();
+    const snapshot = this.#takeForScan();
+    const source = new SnapshotSource(this.#snapshotHost, snapshot);
+    const tables = this.#tablesAt(snapshot);
+    try {
+      return { source, store: tables.tableOf(table) };
     } catch (error) {
       source.release();
       throw error;

@@ -21,6 +21,8 @@ import { SituError, TimeoutError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { FOLLOW_MAX_MS, OUTCOME_GRACE_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
+import type { Plan } from "../../tables/bulk/plan.ts";
+import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
 import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
@@ -232,6 +234,28 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     options?: CountOptions<NoInfer<Ways>>,
   ): Promise<number> {
     return this.transact((tx) => tx.count(table, options));
+  }
+
+  /** The rows that match; with the promises of `scan`. */
+  select(table: Table, options?: unknown): AsyncScan<never> {
+    this.#check();
+    return scanAlone(this.#loneScans(), (tx) => tx.select(table, options));
+  }
+
+  aggregate(table: Table, options: unknown): Promise<never> {
+    return this.transact((tx) => tx.aggregate(table, options));
+  }
+
+  updateWhere(table: Table, options: unknown, transaction?: TransactOptions): Promise<Updated> {
+    return this.transact((tx) => tx.updateWhere(table, options), transaction);
+  }
+
+  deleteWhere(table: Table, options: unknown, transaction?: TransactOptions): Promise<Deleted> {
+    return this.transact((tx) => tx.deleteWhere(table, options), transaction);
+  }
+
+  explain(table: Table, options?: unknown): Promise<Plan> {
+    return this.transact((tx) => tx.explain(table, options));
   }
 
   #loneScans(): LoneScans {
