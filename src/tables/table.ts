@@ -7,6 +7,7 @@ import { defaultKind, kindsThatAre, type TableKind } from "../stores/kinds.ts";
 import { EXPIRY_INDEX, expiryIndexOf } from "./expiry/expiry.ts";
 import type { Field, FieldKind } from "./fields.ts";
 import { definitionsOf, type IndexDefinition, type IndexOptions } from "./indexes/definition.ts";
+import { isForChange } from "./indexes/replaced-names.ts";
 import type { Invalid } from "./invalid.ts";
 
 export type Fields = Readonly<Record<string, Field>>;
@@ -299,6 +300,7 @@ export function table<
   const forExpiry = expiryIndexOf(fields, options.expires, refuse);
   for (const { name: each } of indexes) {
     if (each === EXPIRY_INDEX) refuse(`${each} is the name of the index of tables that expire`);
+    if (isForChange(each)) refuse(`index ${each}: its name is one that migrations use`);
   }
   if (indexes.length + forExpiry.length > MAX_INDEXES) {
     refuse(`at most ${MAX_INDEXES} indexes, with the one for expires`);
