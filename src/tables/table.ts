@@ -217,8 +217,17 @@ export interface TableOptions<F extends Fields, K, Ordered, I> {
    * A field with the time at which a row expires: from then on the row is not there. Expired rows are removed in
    * the background. The field is a `timestamp()`, or a whole number of milliseconds since 1970.
    */
-  readonly expires?: keyof F & string;
+  readonly expires?: TimeName<F>;
 }
+
+/** The fields that hold a time. Of fields of which nothing is known at compile time, any. */
+type TimeName<F extends Fields> = string extends keyof F
+  ? string
+  : {
+      [Name in keyof F & string]: F[Name]["kind"] extends TimeKind ? Name : never;
+    }[keyof F & string];
+
+type TimeKind = "timestamp" | "u53" | "i53" | "u64" | "i64";
 
 const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
   "u8",
