@@ -240,13 +240,13 @@ export interface Database<Names extends string = string> extends AnyDatabase<Nam
    * the order of their commits, told when it is on disk. Changes of a table are recorded from its first
    * watch on, also while nobody reads them: see `unwatch`. Needs a store with a log.
    */
-  watch<const T extends Table | readonly Table[]>(
+  watch<const T extends Opened<Names, unknown> | readonly Opened<Names, unknown>[]>(
     tables: T,
     options?: WatchOptions<InferRow<T extends readonly (infer One)[] ? One : T>>,
   ): Watch<ChangeOf<T extends readonly (infer One)[] ? One : T>>;
 
   /** Stops recording the changes of a table. Watches of it end with SITU_GAP. Whether they were recorded. */
-  unwatch(table: Table): boolean;
+  unwatch(table: Opened<Names, unknown>): boolean;
 
   /**
    * Changes the tables of the store while others use them, and returns what was to be done. What fails
