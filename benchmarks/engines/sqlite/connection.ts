@@ -33,8 +33,7 @@ const dialect: SqlDialect = {
    * A single number is the rowid itself. Small rows with a longer key lie in the tree of their key:
    * measured a third quicker. Rows of YCSB are too large for that, and two to three times slower
    * ("WITHOUT ROWID tables work best when individual rows are not too large", withoutrowid.html §4),
-   * except for scans, with pages in which they fit (`pageBytes`). So are TPC-C's customers and stocks:
-   * with two processes its mix took 0.7 times the processor time when these had a rowid.
+   * except for scans, with pages in which they fit (`pageBytes`). So are TPC-C's customers and stocks.
    */
   suffix: (table) => (isClustered(table) ? "STRICT, WITHOUT ROWID" : "STRICT"),
 };

@@ -1,6 +1,6 @@
 /**
  * Chooses how to find the rows of a program: the path with the lowest cost. Costs are rows times what a row costs on
- * that path, relative to a row of a full scan; the figures were measured with `npm run bench -- bulk`.
+ * that path, relative to a row of a full scan. They are estimates: a choice that is wrong is slower, never wrong.
  *
  * How many rows a path finds is counted, up to a limit: a short range is known exactly, and of a long one it is
  * enough to know that it is long. What is beyond the limit is guessed as a share of the table. Nothing that is counted
