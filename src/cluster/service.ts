@@ -26,7 +26,15 @@ import {
 import type { Copying } from "../protocols/copying/copying.ts";
 import type { Disk } from "../protocols/disk.ts";
 import { Driver, rethrow } from "../protocols/driver.ts";
-import { OPEN_SESSION, OPEN_TABLE, OUTCOME, SUBMIT } from "../protocols/kinds.ts";
+import {
+  OPEN_SESSION,
+  OPEN_TABLE,
+  OUTCOME,
+  READ,
+  SCAN,
+  SUBMIT,
+  VALIDATE,
+} from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { coordinatorNumber, firstSequenceOf } from "../protocols/names.ts";
 import type { Origin } from "../protocols/origin.ts";
@@ -105,6 +113,11 @@ const ALWAYS_SERVED: ReadonlySet<number> = new Set([
   ...RECOVERY_PHASES.map(({ kind }) => kind),
 ]);
 
+/** What a node says of its rows, and changes nothing. */
+function isReading(kind: number): boolean {
+  return kind < FIRST_MESSAGE_KIND || kind === READ || kind === SCAN || kind === VALIDATE;
+}
+
 /** How often a node that is being closed looks whether it may. */
 const DRAIN_LOOK_MS = 5;
 
@@ -151,7 +164,8 @@ export class NodeService implements ServingThread {
     this.#executor = executor;
     this.#thread = thread;
     this.#passOn = options.passOn;
-    this.driver = new Driver(endpoint, (incoming) => this.serve(incoming), options.isServedHere);
+    const serveOwn = (incoming: Incoming): void => this.serveAlone(incoming);
+    this.driver = new Driver(endpoint, serveOwn, options.isServedHere);
     this.disk = disk;
     this.decisions = decisions;
     this.#life = life;
@@ -299,7 +313,7 @@ export class NodeService implements ServingThread {
 
   serve(incoming: Incoming): void {
     if (this.#mayServe?.() === false && !ALWAYS_SERVED.has(incoming.kind)) {
-      throw new SituError("SITU_OVERLOADED", `node ${this.self} has no lease: try again`);
+      throw this.#withoutLease();
     }
     // A fabric serves verbs itself; only those of this node to itself come here.
     if (incoming.kind < FIRST_MESSAGE_KIND) {
@@ -309,6 +323,19 @@ export class NodeService implements ServingThread {
     }
     if (this.#passOn !== undefined && this.#isElsewhere(incoming.kind)) this.#passOn(incoming);
     else this.#handlers.serve(this, incoming);
+  }
+
+  /**
+   * The same where no fabric asks for the lease once more before replies leave (fabric/exchange/responder.ts). The
+   * thread may have stood still since it was asked first: what was read then may have been changed elsewhere.
+   */
+  serveAlone(incoming: Incoming): void {
+    this.serve(incoming);
+    if (this.#mayServe?.() === false && isReading(incoming.kind)) throw this.#withoutLease();
+  }
+
+  #withoutLease(): SituError {
+    return new SituError("SITU_OVERLOADED", `node ${this.self} has no lease: try again`);
   }
 
   #isElsewhere(kind: number): boolean {

@@ -60,7 +60,7 @@ export class Host implements ProcedureHost {
     this.#viewOf = viewOf;
     this.#link = new HostLink(end, cluster.configurationId, (_, incoming) => {
       if (incoming.kind === MEMBERSHIP_KIND) this.#announced(incoming);
-      else this.service.serve(incoming);
+      else this.service.serveAlone(incoming);
     });
     const endpoint = new HostEndpoint(id, this.#link);
     // The NIC worker speaks with the manager.

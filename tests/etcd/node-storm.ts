@@ -21,6 +21,7 @@ export interface NodeStormReport {
   readonly committed: number;
   readonly outcomes: Readonly<Record<string, number>>;
   readonly codes: Readonly<Record<string, number>>;
+  readonly said: Readonly<Record<string, string>>;
   readonly configurations: number;
   /** Longest time after a blow until all workers had committed again, in ms. */
   readonly longestMs: number;
@@ -114,6 +115,7 @@ class NodeStorm {
       committed: this.#work.done,
       outcomes,
       codes: this.#work.codes,
+      said: this.#work.said,
       configurations: configurationId,
       longestMs: Math.round(this.#longestMs),
       problems: this.#problems,
@@ -222,7 +224,7 @@ class NodeStorm {
     const running = this.#cluster.nodes.filter(({ isRunning }) => isRunning).map(({ id }) => id);
     return (
       `configuration ${configurationId} of ${members}, manager ${manager}; running: ${running.join(", ")}; ` +
-      `${JSON.stringify(this.#work.codes)}; ${this.#cluster.nodes.map(({ heard }) => heard.stderr).join("; ")}`
+      `${JSON.stringify(this.#work.codes)}; ${JSON.stringify(this.#work.said)}; ${this.#cluster.nodes.map(({ heard }) => heard.stderr).join("; ")}`
     );
   }
 

@@ -37,6 +37,8 @@ export class NodeWork {
   readonly history: Transaction[] = [];
   /** Of errors, how often each came. */
   readonly codes: Record<string, number> = {};
+  /** And what the last ones said. */
+  readonly said: Record<string, string> = {};
   readonly problems: string[] = [];
   /** What all workers have done; and for each when it last did something. */
   done = 0;
@@ -133,8 +135,9 @@ export class NodeWork {
       if (!(error instanceof SituError)) throw error;
       const { code } = error;
       this.codes[code] = (this.codes[code] ?? 0) + 1;
+      this.said[code] = error.message;
       if (NOTHING_DONE.includes(code)) return "failed";
-      if (code !== "SITU_UNKNOWN_OUTCOME") this.problems.push(`a client was told ${error.message}`);
+      if (code !== "SITU_UNKNOWN_OUTCOME") this.problems.push(`a client was told ${error.stack}`);
       return "unknown";
     }
   }

@@ -85,6 +85,8 @@ export class Copying {
   readonly #fills = new Map<number, Fill>();
   /** Partitions whose rows must go: those that are not this node's, and those that are filled anew. */
   readonly #uncleared = new Set<number>();
+  /** Those that may have rows here, and were lost when that was found. */
+  readonly #ofLost = new Set<number>();
   #clearing: Clearing | undefined;
   readonly #copies = new Map<NodeId, PartitionCopy>();
   #view: CopyView | undefined;
@@ -123,6 +125,7 @@ export class Copying {
     const { placement, self, nodes } = view;
     const given = new Set<number>();
     for (let partition = 0; partition < placement.partitions; partition++) {
+      const mayHaveRows = this.#ofLost.delete(partition) || before === undefined;
       if (placement.copiesOf(partition).includes(self)) {
         this.#forget(partition);
       } else if (placement.fillingOf(partition).includes(self)) {
@@ -132,12 +135,12 @@ export class Copying {
       } else {
         given.add(partition);
         if (this.#uncleared.has(partition) && !this.#fills.has(partition)) continue;
-        const wasHere = before === undefined || isReplica(before, partition);
+        const wasHere = mayHaveRows || isReplica(before!, partition);
         this.#forget(partition);
+        if (!wasHere) continue;
         // Of a partition that is lost nobody knows who may need what is left.
-        if (wasHere && nodes.includes(placement.primaryOf(partition))) {
-          this.#uncleared.add(partition);
-        }
+        const isLost = !nodes.includes(placement.primaryOf(partition));
+        (isLost ? this.#ofLost : this.#uncleared).add(partition);
       }
     }
     this.#backup.forget(view.configurationId, (partition) => given.has(partition));

@@ -136,6 +136,10 @@ export class StoreReplica implements Replica {
     return this.#writesIn(prepared?.record, partition) !== undefined;
   }
 
+  isBehind(partition: number): boolean {
+    return this.#backup.isBehind(partition);
+  }
+
   commit(given: Name): boolean {
     const name = withoutLow(given);
     const participant = this.#participant;
