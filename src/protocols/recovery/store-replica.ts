@@ -48,6 +48,7 @@ export class StoreReplica implements Replica {
     this.#participant = participant;
     this.#backup = backup;
     participant.underWay.remembersLives = true;
+    participant.rememberInstalled();
     backup.rememberLives();
   }
 
