@@ -277,7 +277,7 @@ class PromisingDriver extends Driver {
   readonly #promised: () => void;
 
   constructor(endpoint: Endpoint, service: NodeService, promised: () => void) {
-    super(endpoint, (incoming) => service.serve(incoming));
+    super(endpoint, (incoming) => service.serveAlone(incoming));
     this.#promised = promised;
   }
 
