@@ -122,6 +122,18 @@ describe("a request", () => {
 });
 
 describe("what is told when there is no answer", () => {
+  test("no session could be opened: nothing was done, and the error says why", () => {
+    for (const code of ["SITU_STALE_CONFIGURATION", "SITU_LOST"] as const) {
+      const world = new World();
+      const [submit, call] = [world.submit(), world.call()];
+      for (let ms = 0; ms < 2 * TIMEOUT_MS; ms += 50) {
+        for (const sent of world.endpoint.take()) sent.fail(code);
+        world.pass(50);
+      }
+      expect([submit, call]).toEqual([["refused", code], [code]]);
+    }
+  });
+
   test("a request that may have been served: nobody knows", () => {
     for (const code of ["SITU_LOST", undefined] as const) {
       const world = new World();

@@ -316,7 +316,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
       const returned = await this.callAt(node, called, time);
       if (returned?.isDone) return returned.value;
       const mayRetry = returned === undefined || isPassing(returned.error);
-      if (!mayRetry || time.leftMs() <= 0) throw returned?.error ?? notDone(called);
+      if (!mayRetry || time.leftMs() <= 0) throw notDone(called, returned?.error);
       await this.pause(configurationId, time.leftMs());
     }
   }
@@ -415,9 +415,12 @@ function closed(): SituError {
   return new SituError("SITU_CLOSED", "the connection to the cluster is closed: open it again");
 }
 
-function notDone({ procedure }: Called): TimeoutError {
+/** Why a call was not done. That two ends had different configurations says nothing to a caller. */
+function notDone({ procedure }: Called, why: SituError | undefined): SituError {
+  if (why !== undefined && why.code !== "SITU_STALE_CONFIGURATION") return why;
   return new TimeoutError(
-    `procedure ${procedure} was not done: the node that was to run it has left the cluster. Call it again`,
+    `procedure ${procedure} was not done: the nodes of the cluster have changed` +
+      `${why === undefined ? "" : ` (${why.message})`}. Call it again`,
   );
 }
 
