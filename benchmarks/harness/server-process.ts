@@ -56,6 +56,12 @@ export class ServerProcess {
     this.#signal(isPaused ? "SIGSTOP" : "SIGCONT");
   }
 
+  /** Ends it as a machine that loses its power would: at once, in the middle of whatever it does. */
+  async kill(): Promise<void> {
+    this.#release();
+    await this.#ended;
+  }
+
   /** Resolves when the process has ended: by itself, or killed if that takes too long. */
   async stop(): Promise<void> {
     this.#signal("SIGTERM");
