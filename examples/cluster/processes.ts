@@ -1,0 +1,36 @@
+/** The processes of the example: started here, ended here, and heard when they cannot start. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+
+export function start(command: string, args: readonly string[]): ChildProcess {
+  return spawn(command, args, {
+    stdio: ["ignore", "pipe", "inherit"],
+    // Ctrl-C is for the program that started them: it stops them in its own order.
+    detached: true,
+  });
+}
+
+export function isRunning({ pid, exitCode, signalCode }: ChildProcess): boolean {
+  return pid !== undefined && exitCode === null && signalCode === null;
+}
+
+/** Ends a process, and says how it ended: 0 is as it should be. */
+export async function stop(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+  if (isRunning(child)) {
+    const ended = once(child, "exit");
+    child.kill(signal);
+    await ended;
+  }
+  return child.exitCode;
+}
+
+/** The ports must be known before anybody listens on them. */
+export async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
+  await Promise.all(servers.map((server) => once(server, "listening")));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  await Promise.all(servers.map((server) => once(server.close(), "close")));
+  return ports;
+}
