@@ -238,7 +238,7 @@ export class Member {
       this.#at(world.nowUs + between(this.#random, 0, COPY_US), () => {
         if (this.#filling.get(partition) !== filling) return;
         this.full.add(partition);
-        this.membership.filled([partition]);
+        this.membership.filled(this.membership.configurationId, [partition]);
       });
     }
   }

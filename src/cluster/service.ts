@@ -23,6 +23,7 @@ import {
   type Outcome,
   type Parts,
 } from "../protocols/coordinator.ts";
+import type { Copying } from "../protocols/copying/copying.ts";
 import type { Disk } from "../protocols/disk.ts";
 import { Driver, rethrow } from "../protocols/driver.ts";
 import { OPEN_SESSION, OPEN_TABLE, OUTCOME, SUBMIT } from "../protocols/kinds.ts";
@@ -41,9 +42,10 @@ import { Settlement } from "../protocols/settlement.ts";
 import { passOver } from "../runtime/background-errors.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DRAIN_MS, DRAIN_TRUNCATE_MS, LOCK_TIMEOUT_MS } from "../runtime/limits.ts";
-import type { DecisionLog, ServedTables } from "../tables/served/contract.ts";
+import type { CopiedTables, DecisionLog } from "../tables/served/contract.ts";
 import type { KeptRecords } from "../tables/served/kept-records.ts";
 import { CommittedOrigins } from "./committed-origins.ts";
+import { copiesOf, type TellFilled } from "./copies.ts";
 import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { serveOutcome } from "./outcome.ts";
 import { Outcomes } from "./outcomes.ts";
@@ -55,7 +57,7 @@ export interface ServiceOptions {
   readonly view: ViewHolder;
   readonly endpoint: Endpoint;
   readonly executor: Executor;
-  readonly tables: ServedTables;
+  readonly tables: CopiedTables;
   readonly kept: KeptRecords;
   readonly disk: Disk;
   readonly thread: Thread;
@@ -77,6 +79,8 @@ export interface ServiceOptions {
   readonly isWhole?: () => boolean;
   /** At the thread that does: told when that changes. */
   readonly becameWhole?: (configurationId: ConfigurationId, isWhole: boolean) => void;
+  /** There, too: told which partitions this node has copied. Without it, it makes no copies. */
+  readonly filled?: TellFilled;
 }
 
 /** What nodes serve beside the phases. */
@@ -107,7 +111,7 @@ const DRAIN_LOOK_MS = 5;
 export class NodeService implements ServingThread {
   readonly view: ViewHolder;
   readonly driver: Driver;
-  readonly tables: ServedTables;
+  readonly tables: CopiedTables;
   readonly participant: Participant;
   readonly backup: BackupRecords | undefined;
   readonly disk: Disk;
@@ -117,6 +121,8 @@ export class NodeService implements ServingThread {
   readonly outcomes = new Outcomes<Outcome>();
   /** Where the configuration may change, at the thread that keeps the node's copies. */
   readonly recovery: Recovery | undefined;
+  /** With it: what makes copies of partitions that the configuration gives to this node. */
+  readonly copying: Copying | undefined;
   /** With it: for whom transactions were committed here. */
   readonly committed: CommittedOrigins | undefined;
   /** Origins of what this thread coordinates for clients of other nodes (outcome.ts). */
@@ -174,6 +180,7 @@ export class NodeService implements ServingThread {
       this.committed = committed;
       this.participant.committed = (record) => committed.note(record);
       this.backup.committed = (record) => committed.note(record);
+      this.copying = this.#copying(this.backup, options.filled);
     } else if (isWhole !== undefined) {
       this.participant.blocked = {
         isBlocked: () => !isWhole(),
@@ -202,6 +209,13 @@ export class NodeService implements ServingThread {
     return recovery;
   }
 
+  #copying(backup: BackupRecords, filled: TellFilled | undefined): Copying | undefined {
+    if (filled === undefined) return undefined;
+    const { driver, tables, disk, view } = this;
+    const options = { driver, executor: this.#executor, tables, backup, disk, view, filled };
+    return copiesOf(options, (handler) => this.handle(handler));
+  }
+
   /**
    * The configuration has changed; not all members know it yet. From now on this thread refuses what others send in
    * an earlier one, serves nothing of what the node has become the primary of, and stops what is in doubt.
@@ -227,6 +241,7 @@ export class NodeService implements ServingThread {
 
   /** All members have adopted the configuration, and no lease of one that has left is valid any more. */
   recover(previous: View = this.#previous): void {
+    this.copying?.adopt(this.view.current);
     this.recovery?.recover(this.view.current, previous);
     this.driver.hurry();
   }
@@ -319,6 +334,7 @@ export class NodeService implements ServingThread {
 
   /** Nothing is begun any more, and what was prepared is let go; the endpoint is closed already. */
   close(): void {
+    this.copying?.stop();
     this.driver.close();
     this.backup?.close();
     this.participant.releaseAll();

@@ -9,7 +9,6 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { attach } from "../../src/attach/attach.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { ClusterPlacement } from "../../src/cluster/placement.ts";
@@ -25,11 +24,10 @@ import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { BACKUP_LOG } from "../../src/tables/own-tables.ts";
 import type { Placement } from "../../src/tables/partitions.ts";
 import { StoreRecordLog } from "../../src/tables/served/record-log.ts";
+import { projectRoot } from "./engine-processes.ts";
 
-const CLI = fileURLToPath(new URL("../../dist/situ-cli.js", import.meta.url));
-export const PROCEDURES = fileURLToPath(
-  new URL("../../dist/tests/cluster/procedures.js", import.meta.url),
-);
+const CLI = join(projectRoot(), "dist", "situ-cli.js");
+export const PROCEDURES = join(projectRoot(), "dist", "tests", "cluster", "procedures.js");
 const MEMORY_BYTES = 64 * 2 ** 20;
 
 export interface ClusterOptions {
@@ -225,19 +223,8 @@ export class RealCluster {
   }
 
   /** Waits until backups have applied all that is committed; at rest that is all that they have. */
-  async copiesApplied(): Promise<void> {
-    for (const { id, path } of this.nodes) {
-      await eventually(`node ${id} has applied its copies`, async () => {
-        // As a thread of the node would join it: others are refused while it runs.
-        const settings = { ...settingsOf({ path }), isNode: true };
-        const executor = await attach(settings, (attached) => attached.executor);
-        try {
-          return [...new StoreRecordLog(executor, BACKUP_LOG).all()].length === 0;
-        } finally {
-          executor.close();
-        }
-      });
-    }
+  copiesApplied(): Promise<void> {
+    return copiesApplied(this.nodes);
   }
 
   /** Closes clients and nodes. Codes of the nodes that still ran. */
@@ -261,6 +248,22 @@ export class RealCluster {
     } finally {
       rmSync(this.folder, { recursive: true, force: true });
     }
+  }
+}
+
+/** Waits until backups have applied all that is committed; at rest that is all that they have. */
+export async function copiesApplied(nodes: readonly NodeProcess[]): Promise<void> {
+  for (const { id, path } of nodes) {
+    await eventually(`node ${id} has applied its copies`, async () => {
+      // As a thread of the node would join it: others are refused while it runs.
+      const settings = { ...settingsOf({ path }), isNode: true };
+      const executor = await attach(settings, (attached) => attached.executor);
+      try {
+        return [...new StoreRecordLog(executor, BACKUP_LOG).all()].length === 0;
+      } finally {
+        executor.close();
+      }
+    });
   }
 }
 

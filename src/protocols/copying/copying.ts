@@ -21,7 +21,7 @@
  */
 
 import type { Executor } from "../../engine/executor.ts";
-import type { NodeId } from "../../fabric/fabric.ts";
+import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import { SituError } from "../../runtime/errors.ts";
 import {
   COPY_TELL_MS,
@@ -51,8 +51,11 @@ export interface CopyingOptions {
   readonly tables: CopiedTables;
   readonly backup: BackupRecords;
   readonly disk: Disk;
-  /** Told which partitions are filled, again and again until a configuration counts them as copies. */
-  readonly filled: (partitions: readonly number[]) => void;
+  /**
+   * Told which partitions are filled, and in which configuration that is so, again and again until a later one
+   * counts them as copies.
+   */
+  readonly filled: (configurationId: ConfigurationId, partitions: readonly number[]) => void;
 }
 
 export interface CopyProgress {
@@ -78,7 +81,7 @@ export class Copying {
   readonly disk: Disk;
   readonly touched = new Touched();
   readonly #backup: BackupRecords;
-  readonly #filled: (partitions: readonly number[]) => void;
+  readonly #filled: CopyingOptions["filled"];
   readonly #fills = new Map<number, Fill>();
   /** Partitions whose rows must go: those that are not this node's, and those that are filled anew. */
   readonly #uncleared = new Set<number>();
@@ -295,7 +298,10 @@ export class Copying {
   #tell(): void {
     const partitions = [...this.#fills].filter(([, { state }]) => state === "filled");
     if (this.#isStopped || partitions.length === 0) return;
-    this.#filled(partitions.map(([partition]) => partition));
+    this.#filled(
+      this.#view!.configurationId,
+      partitions.map(([partition]) => partition),
+    );
     if (this.#isTelling) return;
     this.#isTelling = true;
     this.clock.after(COPY_TELL_MS, () => {
