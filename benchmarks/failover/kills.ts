@@ -17,6 +17,7 @@ import { Load, transfer } from "./load.ts";
 import { rowsOf } from "./rows-of.ts";
 
 const ROWS = 4_000;
+const KILLS_PER_ROUND = 3;
 const PROBED = 12;
 const IN_FLIGHT = 24;
 const SETTLE_MS = 700;
@@ -47,7 +48,7 @@ interface Kill {
 export const kills: TrustMeasure = {
   name: "kills",
   async run({ options, progress, memoryFolder }) {
-    const wanted = options.quick ? 3 : 24;
+    const wanted = options.quick ? options.rounds : KILLS_PER_ROUND * options.rounds;
     const cluster = await BenchCluster.start({ rows: ROWS, memoryFolder });
     if (typeof cluster === "string") {
       const figures = [
@@ -138,5 +139,7 @@ function notesOf(all: readonly Kill[], { etcdVersion }: BenchCluster): string[] 
     `kills: of the other partitions, those with a backup at the node ${ratio(all.map((kill) => kill.withBackup))}, ` +
       `those without a copy there ${ratio(all.map((kill) => kill.without))}; all copies were back ` +
       `${median(all.map(({ wholeMs }) => wholeMs))} ms after the restart`,
+    `kills: each, in ms: ${all.map(({ lastMs, wasManager }) => `${lastMs.toFixed(0)}${wasManager ? " (manager)" : ""}`).join(", ")}; others, ` +
+      `in times: ${all.map((kill) => kill.others.toFixed(2)).join(", ")}`,
   ];
 }

@@ -20,7 +20,7 @@ export const withoutEtcd: TrustMeasure = {
     }
     const ids = Int32Array.from({ length: ROWS }, (_, id) => id);
     const stoppedMs = options.quick ? 3_000 : 60_000;
-    const rounds = options.quick ? 1 : 3;
+    const rounds = options.quick ? 1 : Math.ceil(options.rounds / 3);
     const load = new Load(cluster, ids, IN_FLIGHT, options.seed);
     await load.rate(WARM_UP_MS);
     const stopped: number[] = [];
