@@ -1,25 +1,27 @@
 // What it costs to survive when nothing happens: transfers on a cluster with etcd, leases and records that
 // outlive their coordinators, against a checkout of an earlier version without them (`--before`), which only knows
-// clusters of fixed nodes. Such a cluster of this version runs, too. All take turns.
+// clusters of fixed nodes. Such a cluster of this version runs, too. All take turns. Beside the rate stands the
+// processor time of a transfer, at the nodes and at the client: it depends less on who else uses the machine.
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as situ from "situ";
 import { accountTable, makeRow, type SituModule } from "../fabric/accounts.ts";
-import { type Figure, measured, missingFigure, timesFaster } from "../harness/figures.ts";
-import { type InFlightContestant, measureInFlight } from "../harness/in-flight.ts";
+import { type Figure, missingFigure, timesFaster } from "../harness/figures.ts";
 import { keyMask, randomPairs } from "../harness/random.ts";
 import { freePorts, loopback } from "../harness/server-process.ts";
+import { summarize } from "../harness/statistics.ts";
 import type { TrustMeasure } from "../trust/measure.ts";
 import { BenchCluster, COPIES, NODES } from "./cluster.ts";
 import { BenchNode } from "./node.ts";
+import { type TurnContestant, takeTurns } from "./turns.ts";
 
 const NAMES = {
   etcd: "fault-free transfers, against the version before",
   fixed: "the same with fixed nodes",
 };
 const BAR = { atLeast: 0.95 };
-const ROWS = 20_000;
+const ROWS = 8_000;
 const IN_FLIGHT = 64;
 const WARM_UP_MS = 4_000;
 const TURN_MS = 3_000;
@@ -31,29 +33,31 @@ export const faultFree: TrustMeasure = {
     const before = await moduleOf(options.before);
     if (typeof before === "string") return { figures: missing(before), notes: [] };
     progress.show("fault-free: starting three clusters");
-    const living = await BenchCluster.start({ rows: ROWS, memoryFolder, durability: "none" });
+    const [living, fixed, earlier] = await Promise.all([
+      BenchCluster.start({ rows: ROWS, memoryFolder, durability: "none" }),
+      startFixed(situ, undefined, memoryFolder),
+      startFixed(before.module, before.dist, memoryFolder),
+    ]);
     if (typeof living === "string") return { figures: missing(living), notes: [] };
-    const fixed = await startFixed(situ, undefined, memoryFolder);
-    const earlier = await startFixed(before.module, before.dist, memoryFolder);
     const pairs = randomPairs(ROWS, options.seed);
     const contestants = [
-      contestant("before, fixed nodes", before.module, earlier.db, pairs),
-      contestant("now, fixed nodes", situ, fixed.db, pairs),
-      contestant("now, etcd", situ, living.db, pairs),
+      contestant("before, fixed nodes", before.module, earlier, pairs),
+      contestant("now, fixed nodes", situ, fixed, pairs),
+      contestant("now, etcd", situ, living, pairs),
     ];
-    const plan = {
-      inFlight: IN_FLIGHT,
-      warmUpMs: options.quick ? 500 : WARM_UP_MS,
-      rounds: options.rounds,
-      roundMs: options.quick ? 500 : TURN_MS,
-    };
-    const timings = await measureInFlight(contestants, plan, progress);
+    const [then, now, withEtcd] = await takeTurns(
+      contestants,
+      {
+        inFlight: IN_FLIGHT,
+        warmUpMs: options.quick ? 500 : WARM_UP_MS,
+        rounds: options.rounds,
+        roundMs: options.quick ? 500 : TURN_MS,
+      },
+      progress,
+    );
     await earlier.close();
     await fixed.close();
     await living.close();
-    const [then, now, withEtcd] = contestants.map(({ name }) => measured(timings, name));
-    const rate = (values: readonly number[]): string =>
-      values.map((nanoseconds) => (1e9 / nanoseconds).toFixed(0)).join(", ");
     return {
       figures: [
         timesFaster(NAMES.etcd, BAR, withEtcd, then),
@@ -61,8 +65,13 @@ export const faultFree: TrustMeasure = {
       ],
       notes: [
         `fault-free: ${NODES} nodes, ${COPIES} copies, durability "none", ${IN_FLIGHT} transfers under way, ${options.rounds} rounds, ` +
-          `interleaved; commits a second before ${rate(then.values)}; now, fixed nodes ${rate(now.values)}; now, ` +
-          `etcd ${rate(withEtcd.values)}`,
+          `interleaved`,
+        ...[then, now, withEtcd].map(
+          ({ name, values, cpuMicroseconds }) =>
+            `fault-free: ${name}: ${values.map((value) => (1e9 / value).toFixed(0)).join(", ")} commits a second; ` +
+            `${summarize(cpuMicroseconds).median.toFixed(0)} µs of processor time for each ` +
+            `(${cpuMicroseconds.map((value) => value.toFixed(0)).join(", ")})`,
+        ),
       ],
     };
   },
@@ -83,12 +92,17 @@ async function moduleOf(
   return { module: (await import(pathToFileURL(file).href)) as SituModule, dist };
 }
 
+interface Running {
+  readonly db: situ.RemoteDatabase;
+  readonly nodes: readonly BenchNode[];
+}
+
 /** A cluster of fixed nodes, of this version or of another one. */
 async function startFixed(
   { open, ...others }: SituModule,
   dist: string | undefined,
   memoryFolder: string,
-): Promise<{ readonly db: situ.RemoteDatabase; close(): Promise<void> }> {
+): Promise<Running & { close(): Promise<void> }> {
   const ports = await freePorts(NODES);
   const cluster = {
     cluster: "fixed",
@@ -114,6 +128,7 @@ async function startFixed(
   }
   return {
     db,
+    nodes,
     close: async () => {
       await db.close();
       await Promise.all(nodes.map((node) => node.stop()));
@@ -124,13 +139,14 @@ async function startFixed(
 function contestant(
   name: string,
   module: SituModule,
-  db: situ.RemoteDatabase,
+  { db, nodes }: Running,
   pairs: Int32Array,
-): InFlightContestant {
+): TurnContestant {
   const Account = accountTable(module);
   let cursor = 0;
   return {
     name,
+    cpuMs: () => nodes.reduce((sum, node) => sum + node.cpuMs(), 0),
     one() {
       cursor = (cursor + 2) & keyMask;
       const from = pairs[cursor];

@@ -61,7 +61,9 @@ export const kills: TrustMeasure = {
     const random = randomStream(options.seed);
     const all: Kill[] = [];
     for (let i = 0; i < wanted; i++) {
-      progress.show(`kills: ${i + 1} of ${wanted}`);
+      const last = all.at(-1);
+      const so = last === undefined ? "" : `, the last took ${last.lastMs.toFixed(0)} ms`;
+      progress.show(`kills: ${i + 1} of ${wanted}${so}`);
       const victim = Math.floor(random() * cluster.nodes.length);
       all.push(await killOne(cluster, victim, options.seed + i));
     }

@@ -1,11 +1,14 @@
 // One node of a benchmark's cluster: its file, its folders, and its process, which may be killed and started
 // again with what it had.
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { temporaryFolder } from "../harness/resources.ts";
 import { accepts, ServerProcess } from "../harness/server-process.ts";
+
+/** A tick of /proc, on every Linux that Node.js runs on. */
+const TICK_MS = 10;
 
 /** The command line of this checkout; another one's is in its dist/, too. */
 const OWN_DIST = dirname(fileURLToPath(import.meta.resolve("situ")));
@@ -39,6 +42,14 @@ export class BenchNode {
 
   get isRunning(): boolean {
     return this.#process?.hasEnded === false;
+  }
+
+  /** Processor time of all its threads since it was started. */
+  cpuMs(): number {
+    const stat = readFileSync(`/proc/${this.#process!.pid}/stat`, "utf8");
+    // Behind the name, which may contain anything: state is the first, utime and stime the 12th and 13th.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
   }
 
   start(): void {

@@ -39,6 +39,10 @@ export class ServerProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   /** Ends it, and throws what it has said, if it is not ready in time. */
   async ready(isReady: () => Promise<boolean>): Promise<void> {
     const start = performance.now();
