@@ -28,6 +28,8 @@ const TIMEOUT_MS = 60_000;
 export interface ClusterOptions {
   readonly rows: number;
   readonly nodes?: number;
+  /** As many as by default, if it does not say. */
+  readonly partitions?: number;
   readonly memoryBytes?: number;
   readonly memoryFolder: string;
   readonly durability?: "none" | "lazy";
@@ -77,9 +79,11 @@ export class BenchCluster {
     const id = this.nodes.length;
     const [port, metrics] = await freePorts(2);
     const { memoryFolder, memoryBytes = 64 * 2 ** 20, durability = "lazy" } = this.#options;
+    const { partitions } = this.#options;
+    const more = partitions === undefined ? {} : { partitions };
     const file = {
       listen: { host: loopback, port },
-      cluster: { cluster: CLUSTER, etcd: this.etcd.urls, backups: COPIES - 1 },
+      cluster: { cluster: CLUSTER, etcd: this.etcd.urls, backups: COPIES - 1, ...more },
       metrics: { host: loopback, port: metrics },
       durability,
       memoryBytes,

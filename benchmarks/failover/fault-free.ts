@@ -12,7 +12,7 @@ import { keyMask, randomPairs } from "../harness/random.ts";
 import { freePorts, loopback } from "../harness/server-process.ts";
 import { summarize } from "../harness/statistics.ts";
 import type { TrustMeasure } from "../trust/measure.ts";
-import { BenchCluster, COPIES, NODES } from "./cluster.ts";
+import { Account, BenchCluster, COPIES, NODES } from "./cluster.ts";
 import { BenchNode } from "./node.ts";
 import { type TurnContestant, takeTurns } from "./turns.ts";
 
@@ -41,9 +41,9 @@ export const faultFree: TrustMeasure = {
     if (typeof living === "string") return { figures: missing(living), notes: [] };
     const pairs = randomPairs(ROWS, options.seed);
     const contestants = [
-      contestant("before, fixed nodes", before.module, earlier, pairs),
-      contestant("now, fixed nodes", situ, fixed, pairs),
-      contestant("now, etcd", situ, living, pairs),
+      contestant("before, fixed nodes", earlier, pairs),
+      contestant("now, fixed nodes", fixed, pairs),
+      contestant("now, etcd", { db: living.db, nodes: living.nodes, Account, ledger: living.ledger }, pairs),
     ];
     const [then, now, withEtcd] = await takeTurns(
       contestants,
@@ -92,9 +92,15 @@ async function moduleOf(
   return { module: (await import(pathToFileURL(file).href)) as SituModule, dist };
 }
 
+type AccountTable = ReturnType<typeof accountTable>;
+
 interface Running {
   readonly db: situ.RemoteDatabase;
   readonly nodes: readonly BenchNode[];
+  /** The table that it was opened with. */
+  readonly Account: AccountTable;
+  /** What transfers have added to each row, for what is checked in the end. */
+  readonly ledger: Int32Array;
 }
 
 /** A cluster of fixed nodes, of this version or of another one. */
@@ -116,19 +122,21 @@ async function startFixed(
   );
   for (const node of nodes) node.start();
   for (const node of nodes) await node.listening();
-  const Account = accountTable({ open, ...others });
+  const own = accountTable({ open, ...others });
   const connect = ports.map((port) => `${loopback}:${port}`);
-  const db = await open({ connect, cluster: "fixed", tables: [Account] });
+  const db = await open({ connect, cluster: "fixed", tables: [own] });
   for (let first = 0; first < ROWS; first += ROWS_PER_TRANSACTION) {
     await db.transact((tx) => {
       for (let id = first; id < first + ROWS_PER_TRANSACTION; id++) {
-        void tx.put(Account, makeRow(id));
+        void tx.put(own, makeRow(id));
       }
     });
   }
   return {
     db,
     nodes,
+    Account: own,
+    ledger: new Int32Array(ROWS),
     close: async () => {
       await db.close();
       await Promise.all(nodes.map((node) => node.stop()));
@@ -138,25 +146,25 @@ async function startFixed(
 
 function contestant(
   name: string,
-  module: SituModule,
-  { db, nodes }: Running,
+  { db, nodes, Account: own, ledger }: Running,
   pairs: Int32Array,
 ): TurnContestant {
-  const Account = accountTable(module);
   let cursor = 0;
   return {
     name,
     cpuMs: () => nodes.reduce((sum, node) => sum + node.cpuMs(), 0),
-    one() {
+    async one() {
       cursor = (cursor + 2) & keyMask;
       const from = pairs[cursor];
       const to = pairs[cursor + 1];
-      return db.transact(async (tx) => {
-        const [giver, taker] = await Promise.all([tx.get(Account, from), tx.get(Account, to)]);
+      await db.transact(async (tx) => {
+        const [giver, taker] = await Promise.all([tx.get(own, from), tx.get(own, to)]);
         if (giver === undefined || taker === undefined) throw new Error(`${name} lost a row`);
-        void tx.put(Account, { ...giver, balance: giver.balance - 1n });
-        void tx.put(Account, { ...taker, balance: taker.balance + 1n });
+        void tx.put(own, { ...giver, balance: giver.balance - 1n });
+        void tx.put(own, { ...taker, balance: taker.balance + 1n });
       });
+      ledger[from]--;
+      ledger[to]++;
     },
   };
 }
