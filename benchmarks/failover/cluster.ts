@@ -124,6 +124,11 @@ export class BenchCluster {
     }
   }
 
+  /** Waits until a node is no member any more. */
+  async without(node: number): Promise<void> {
+    while ((await this.configuration())!.nodes.some(({ id }) => id === node)) await sleep(POLL_MS);
+  }
+
   /** A metric of every node that runs, by its id. */
   async metric(name: string): Promise<Map<number, number>> {
     const found = new Map<number, number>();

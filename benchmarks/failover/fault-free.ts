@@ -43,7 +43,11 @@ export const faultFree: TrustMeasure = {
     const contestants = [
       contestant("before, fixed nodes", earlier, pairs),
       contestant("now, fixed nodes", fixed, pairs),
-      contestant("now, etcd", { db: living.db, nodes: living.nodes, Account, ledger: living.ledger }, pairs),
+      contestant(
+        "now, etcd",
+        { db: living.db, nodes: living.nodes, Account, ledger: living.ledger },
+        pairs,
+      ),
     ];
     const [then, now, withEtcd] = await takeTurns(
       contestants,

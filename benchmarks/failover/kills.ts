@@ -38,6 +38,8 @@ const BARS = {
 
 interface Kill {
   readonly wasManager: boolean;
+  /** Until etcd had a configuration without the node. */
+  readonly removedMs: number;
   readonly firstMs: number;
   readonly lastMs: number;
   /** Against before: of all other partitions, of those with a backup at the node, of those without. */
@@ -95,13 +97,16 @@ async function killOne(cluster: BenchCluster, victim: number, seed: number): Pro
       times.push(performance.now() - startMs);
     }),
   );
+  const removed = cluster.without(victim).then(() => performance.now() - startMs);
   const during = await Promise.all(loads.map((load) => load.rate(probes)));
   await Promise.all(loads.map((load) => load.stop()));
+  await removed;
   const restartMs = performance.now();
   cluster.nodes[victim].start();
   await cluster.whole();
   return {
     wasManager: configuration.manager === victim,
+    removedMs: await removed,
     firstMs: Math.min(...times),
     lastMs: Math.max(...times),
     others: (during[0] + during[1]) / (before[0] + before[1]),
@@ -137,7 +142,8 @@ function notesOf(all: readonly Kill[], { etcdVersion }: BenchCluster): string[] 
   const others = all.filter(({ wasManager }) => !wasManager);
   return [
     `kills: ${all.length} of 4 nodes with 3 copies and ${PARTITIONS} partitions, lease ${DEFAULT_LEASE_MS} ms, etcd ${etcdVersion}, ${IN_FLIGHT} transfers under ` +
-      `way; the last of ${PROBED} partitions counts, the first took ${median(all.map(({ firstMs }) => firstMs))} ms; ` +
+      `way; the last of ${PROBED} partitions counts; etcd had the next configuration after ${median(all.map(({ removedMs }) => removedMs))} ms, the first commit took ` +
+      `${median(all.map(({ firstMs }) => firstMs))} ms; ` +
       `${managers.length} kills of the manager ${median(managers.map(({ lastMs }) => lastMs))} ms, ${others.length} of ` +
       `others ${median(others.map(({ lastMs }) => lastMs))} ms`,
     `kills: of the other partitions, those with a backup at the node ${ratio(all.map((kill) => kill.withBackup))}, ` +
