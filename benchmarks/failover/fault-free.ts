@@ -23,8 +23,8 @@ const NAMES = {
 const BAR = { atLeast: 0.95 };
 const ROWS = 8_000;
 const IN_FLIGHT = 64;
-const WARM_UP_MS = 4_000;
-const TURN_MS = 3_000;
+const WARM_UP_MS = 3_000;
+const TURN_MS = 2_500;
 const ROWS_PER_TRANSACTION = 100;
 
 export const faultFree: TrustMeasure = {
