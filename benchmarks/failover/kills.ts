@@ -26,7 +26,7 @@ const SETTLE_MS = 700;
 const BEFORE_MS = 1_500;
 
 const NAMES = {
-  gap: "SIGKILL of a node until commits on its partitions succeed, ms",
+  gap: "SIGKILL of a node until commits on its partitions succeed",
   others: "commits on the other partitions meanwhile, against before",
   lost: "rows that lost a commit or have one twice",
 };

@@ -7,7 +7,7 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { freePorts, isRunning, start } from "./processes.ts";
+import { ended, freePorts, isRunning, start } from "./processes.ts";
 
 export interface Etcd {
   /** For nodes: `"etcd": [address]` in their files. */
@@ -39,7 +39,7 @@ export async function startEtcd(folder: string, started: (etcd: Etcd) => void): 
   });
   started({ address: client, process: child });
   while (!(await answers(client))) {
-    if (!isRunning(child)) throw new Error("etcd has ended");
+    if (!isRunning(child)) throw ended("etcd", child);
     await sleep(50);
   }
 }

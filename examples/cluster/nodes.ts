@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { freePorts, start, stop } from "./processes.ts";
+import { ended, freePorts, start, stop } from "./processes.ts";
 
 /** Where the command line is: next to the library. Installed, it is `npx situ`. */
 const SITU = fileURLToPath(new URL("situ-cli.js", import.meta.resolve("situ")));
@@ -70,11 +70,11 @@ function startNode(config: string): ChildProcess {
 /** Its first line says that it listens; a node that cannot start says why, and ends. */
 async function listening({ id, process: child }: Node): Promise<void> {
   const lines = createInterface({ input: child.stdout! });
-  const ended = once(child, "exit").then(() => {
-    throw new Error(`node ${id} has ended`);
+  const end = once(child, "close").then(() => {
+    throw ended(`node ${id}`, child);
   });
-  ended.catch(() => {});
-  await Promise.race([once(lines, "line"), ended]);
+  end.catch(() => {});
+  await Promise.race([once(lines, "line"), end]);
 }
 
 /** SIGTERM lets a node finish what it does and close its store. */

@@ -4,12 +4,25 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 
+/** What processes have said last on stderr: of interest only when one cannot start. */
+const told = new WeakMap<ChildProcess, string>();
+const TOLD_CHARACTERS = 2_000;
+
 export function start(command: string, args: readonly string[]): ChildProcess {
-  return spawn(command, args, {
-    stdio: ["ignore", "pipe", "inherit"],
+  const child = spawn(command, args, {
+    stdio: ["ignore", "pipe", "pipe"],
     // Ctrl-C is for the program that started them: it stops them in its own order.
     detached: true,
   });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    told.set(child, ((told.get(child) ?? "") + text).slice(-TOLD_CHARACTERS));
+  });
+  return child;
+}
+
+/** For one that has ended and should not have. */
+export function ended(name: string, child: ChildProcess): Error {
+  return new Error(`${name} has ended: ${(told.get(child) ?? "").trim()}`);
 }
 
 export function isRunning({ pid, exitCode, signalCode }: ChildProcess): boolean {
