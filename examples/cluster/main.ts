@@ -150,7 +150,12 @@ async function use(db: RemoteDatabase, nodes: readonly Node[]): Promise<boolean>
   await load(db);
   const total = OPENING_BALANCE * BigInt(accounts);
   say(`\n  ${count(accounts)} accounts with ${count(total)} coins, each on 3 of the nodes:`);
-  const all = await accountsOf(db, nodes);
+  let all = await accountsOf(db, nodes);
+  // The fourth node has joined, and gets its share of the accounts a few at a time.
+  await until(async () => {
+    all = await accountsOf(db, nodes);
+    return all.every(({ length }) => length > 1);
+  });
   for (const { id } of nodes) say(`  node ${id} is the primary of ${count(all[id].length)}`);
 
   say("\n  Transfers, 16 at once:");
