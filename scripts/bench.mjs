@@ -36,6 +36,11 @@ const closer = {
     needs: [],
     takesNames: true,
   },
+  failover: {
+    about: "a cluster whose nodes die and join, and whose etcd stops; [measure…] for some of them",
+    needs: [installEtcd],
+    takesNames: true,
+  },
   lasting: {
     about:
       "log bytes of indexes, orders against SQLite and lmdb, large transactions; [measure…] for some of them",

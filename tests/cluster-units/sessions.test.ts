@@ -90,6 +90,16 @@ describe("a request", () => {
     expect(world.endpoint.take().map(({ kind }) => kind)).toEqual([SUBMIT]);
   });
 
+  test("whose session is refused for another configuration was not done: it may be tried again", () => {
+    const world = new World();
+    const submitted = world.submit();
+    world.endpoint.take()[0].fail("SITU_STALE_CONFIGURATION");
+    expect(submitted).toEqual(["refused", "SITU_STALE_CONFIGURATION"]);
+    const called = world.call();
+    world.endpoint.take()[0].fail("SITU_STALE_CONFIGURATION");
+    expect(called).toEqual(["SITU_STALE_CONFIGURATION"]);
+  });
+
   test("that was sent again has the same number; the next in its slot another", () => {
     const world = new World();
     const ended = world.submit();
