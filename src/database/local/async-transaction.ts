@@ -1,9 +1,10 @@
 /**
- * The transactions of `transact` and `begin` in local memory: all data is at hand, and a batch of
- * operations is a loop.
+ * The transactions of `transact` and `begin` in local memory. All data is at hand, so an operation is
+ * carried out when it is issued, and its promise is resolved already when its caller gets it.
  *
- * When a turn of the event loop is due (runtime/event-loop.ts), what is left of the queue is carried out
- * after it. Operations that are issued meanwhile join the end of the queue, so the order stays.
+ * When a turn of the event loop is due (runtime/event-loop.ts), operations wait in a queue, and are carried
+ * out after it. What is issued meanwhile joins the end of the queue, so the order stays. The same is done
+ * with operations that are issued by code which another operation runs, such as the getters of a row.
  */
 
 import type { Executor } from "../../engine/executor.ts";
@@ -34,14 +35,16 @@ type Queued = () => boolean;
 const NOT_DONE = Symbol("not done");
 /** Keys of `getMany` that are read at a time. */
 const KEYS_AT_ONCE = 64;
-/** The clock is looked at before each batch, and in it after so many operations. */
-const OPERATIONS_PER_LOOK = 4;
+/** The clock is looked at when a transaction begins, and then after so many operations. */
+const OPERATIONS_PER_LOOK = 8;
 
 export class LocalAsyncTransaction extends OperationQueue<Queued> implements LocalTransaction {
   readonly #tx: SyncTransaction;
   readonly #executor: Executor;
   /** The next operation of the queue that is to be carried out. */
   #next = 0;
+  /** Operations since the last look at the clock. */
+  #unlooked = 0;
 
   constructor(tx: SyncTransaction, executor: Executor) {
     super();
@@ -56,11 +59,11 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Promise<Row | undefined>;
   get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Promise<Row | undefined> {
-    return this.#enqueue(() => this.#tx.get(table, key as never, options as never));
+    return this.#issue(() => this.#tx.get(table, key as never, options as never));
   }
 
   getForUpdate<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined> {
-    return this.#enqueue(() => this.#tx.get(table, key));
+    return this.#issue(() => this.#tx.get(table, key));
   }
 
   scan<Row, Key, Changes, Ways>(
@@ -68,7 +71,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options?: ScanOptions<NoInfer<Ways>>,
   ): AsyncScan<Row> {
     const scan = this.#tx.scan(table, options);
-    return new AsyncRowScan(() => queuedRows(scan, (run) => this.#enqueue(run)));
+    return new AsyncRowScan(() => queuedRows(scan, (run) => this.#issue(run)));
   }
 
   count<Row, Key, Changes, Ways>(
@@ -76,7 +79,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options?: CountOptions<NoInfer<Ways>>,
   ): Promise<number> {
     let counting: RowCount | undefined;
-    return this.#enqueue(() => {
+    return this.#issue(() => {
       counting ??= this.#tx.counting(table, options);
       while (counting.step()) if (isTurnDue()) return NOT_DONE;
       return counting.rows;
@@ -88,9 +91,9 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     keys: Iterable<NoInfer<Key>>,
   ): Promise<(Row | undefined)[]> {
     const wanted = listOf(table, keys);
-    if (wanted.length <= KEYS_AT_ONCE) return this.#enqueue(() => this.#tx.getMany(table, wanted));
+    if (wanted.length <= KEYS_AT_ONCE) return this.#issue(() => this.#tx.getMany(table, wanted));
     const rows: (Row | undefined)[] = [];
-    return this.#enqueue(() => {
+    return this.#issue(() => {
       while (rows.length < wanted.length) {
         const some = wanted.slice(rows.length, rows.length + KEYS_AT_ONCE);
         for (const row of this.#tx.getMany(table, some)) rows.push(row);
@@ -101,21 +104,21 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
-    return this.#enqueue(() => this.#tx.has(table, key));
+    return this.#issue(() => this.#tx.has(table, key));
   }
 
   insert<Row, Key, Writes>(
     table: Table<Row, Key, unknown, unknown, Writes>,
     row: NoInfer<InsertOf<Row, Writes>>,
   ): Promise<InsertedKey<Writes>> {
-    return this.#enqueue(() => this.#tx.insert(table, row));
+    return this.#issue(() => this.#tx.insert(table, row));
   }
 
   put<Row, Key, Writes>(
     table: Table<Row, Key, unknown, unknown, Writes>,
     row: NoInfer<PutOf<Row, Writes>>,
   ): Promise<void> {
-    return this.#enqueue(() => this.#tx.put(table, row));
+    return this.#issue(() => this.#tx.put(table, row));
   }
 
   update<Row, Key, Changes>(
@@ -123,31 +126,31 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     key: NoInfer<Key>,
     changes: NoInfer<Changes>,
   ): Promise<void> {
-    return this.#enqueue(() => this.#tx.update(table, key, changes));
+    return this.#issue(() => this.#tx.update(table, key, changes));
   }
 
   delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
-    return this.#enqueue(() => this.#tx.delete(table, key));
+    return this.#issue(() => this.#tx.delete(table, key));
   }
 
   alloc(size: number, options: AllocOptions = {}): Promise<Pointer> {
-    return this.#enqueue(() => this.#tx.alloc(size, options));
+    return this.#issue(() => this.#tx.alloc(size, options));
   }
 
   allocArray(size: number, count: number, options: AllocOptions = {}): Promise<Pointer> {
-    return this.#enqueue(() => this.#tx.allocArray(size, count, options));
+    return this.#issue(() => this.#tx.allocArray(size, count, options));
   }
 
   read(pointer: Pointer): Promise<Uint8Array> {
-    return this.#enqueue(() => this.#tx.read(pointer));
+    return this.#issue(() => this.#tx.read(pointer));
   }
 
   write(pointer: Pointer, data: Uint8Array): Promise<void> {
-    return this.#enqueue(() => this.#tx.write(pointer, data));
+    return this.#issue(() => this.#tx.write(pointer, data));
   }
 
   free(pointer: Pointer): Promise<void> {
-    return this.#enqueue(() => this.#tx.free(pointer));
+    return this.#issue(() => this.#tx.free(pointer));
   }
 
   /** All that has been issued, in as many turns of the event loop as that takes. */
@@ -179,8 +182,29 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     }
     tx.queue = [];
     tx.#next = 0;
-    tx.batches++;
     return true;
+  }
+
+  #issue<T>(run: () => T | typeof NOT_DONE): Promise<T> {
+    const executor = this.#executor;
+    if (this.queue.length > 0 || executor.isHurried || this.#isTurnDue()) return this.#enqueue(run);
+    executor.isHurried = true;
+    try {
+      const result = run();
+      if (result !== NOT_DONE) return Promise.resolve(result as T);
+    } catch (error) {
+      this.#cutShortBy(error);
+      return this.failed(error);
+    } finally {
+      executor.isHurried = false;
+    }
+    return this.#enqueue(run);
+  }
+
+  #isTurnDue(): boolean {
+    if (++this.#unlooked < OPERATIONS_PER_LOOK) return false;
+    this.#unlooked = 0;
+    return isTurnDue();
   }
 
   #enqueue<T>(run: () => T | typeof NOT_DONE): Promise<T> {
@@ -190,11 +214,15 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
         if (result === NOT_DONE) return false;
         resolve(result as T);
       } catch (error) {
-        // Cut short where it would have had to wait: the attempt is over, even if the callback goes on.
-        if (isSignal(error)) this.#tx.cutShort();
+        this.#cutShortBy(error);
         fail(error);
       }
       return true;
     });
+  }
+
+  /** Cut short where it would have had to wait: the attempt is over, even if the callback goes on. */
+  #cutShortBy(error: unknown): void {
+    if (isSignal(error)) this.#tx.cutShort();
   }
 }
