@@ -38,6 +38,25 @@ const KEYS_AT_ONCE = 64;
 /** The clock is looked at when a transaction begins, and then after so many operations. */
 const OPERATIONS_PER_LOOK = 8;
 
+/** What an operation does with its arguments. */
+type Operation<A, B, C, T> = (tx: SyncTransaction, a: A, b: B, c: C) => T | typeof NOT_DONE;
+
+// Those that are used most.
+const GET = (tx: SyncTransaction, table: Table, key: unknown, options: unknown): unknown =>
+  tx.get(table, key as never, options as never);
+const HAS = (tx: SyncTransaction, table: Table, key: unknown): boolean => tx.has(table, key);
+const INSERT = (tx: SyncTransaction, table: Table, row: unknown): unknown =>
+  tx.insert(table, row as never);
+const PUT = (tx: SyncTransaction, table: Table, row: unknown): void => tx.put(table, row as never);
+const UPDATE = (tx: SyncTransaction, table: Table, key: unknown, changes: unknown): void =>
+  tx.update(table, key, changes as never);
+const DELETE = (tx: SyncTransaction, table: Table, key: unknown): boolean => tx.delete(table, key);
+
+/** The others. */
+function runStep<T>(_tx: SyncTransaction, run: () => T | typeof NOT_DONE): T | typeof NOT_DONE {
+  return run();
+}
+
 export class LocalAsyncTransaction extends OperationQueue<Queued> implements LocalTransaction {
   readonly #tx: SyncTransaction;
   readonly #executor: Executor;
@@ -59,11 +78,11 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Promise<Row | undefined>;
   get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Promise<Row | undefined> {
-    return this.#issue(() => this.#tx.get(table, key as never, options as never));
+    return this.#issue(GET, table, key, options) as Promise<Row | undefined>;
   }
 
   getForUpdate<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined> {
-    return this.#issue(() => this.#tx.get(table, key));
+    return this.#issue(GET, table, key, undefined) as Promise<Row | undefined>;
   }
 
   scan<Row, Key, Changes, Ways>(
@@ -71,7 +90,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options?: ScanOptions<NoInfer<Ways>>,
   ): AsyncScan<Row> {
     const scan = this.#tx.scan(table, options);
-    return new AsyncRowScan(() => queuedRows(scan, (run) => this.#issue(run)));
+    return new AsyncRowScan(() => queuedRows(scan, (run) => this.#issueStep(run)));
   }
 
   count<Row, Key, Changes, Ways>(
@@ -79,7 +98,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options?: CountOptions<NoInfer<Ways>>,
   ): Promise<number> {
     let counting: RowCount | undefined;
-    return this.#issue(() => {
+    return this.#issueStep(() => {
       counting ??= this.#tx.counting(table, options);
       while (counting.step()) if (isTurnDue()) return NOT_DONE;
       return counting.rows;
@@ -91,9 +110,10 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     keys: Iterable<NoInfer<Key>>,
   ): Promise<(Row | undefined)[]> {
     const wanted = listOf(table, keys);
-    if (wanted.length <= KEYS_AT_ONCE) return this.#issue(() => this.#tx.getMany(table, wanted));
+    if (wanted.length <= KEYS_AT_ONCE)
+      return this.#issueStep(() => this.#tx.getMany(table, wanted));
     const rows: (Row | undefined)[] = [];
-    return this.#issue(() => {
+    return this.#issueStep(() => {
       while (rows.length < wanted.length) {
         const some = wanted.slice(rows.length, rows.length + KEYS_AT_ONCE);
         for (const row of this.#tx.getMany(table, some)) rows.push(row);
@@ -104,21 +124,21 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
-    return this.#issue(() => this.#tx.has(table, key));
+    return this.#issue(HAS, table, key, undefined);
   }
 
   insert<Row, Key, Writes>(
     table: Table<Row, Key, unknown, unknown, Writes>,
     row: NoInfer<InsertOf<Row, Writes>>,
   ): Promise<InsertedKey<Writes>> {
-    return this.#issue(() => this.#tx.insert(table, row));
+    return this.#issue(INSERT, table, row, undefined) as Promise<InsertedKey<Writes>>;
   }
 
   put<Row, Key, Writes>(
     table: Table<Row, Key, unknown, unknown, Writes>,
     row: NoInfer<PutOf<Row, Writes>>,
   ): Promise<void> {
-    return this.#issue(() => this.#tx.put(table, row));
+    return this.#issue(PUT, table, row, undefined);
   }
 
   update<Row, Key, Changes>(
@@ -126,31 +146,31 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     key: NoInfer<Key>,
     changes: NoInfer<Changes>,
   ): Promise<void> {
-    return this.#issue(() => this.#tx.update(table, key, changes));
+    return this.#issue(UPDATE, table, key, changes);
   }
 
   delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
-    return this.#issue(() => this.#tx.delete(table, key));
+    return this.#issue(DELETE, table, key, undefined);
   }
 
   alloc(size: number, options: AllocOptions = {}): Promise<Pointer> {
-    return this.#issue(() => this.#tx.alloc(size, options));
+    return this.#issueStep(() => this.#tx.alloc(size, options));
   }
 
   allocArray(size: number, count: number, options: AllocOptions = {}): Promise<Pointer> {
-    return this.#issue(() => this.#tx.allocArray(size, count, options));
+    return this.#issueStep(() => this.#tx.allocArray(size, count, options));
   }
 
   read(pointer: Pointer): Promise<Uint8Array> {
-    return this.#issue(() => this.#tx.read(pointer));
+    return this.#issueStep(() => this.#tx.read(pointer));
   }
 
   write(pointer: Pointer, data: Uint8Array): Promise<void> {
-    return this.#issue(() => this.#tx.write(pointer, data));
+    return this.#issueStep(() => this.#tx.write(pointer, data));
   }
 
   free(pointer: Pointer): Promise<void> {
-    return this.#issue(() => this.#tx.free(pointer));
+    return this.#issueStep(() => this.#tx.free(pointer));
   }
 
   /** All that has been issued, in as many turns of the event loop as that takes. */
@@ -185,12 +205,15 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     return true;
   }
 
-  #issue<T>(run: () => T | typeof NOT_DONE): Promise<T> {
+  /** Carries out an operation now, if it need not wait. Its arguments are passed on: no closure is made. */
+  #issue<A, B, C, T>(operation: Operation<A, B, C, T>, a: A, b: B, c: C): Promise<T> {
     const executor = this.#executor;
-    if (this.queue.length > 0 || executor.isHurried || this.#isTurnDue()) return this.#enqueue(run);
+    if (this.queue.length > 0 || executor.isHurried || this.#isTurnDue()) {
+      return this.#enqueue(() => operation(this.#tx, a, b, c));
+    }
     executor.isHurried = true;
     try {
-      const result = run();
+      const result = operation(this.#tx, a, b, c);
       if (result !== NOT_DONE) return Promise.resolve(result as T);
     } catch (error) {
       this.#cutShortBy(error);
@@ -198,7 +221,11 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     } finally {
       executor.isHurried = false;
     }
-    return this.#enqueue(run);
+    return this.#enqueue(() => operation(this.#tx, a, b, c));
+  }
+
+  #issueStep<T>(run: () => T | typeof NOT_DONE): Promise<T> {
+    return this.#issue(runStep<T>, run, undefined, undefined);
   }
 
   #isTurnDue(): boolean {
