@@ -69,15 +69,20 @@ function isAwaitedBy(name: string): boolean {
   const { stackTraceLimit, prepareStackTrace } = Error;
   const captured: { stack?: unknown } = {};
   try {
-    Error.stackTraceLimit = NESTED_STACK_FRAMES;
+    // By Reflect, which does not throw where nobody may change them; then nothing is found.
+    Reflect.set(Error, "stackTraceLimit", NESTED_STACK_FRAMES);
     // As a list. Without it, every line would be looked up in its source.
-    Error.prepareStackTrace = (_error, frames) => frames;
+    Reflect.set(Error, "prepareStackTrace", asList);
     Error.captureStackTrace(captured, isAwaitedBy);
     const { stack } = captured;
     if (!Array.isArray(stack)) return false;
     return (stack as NodeJS.CallSite[]).some((frame) => frame.getFunctionName() === name);
   } finally {
-    Error.stackTraceLimit = stackTraceLimit;
-    Error.prepareStackTrace = prepareStackTrace;
+    Reflect.set(Error, "stackTraceLimit", stackTraceLimit);
+    Reflect.set(Error, "prepareStackTrace", prepareStackTrace);
   }
+}
+
+function asList(_error: Error, frames: NodeJS.CallSite[]): NodeJS.CallSite[] {
+  return frames;
 }
