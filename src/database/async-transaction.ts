@@ -1,8 +1,8 @@
 /**
  * The transactions of `transact` and `begin`, as their users see them: operations are promises.
  *
- * Operations that are issued without waiting for each other, as with `Promise.all`, form one batch. On
- * a remote database a batch is one message to each node.
+ * In local memory an operation is carried out when it is issued. On a remote database those that are issued
+ * without waiting for each other, as with `Promise.all`, form one batch: one message to each node.
  */
 
 import type { Pointer } from "../memory/pointer.ts";

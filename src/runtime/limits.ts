@@ -590,6 +590,13 @@ export const MAX_COMMANDS = 160;
  * 60 to 80 ns, a short transaction about 1.2 µs.
  */
 export const TIMED_ONE_IN = 64;
+/**
+ * How often a database looks at the stack because a transaction begins while a callback of another is
+ * under way; later only while one is run again (database/run/transaction-context.ts).
+ */
+export const NESTED_LOOKS = 1_000;
+/** How far up the stack, those who await included. */
+export const NESTED_STACK_FRAMES = 200;
 /** The endpoint for metrics: who scrapes it needs one connection, and a short request. */
 export const METRICS_CONNECTIONS = 32;
 export const METRICS_HEADER_BYTES = 8 * KIB;

@@ -89,7 +89,6 @@ import {
   WholeBatch,
 } from "../run/row-scan.ts";
 import { TransactionRunner } from "../run/runner.ts";
-import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { Scan } from "../scan.ts";
 import type { Snapshot } from "../snapshot.ts";
 import {
@@ -172,8 +171,8 @@ export class LocalDatabase implements Database, Stores {
   #state: typeof OPEN | typeof INSIDE_SYNC | typeof CLOSED = OPEN;
   #clearing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
-  /** Whether looking for the context of a body is worth while: it costs more than a get. */
-  #asyncSeen = false;
+  /** Of transactions that name no options. */
+  readonly #usualLimits: LocalLimits;
 
   /** Use `open`. */
   constructor(executor: Executor, settings: Settings, found: Found = {}) {
@@ -198,10 +197,7 @@ export class LocalDatabase implements Database, Stores {
     this.metrics = new DatabaseMetrics(executor, path);
     const { transactions } = this.metrics;
     const host = new LocalTransactions(executor, this, transactions, this.#maintain);
-    this.#runner = new TransactionRunner(
-      this,
-      (limits: LocalLimits) => new LocalExecution(host, limits),
-    );
+    this.#runner = new TransactionRunner((limits: LocalLimits) => new LocalExecution(host, limits));
     this.#snapshotHost = {
       executor,
       reader: this.#reader,
@@ -216,6 +212,7 @@ export class LocalDatabase implements Database, Stores {
     this.#upkeep = new Upkeep(executor, this.expiry);
     this.#durability = new DatabaseDurability(executor, settings, found.identity);
     this.#waits = this.#durability.mode === "sync";
+    this.#usualLimits = { timeoutMs, signal: undefined, snapshotMs: 0, waits: this.#waits };
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
@@ -376,7 +373,7 @@ export class LocalDatabase implements Database, Stores {
 
   transactSync<T>(body: (tx: Transaction) => SyncResult<T>, options?: TransactSyncOptions): T {
     this.#check();
-    if (this.#state !== OPEN || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
+    if (this.#state !== OPEN || this.#runner.callbacks.isInside()) throw nested();
     if (typeof body !== "function") throw notAFunction("transactSync", body);
     let timeoutMs = this.#syncTimeoutMs;
     let diskMs = this.#timeoutMs;
@@ -437,23 +434,28 @@ export class LocalDatabase implements Database, Stores {
     };
   }
 
-  async transact<T>(
+  transact<T>(
     body: (tx: LocalTransaction) => T | PromiseLike<T>,
-    options: TransactOptions = {},
+    options?: TransactOptions,
   ): Promise<Awaited<T>> {
-    const limits = this.#limitsOf("transact", options);
-    if (typeof body !== "function") throw notAFunction("transact", body);
-    return await this.#runner.track(this.#runner.run(body, limits));
+    // Not an asynchronous function: that would be one promise more than there is to wait for.
+    try {
+      const limits = this.#limitsOf("transact", options);
+      if (typeof body !== "function") throw notAFunction("transact", body);
+      return this.#runner.run(body, limits);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
-  async begin(options: TransactOptions = {}): Promise<InteractiveTransaction<LocalTransaction>> {
+  async begin(options?: TransactOptions): Promise<InteractiveTransaction<LocalTransaction>> {
     return handleOf(await this.#runner.begin(this.#limitsOf("begin", options)), LOCAL_OPERATIONS);
   }
 
-  #limitsOf(call: "transact" | "begin", options: TransactOptions): LocalLimits {
+  #limitsOf(call: "transact" | "begin", options: TransactOptions | undefined): LocalLimits {
     this.#check();
-    this.#asyncSeen = true;
-    if (this.#state !== OPEN || isInsideTransaction(this)) throw nested();
+    if (this.#state !== OPEN || this.#runner.callbacks.isInside()) throw nested();
+    if (options === undefined) return this.#usualLimits;
     checkOptions(call, options);
     const limits = {
       timeoutMs: this.#timeoutOf(options),
@@ -513,8 +515,7 @@ export class LocalDatabase implements Database, Stores {
     options: WatchOptions<InferRow<T extends readonly (infer One)[] ? One : T>> = {},
   ): Watch<ChangeOf<T extends readonly (infer One)[] ? One : T>> {
     this.#check();
-    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this)))
-      throw nested();
+    this.#checkNotInside();
     this.#durability.checkLogged("watch()");
     const given: readonly Table[] = Array.isArray(tables) ? tables : [tables];
     const host = {
@@ -531,8 +532,7 @@ export class LocalDatabase implements Database, Stores {
 
   unwatch(table: Table): boolean {
     this.#check();
-    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this)))
-      throw nested();
+    this.#checkNotInside();
     return turnOffChanges(this.#executor, this.tableOf(table), this.#timeoutMs);
   }
 
@@ -542,7 +542,7 @@ export class LocalDatabase implements Database, Stores {
   }
 
   async close(): Promise<void> {
-    if (this.#state === INSIDE_SYNC || isInsideTransaction(this)) throw nested();
+    this.#checkNotInside();
     this.#closing ??= this.#close();
     await this.#closing;
   }
@@ -658,7 +658,7 @@ export class LocalDatabase implements Database, Stores {
     options: MigrateOptions = {},
   ): Promise<MigrationPlan> {
     this.#check();
-    if (this.#state === INSIDE_SYNC || isInsideTransaction(this)) throw nested();
+    this.#checkNotInside();
     const { tables = [], dryRun = false, onProgress, signal } = checkedMigration(steps, options);
     const context = this.#migrationContext(onProgress, signal);
     const plan = planMigration(context, tables, steps);
@@ -835,6 +835,11 @@ export class LocalDatabase implements Database, Stores {
   #checkRead(): void {
     if (this.#state === OPEN) return;
     throw this.#state === CLOSED ? this.#closedError() : besideTransaction();
+  }
+
+  /** For calls that are made rarely: they may take their time to find out where they come from. */
+  #checkNotInside(): void {
+    if (this.#state === INSIDE_SYNC || this.#runner.callbacks.isSurelyInside()) throw nested();
   }
 
   #closedError(): SituError {

@@ -32,7 +32,6 @@ import { isDuration, notADuration } from "../open-options.ts";
 import { listOf } from "../row-errors.ts";
 import { handleOf } from "../run/interactive.ts";
 import { TransactionRunner } from "../run/runner.ts";
-import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { AsyncScan } from "../scan.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
 import { Admission } from "./admission.ts";
@@ -97,7 +96,6 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     this.#doubts = new Doubts(connection, (than, leftMs) => this.pause(than, leftMs));
     this.#admission = own === undefined ? new Admission(endpoint.clock) : undefined;
     this.#runner = new TransactionRunner(
-      this,
       (limits: RemoteLimits) => new RemoteExecution(connection, this, this.#doubts, random, limits),
     );
   }
@@ -207,7 +205,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
 
   #limitsOf(call: "transact" | "begin", options: TransactOptions): RemoteLimits {
     this.#check();
-    if (isInsideTransaction(this)) throw nested();
+    if (this.#runner.callbacks.isInside()) throw nested();
     checkOptions(call, options);
     const { isolation, durability, signal } = options;
     if (isolation === "snapshot" || durability !== undefined) {
@@ -341,7 +339,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
 
   /** Leaves the cluster, after the transactions that run. */
   async close(): Promise<void> {
-    if (isInsideTransaction(this)) throw nested();
+    if (this.#runner.callbacks.isSurelyInside()) throw nested();
     this.#closing ??= this.#close();
     await this.#closing;
   }

@@ -386,7 +386,6 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     const late = this.queue.findIndex(({ isLate }, i) => isLate && i > 0);
     const queue = late < 0 ? this.queue : this.queue.slice(0, late);
     this.queue = late < 0 ? [] : this.queue.slice(late);
-    this.batches++;
     if (this.isStale && this.#ended === undefined) {
       this.#fetched(queue, CONFLICT);
       return;
