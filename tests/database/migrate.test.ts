@@ -139,7 +139,12 @@ describe.each(kinds)("a %s table", (kind) => {
   it("is given back its memory when it is dropped", async () => {
     const Large = table("large", { id: u32(), text: str() }, { key: "id", ...LAYOUTS[kind] });
     const db = await stores.open({ tables: [Large], memoryBytes: 64 * MIB });
+    const usedBytes = (): number => {
+      const { reservedBytes, freeBytes } = db.stats().memory;
+      return reservedBytes - freeBytes;
+    };
     const used: number[] = [];
+    let full = 0;
     for (let round = 0; round < 4; round++) {
       const holder = await stores.open({ path: db.path, tables: [Large] });
       for (let id = 0; id < 300; id += 20) {
@@ -147,15 +152,16 @@ describe.each(kinds)("a %s table", (kind) => {
           for (let n = id; n < id + 20; n++) tx.insert(Large, { id: n, text: "x".repeat(n * 150) });
         });
       }
+      if (round === 0) full = usedBytes();
       await holder.migrate([dropTable("large")]);
       failureSync("SITU_SCHEMA", () => holder.get(Large, 1));
       await settled(holder);
       await holder.close();
-      const { reservedBytes, freeBytes } = db.stats().memory;
-      used.push(reservedBytes - freeBytes);
+      used.push(usedBytes());
     }
     expect(db.stats().tables).toEqual([]);
-    expect(used[3]).toBeLessThanOrEqual(used[1]);
+    // Empty blocks may stay with the store for a while: one table's, never those of several.
+    expect(Math.max(...used)).toBeLessThan(1.5 * full);
   });
 });
 
