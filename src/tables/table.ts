@@ -161,6 +161,8 @@ export interface Table<
   readonly autoKey?: string | undefined;
   /** The field with the time at which a row ends; undefined if rows stay. */
   readonly expires: string | undefined;
+  /** Where rows are kept, if not in memory only. */
+  readonly storage?: "device" | undefined;
   /** Numbers the tables of this thread: databases find their part of a table by it. */
   readonly ordinal: number;
   /** Only for the type checker. */
@@ -217,6 +219,11 @@ export interface TableOptions<F extends Fields, K, Ordered, I> {
    * the background. The field is a `timestamp()`, or a whole number of milliseconds since 1970.
    */
   readonly expires?: keyof F & string;
+  /**
+   * Where rows are kept: in memory, the default, or on the device: in a file of the store's folder, with only
+   * their keys and what was written lately in memory. Such a table may be larger than the store's memory.
+   */
+  readonly storage?: "memory" | "device";
 }
 
 const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
@@ -236,7 +243,7 @@ const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
   "enum",
 ]);
 
-const KNOWN = ["key", "ordered", "layout", "indexes", "expires"];
+const KNOWN = ["key", "ordered", "layout", "indexes", "expires", "storage"];
 
 let tables = 0;
 
@@ -295,6 +302,10 @@ export function table<
     const whose = ordered ? "an ordered table's layout" : "layout";
     refuse(`${whose} is ${layouts.map(show).join(" or ")}, not ${show(layout)}`);
   }
+  const { storage = "memory" } = options;
+  if (storage !== "memory" && storage !== "device") {
+    refuse(`storage is "memory" or "device", not ${show(storage)}`);
+  }
   const indexes = definitionsOf(fields, options.indexes, KEY_KINDS, refuse);
   const forExpiry = expiryIndexOf(fields, options.expires, refuse);
   for (const { name: each } of indexes) {
@@ -313,6 +324,7 @@ export function table<
     indexes: Object.freeze([...indexes, ...forExpiry]),
     autoKey: counted,
     expires: options.expires,
+    ...(storage === "device" ? { storage } : {}),
     ordinal: tables++,
   });
 }

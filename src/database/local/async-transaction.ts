@@ -7,9 +7,10 @@
  */
 
 import type { Executor } from "../../engine/executor.ts";
-import { isSignal } from "../../engine/signals.ts";
+import { isSignal, PAGE_MISS } from "../../engine/signals.ts";
 import type { Pointer } from "../../memory/pointer.ts";
 import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
+import { DEVICE_MISS_ROUNDS } from "../../runtime/limits.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -42,6 +43,9 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   readonly #executor: Executor;
   /** The next operation of the queue that is to be carried out. */
   #next = 0;
+  /** Whether that one waits for pages of the device, and how often it has done so. */
+  #isMissing = false;
+  #misses = 0;
 
   constructor(tx: SyncTransaction, executor: Executor) {
     super();
@@ -167,7 +171,10 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   }
 
   async #drain(): Promise<void> {
-    while (!this.#flush()) await nextTurn();
+    while (!this.#flush()) {
+      if (this.#isMissing) await this.#executor.pageLoads?.load();
+      else await nextTurn();
+    }
   }
 
   static #carryOut(tx: LocalAsyncTransaction): boolean {
@@ -183,10 +190,30 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     return true;
   }
 
+  /** An operation that may need pages of the device: when they are there, it is carried out again. */
+  #runOnPages<T>(run: () => T | typeof NOT_DONE): T | typeof NOT_DONE {
+    const loads = this.#executor.pageLoads!;
+    // Where pages keep leaving before they are used, it waits for the disk itself.
+    loads.beginOperation(this.#misses < DEVICE_MISS_ROUNDS, this.#tx.writes);
+    this.#isMissing = false;
+    try {
+      const result = run();
+      if (result !== NOT_DONE) this.#misses = 0;
+      return result;
+    } catch (error) {
+      if (error !== PAGE_MISS) throw error;
+      this.#isMissing = true;
+      this.#misses++;
+      return NOT_DONE;
+    } finally {
+      loads.endOperation();
+    }
+  }
+
   #enqueue<T>(run: () => T | typeof NOT_DONE): Promise<T> {
     return this.enqueue<T>((resolve, fail) => () => {
       try {
-        const result = run();
+        const result = this.#executor.pageLoads === undefined ? run() : this.#runOnPages(run);
         if (result === NOT_DONE) return false;
         resolve(result as T);
       } catch (error) {

@@ -95,6 +95,7 @@ import type { ChangeOf, Watch, WatchOptions } from "../watch.ts";
 import type { LocalAsyncTransaction } from "./async-transaction.ts";
 import { Upkeep } from "./background-work.ts";
 import { DatabaseDurability } from "./database-durability.ts";
+import { DeviceKeeper } from "./device-keeper.ts";
 import { ExpirySweeper } from "./expiry-sweeper.ts";
 import { LocalExecution, type LocalLimits, LocalTransactions } from "./local-execution.ts";
 import { LocalSnapshot, type SnapshotHost, SnapshotSource } from "./local-snapshot.ts";
@@ -128,6 +129,8 @@ export class LocalDatabase implements Database, Stores {
   readonly metrics: DatabaseMetrics;
   /** Removes expired rows; for tests, which do not wait for it. */
   readonly expiry: ExpirySweeper;
+  /** Moves rows of device tables out of memory; for tests, which do not wait for it. */
+  readonly device: DeviceKeeper;
   readonly #executor: Executor;
   readonly #identity: Identity | undefined;
   readonly #control: Control;
@@ -175,6 +178,7 @@ export class LocalDatabase implements Database, Stores {
     this.#maxSnapshotMs = maxSnapshotMs;
     executor.timeoutMs = syncTimeoutMs;
     this.#generation = this.#currentGeneration();
+    this.device = new DeviceKeeper(executor);
     // Tables that are to be migrated are opened when they have been.
     if (settings.migrate === undefined) this.openTables(tables);
     this.#reader = new EngineTransaction(executor);
@@ -200,7 +204,7 @@ export class LocalDatabase implements Database, Stores {
       this.#refreshIfNeeded();
       return this.#set.tables;
     });
-    this.#upkeep = new Upkeep(executor, this.expiry);
+    this.#upkeep = new Upkeep(executor, this.expiry, this.device);
     this.#durability = new DatabaseDurability(executor, settings, found.identity);
     this.#waits = this.#durability.mode === "sync";
   }
@@ -489,6 +493,7 @@ export class LocalDatabase implements Database, Stores {
     // Not by waiting for the promise: the timers that it waits for keep no process alive.
     while (this.#clearing !== undefined) await sleep(1);
     await this.#runner.close(this.#closedError());
+    this.device.stop();
     const failure = await this.#durability.stop(this.#timeoutMs);
     const isLast = this.#executor.close();
     if (failure !== undefined) throw failure;
@@ -555,6 +560,7 @@ export class LocalDatabase implements Database, Stores {
       this.#sequences.set(each.table, new Sequence(this.#executor, each));
     }
     this.#use(new TableSet([...this.#set.tables, ...opened]));
+    this.device.start();
   }
 
   /** For transactions: numbers for the keys of a table that is open here. */

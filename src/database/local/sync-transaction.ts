@@ -214,6 +214,11 @@ export class SyncTransaction implements Transaction {
     freeInTransaction(this.#tx, pointer);
   }
 
+  /** How many objects it has changed. */
+  get writes(): number {
+    return this.#tx.set.writes;
+  }
+
   /** Fails if the transaction has ended. */
   get engine(): EngineTransaction {
     this.#check();
