@@ -158,12 +158,15 @@ export class PageFile implements BufferedFile {
     }
   }
 
-  /** Reads a page beside the buffer, whatever its generation; the views are good until the next one. */
-  readAlone(page: number): Views {
-    this.#read(this.#alone, 0, page);
-    const fault = pageFault(this.#alone, 0, page, this.id);
-    if (fault !== undefined) throw this.damaged(page, fault);
-    return this.#alone;
+  /**
+   * Reads a page beside the buffer, whatever its generation if none is given; the views are good until the
+   * next one.
+   */
+  readAlone(page: number, generation?: number): Views {
+    const views = this.#alone;
+    this.#read(views, 0, page);
+    this.#check(views, 0, page, generation);
+    return views;
   }
 
   /** The epoch in which a page was written, by what its file says; 0 if it never was. */
@@ -187,11 +190,11 @@ export class PageFile implements BufferedFile {
     if (found < PAGE_BYTES) throw this.damaged(page, "the file ends before this page does");
   }
 
-  #check(views: Views, at: number, page: number, generation: number): void {
+  #check(views: Views, at: number, page: number, generation: number | undefined): void {
     const fault = pageFault(views, at, page, this.id);
     if (fault !== undefined) throw this.damaged(page, fault);
     const found = views.i32[at + GENERATION];
-    if (found === generation) return;
+    if (generation === undefined || found === generation) return;
     throw this.damaged(page, `the page has generation ${found >>> 0}, not ${generation >>> 0}`);
   }
 

@@ -30,6 +30,11 @@ export function partsOfLayout(
   return isTableKind(kind) ? { kind, storage: "device" } : undefined;
 }
 
+/** Whether the rows of a schema are on the device. */
+export function isOnDevice({ layout }: Pick<Schema, "layout">): boolean {
+  return partsOfLayout(layout)?.storage === "device";
+}
+
 /** Field order does not matter, neither to the layout of rows nor here; the key's order does. */
 export interface Schema {
   readonly name: string;

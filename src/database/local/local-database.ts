@@ -23,6 +23,7 @@ import type { Store } from "../../stores/store.ts";
 import { openTable, refreshTables, tablesAt } from "../../tables/catalogue.ts";
 import { turnOffChanges } from "../../tables/changes/turn-on.ts";
 import { ownKey } from "../../tables/copied-key.ts";
+import { removeStaleFiles } from "../../tables/device/stale-files.ts";
 import { buildIndexes } from "../../tables/indexes/build.ts";
 import {
   type CheckedScan,
@@ -631,7 +632,10 @@ export class LocalDatabase implements Database, Stores {
     const context = this.#migrationContext();
     while (!this.#isClosed) {
       try {
-        if (!hasRemains(context)) return;
+        if (!hasRemains(context)) {
+          removeStaleFiles(this.#executor);
+          return;
+        }
         await clearRemains(context);
       } catch (error) {
         if (this.#isClosed) return;

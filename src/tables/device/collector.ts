@@ -5,8 +5,8 @@
  *
  *   - pages that nothing leads to may be written again, when nobody can still come from a place that
  *     led there: when no transaction runs that had begun by then, no snapshot is open that was taken by
- *     then, the log has on disk what freed them (else a recovery could come back to before that), and
- *     nobody is copying the file for a backup. They go to the table of free pages;
+ *     then, and the log has on disk what freed them, else a recovery could come back to before that. They
+ *     go to the table of free pages;
  *   - of pages that are sparsely filled, the rows that are left are written to other pages and moved there.
  *
  * The walk takes many steps, and pages are written meanwhile. Those have a generation from after its
@@ -20,7 +20,6 @@ import { readAtSnapshot, runReadOnly, runSync, tryRun } from "../../engine/run.t
 import { Snapshot } from "../../engine/snapshots/snapshot.ts";
 import { limitHigh, limitLow } from "../../engine/tid.ts";
 import { Transaction } from "../../engine/transaction.ts";
-import { DEVICE_PIN } from "../../memory/control.ts";
 import type { Views } from "../../memory/views.ts";
 import { nowMs } from "../../runtime/clock.ts";
 import {
@@ -190,7 +189,6 @@ export class Collector {
     const { registry } = executor.versions;
     registry.releaseExpired();
     if (registry.hasBefore(limitHigh(epoch), limitLow(epoch))) return false;
-    if (Atomics.load(executor.memory.control.i32, DEVICE_PIN) !== 0) return false;
     return !executor.durability.isLogged || executor.durability.epoch >= epoch;
   }
 

@@ -195,6 +195,11 @@ export function readDeviceRoot(
   tx.depend(entry);
   const words = tx.views.i32.slice(tx.at, tx.at + ROOT_WORDS);
   if (!tx.settle(entry)) tx.conflict(entry);
+  return { ...rootIn(words), isMade: words[MADE] !== 0, entry };
+}
+
+/** The words of a root. */
+export function rootIn(words: Int32Array): DeviceRoot {
   const at = (word: number): Address => addressOf(words[word] - 1, words[word + 1]);
   return {
     map: at(MAP),
@@ -202,8 +207,6 @@ export function readDeviceRoot(
     free: at(FREE),
     fileHigh: words[FILE],
     fileLow: words[FILE + 1],
-    isMade: words[MADE] !== 0,
-    entry,
   };
 }
 
