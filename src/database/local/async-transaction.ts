@@ -172,8 +172,10 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
 
   async #drain(): Promise<void> {
     while (!this.#flush()) {
-      if (this.#isMissing) await this.#executor.pageLoads?.load();
-      else await nextTurn();
+      if (this.#isMissing) {
+        this.#isMissing = false;
+        await this.#executor.pageLoads?.load();
+      } else await nextTurn();
     }
   }
 
