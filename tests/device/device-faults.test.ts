@@ -9,7 +9,7 @@ import { Random } from "../../src/runtime/random.ts";
 import { workOf } from "../../src/tables/device/device-work.ts";
 import { str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { failureSync, memoryOf, MIB, seed, temporaryStores } from "../helpers/store.ts";
+import { failureSync, MIB, memoryOf, seed, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 const T = table("t", { id: u32(), n: u32(), text: str() }, { key: "id", storage: "device" });

@@ -6,10 +6,10 @@ import { describe, expect, it } from "vitest";
 import type { LocalDatabase } from "../../src/database/local/local-database.ts";
 import { knownDevice } from "../../src/device/device.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { bytes, json, str, timestamp, u32, u64 } from "../../src/tables/fields.ts";
 import { workOf } from "../../src/tables/device/device-work.ts";
+import { bytes, json, str, timestamp, u32, u64 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { failure, failureSync, memoryOf, MIB, seed, temporaryStores } from "../helpers/store.ts";
+import { failure, failureSync, MIB, memoryOf, seed, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 const SHAPES = {
@@ -166,7 +166,12 @@ it("uses pages again that nobody needs, and only those", async () => {
   }
   expect(file.pages()).toBeLessThan(5 * once);
   expect(workOf(knownDevice(db.executor)!)[0].collector.freed).toBeGreaterThan(once);
-  expect(db.scan(T).toArray().every(({ n }) => n === 11)).toBe(true);
+  expect(
+    db
+      .scan(T)
+      .toArray()
+      .every(({ n }) => n === 11),
+  ).toBe(true);
   expect((await db.verify()).problems).toEqual([]);
 });
 
