@@ -159,11 +159,11 @@ export class PageFile implements BufferedFile {
   }
 
   /**
-   * Reads a page beside the buffer, whatever its generation if none is given; the views are good until the
-   * next one.
+   * Reads a page beside the buffer, whatever its generation if none is given. What is read into no views of the
+   * caller's is good until the next one, so only within a turn.
    */
-  readAlone(page: number, generation?: number): Views {
-    const views = this.#alone;
+  readAlone(page: number, generation?: number, into: Views = this.#alone): Views {
+    const views = into;
     this.#read(views, 0, page);
     this.#check(views, 0, page, generation);
     return views;

@@ -6,7 +6,7 @@
  */
 
 import { deviceOf } from "../../device/device.ts";
-import { MAX_PAGE_ROW_WORDS, rowIn, runPages } from "../../device/page.ts";
+import { MAX_PAGE_ROW_WORDS, PAGE_BYTES, rowIn, runPages } from "../../device/page.ts";
 import { classFor } from "../../engine/cells.ts";
 import { regionIdOf, wordOf } from "../../memory/address.ts";
 import { Views } from "../../memory/views.ts";
@@ -101,6 +101,8 @@ export function* checkDeviceTable(
   places.sort((a, b) => a.place.page - b.place.page);
   let before = -1;
   let page: Views | undefined;
+  // Its own: a page is used for all of its rows, and others read pages in between.
+  const own = new Views(new ArrayBuffer(PAGE_BYTES));
   const used = new Set<number>();
   for (const { key, place } of places) {
     const words = wordsIn(place.where);
@@ -118,7 +120,7 @@ export function* checkDeviceTable(
       let row = long;
       if (words > MAX_PAGE_ROW_WORDS) file.readRun(place.page, place.generation, words, long);
       else {
-        if (place.page !== before) page = file.readAlone(place.page, place.generation);
+        if (place.page !== before) page = file.readAlone(place.page, place.generation, own);
         row = page!;
         at = rowIn(row, 0, slotIn(place.where), words);
       }
