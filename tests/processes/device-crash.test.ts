@@ -1,5 +1,5 @@
 /**
- * docs/FAULTS.md, "Device": a process that moves rows to the device, or looks after the space there, is killed
+ * Faults of the device: a process that moves rows to the device, or looks after the space there, is killed
  * before and after its atomic steps. No row is lost or old, no lock and no role is left, another goes on.
  */
 
@@ -8,7 +8,17 @@ import { WHENS } from "../helpers/crash-steps.ts";
 import { endAll, StoreFolder, start } from "../helpers/engine-processes.ts";
 import { SOAK } from "../helpers/seed.ts";
 import type { MoveOrder } from "./device-child.ts";
-import { ITEMS, Item, moveAll, openItems, workIn } from "./device-store.ts";
+import {
+  ACCOUNTS,
+  Account,
+  ITEMS,
+  Item,
+  moveAll,
+  openAccounts,
+  openItems,
+  sumOf,
+  workIn,
+} from "./device-store.ts";
 
 const folder = new StoreFolder();
 /** Of the steps of a move, how many are tried; all of them in a soak. */
@@ -48,4 +58,25 @@ test("SIGKILL at the steps of a move", async () => {
     expect((await db.verify()).problems, point).toEqual([]);
     await db.close();
   }
+});
+
+test("several processes transfer amounts, move rows and compact pages, and one is killed", async () => {
+  const { path } = folder;
+  const db = await openAccounts(path);
+  const transfers = 400 * SOAK;
+  const children = [1, 2, 3].map((seed) =>
+    start("device-sum-child", { path, seed, transfers: seed === 1 ? 2 ** 30 : transfers }),
+  );
+  const [first, ...others] = children;
+  const ended = await Promise.all(others.map((child) => child.ended));
+  first.child.kill("SIGKILL");
+  await first.ended;
+  for (const { code, stderr, stdout } of ended) {
+    expect(code, stderr).toBe(0);
+    expect((JSON.parse(stdout) as { moved: number }).moved).toBeGreaterThan(0);
+  }
+  expect(sumOf(db.scan(Account))).toBe(0);
+  expect(db.count(Account)).toBe(ACCOUNTS);
+  expect((await db.verify()).problems).toEqual([]);
+  await db.close();
 });

@@ -2,7 +2,7 @@
 
 import { localDatabase } from "../../src/database/local/local-database.ts";
 import { knownDevice } from "../../src/device/device.ts";
-import { type Database, open, str, table, u32 } from "../../src/index.ts";
+import { type Database, i32, open, str, table, u32 } from "../../src/index.ts";
 import { type DeviceWork, workOf } from "../../src/tables/device/device-work.ts";
 
 export const Item = table(
@@ -43,4 +43,29 @@ export function moveAll(db: Database): void {
   shared.writtenPages = 2 ** 30;
   while (collector.work(Number.POSITIVE_INFINITY));
   collector.work(Number.POSITIVE_INFINITY);
+}
+
+export const Account = table(
+  "account",
+  { id: u32(), amount: i32(), pad: str() },
+  { key: "id", storage: "device", ordered: true },
+);
+export const ACCOUNTS = 150;
+
+export async function openAccounts(path: string): Promise<Database> {
+  const size = { memoryBytes: 16 * 2 ** 20, durability: "lazy" as const };
+  const db = await open({ path, tables: [Account], ...size, timeoutMs: 120_000 });
+  if (db.count(Account) > 0) return db;
+  db.transactSync((tx) => {
+    for (let id = 0; id < ACCOUNTS; id++) {
+      tx.put(Account, { id, amount: 0, pad: "p".repeat(300) });
+    }
+  });
+  return db;
+}
+
+export function sumOf(rows: Iterable<{ readonly amount: number }>): number {
+  let sum = 0;
+  for (const { amount } of rows) sum += amount;
+  return sum;
 }
