@@ -36,10 +36,21 @@ const closer = {
     needs: [],
     takesNames: true,
   },
+  failover: {
+    about: "a cluster whose nodes die and join, and whose etcd stops; [measure…] for some of them",
+    needs: [installEtcd],
+    takesNames: true,
+  },
   lasting: {
     about:
       "log bytes of indexes, orders against SQLite and lmdb, large transactions; [measure…] for some of them",
     needs: [installPackages],
+    takesNames: true,
+  },
+  bulk: {
+    about:
+      "aggregates and updates of all rows against scans by hand, SQLite and PostgreSQL; [measure…] for some of them",
+    needs: [installPackages, installPostgres],
     takesNames: true,
   },
 };

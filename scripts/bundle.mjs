@@ -4,7 +4,7 @@
 //
 // No comments, and ASCII only: V8 reads all of a file when it is imported, and keeps a text with one other
 // character in it at twice the size.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
@@ -24,8 +24,26 @@ const OUTPUT = {
 
 async function bundle(input, file, plugins = [], more = {}) {
   const build = await rolldown({ ...inputOf(input, plugins), ...more });
-  await build.write({ ...OUTPUT, file: join(dist, file), codeSplitting: false });
+  const { output } = await build.generate({
+    ...OUTPUT,
+    file: join(dist, file),
+    codeSplitting: false,
+  });
   await build.close();
+  put(output, dirname(file));
+}
+
+/**
+ * Puts each file in the place of the old one as a whole. A process that starts while the project is being
+ * built gets one of the two, never the beginning of one: an empty script ends without an error.
+ */
+function put(output, folder) {
+  for (const { fileName, code, source } of output) {
+    const path = join(dist, folder, fileName);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(`${path}.${process.pid}`, code ?? source);
+    renameSync(`${path}.${process.pid}`, path);
+  }
 }
 
 function inputOf(input, plugins) {
@@ -69,7 +87,7 @@ async function bundlePackage() {
     );
     return needing.length === 1 ? needing[0].name : LATER.at(-1).name;
   };
-  const { output } = await build.write({
+  const { output } = await build.generate({
     ...OUTPUT,
     dir: dist,
     entryFileNames: `${CORE}.js`,
@@ -80,6 +98,7 @@ async function bundlePackage() {
     },
   });
   await build.close();
+  put(output, ".");
   const expected = [CORE, ...LATER.map(({ name }) => name)].map((name) => `${name}.js`);
   const files = output.filter(({ type }) => type === "chunk").map(({ fileName }) => fileName);
   if (files.sort().join() !== expected.sort().join()) {

@@ -1,7 +1,8 @@
 // Brings in what Situ is compared with, and what looks at its reports: packages of npm into
 // benchmarks/peers, servers and a browser from Debian's packages. What is there is left alone.
 //
-//   node scripts/peers.mjs --install    all that `npm test` needs; fails if something cannot be had
+//   node scripts/peers.mjs --install         all that `npm test` needs; fails if something cannot be had
+//   node scripts/peers.mjs --install etcd    only etcd, for `npm run cluster`
 import { spawn } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
@@ -101,29 +102,39 @@ function isOnPath(program) {
   });
 }
 
-async function installForTests() {
-  const wanted = {
-    "the packages in benchmarks/peers (npm ci)": installPackages(),
-    "redis-server 7 (Debian: redis-server)": installRedis(),
-    "PostgreSQL 15 with pgbench (Debian: postgresql-15)": installPostgres(),
-    "etcd 3.4 or newer (Debian: etcd-server)": installEtcd(),
-    "Chromium (Debian: chromium)": installChromium(),
-  };
+const forTests = {
+  "the packages in benchmarks/peers (npm ci)": installPackages,
+  "redis-server 7 (Debian: redis-server)": installRedis,
+  "PostgreSQL 15 with pgbench (Debian: postgresql-15)": installPostgres,
+  "etcd 3.4 or newer (Debian: etcd-server)": installEtcd,
+  "Chromium (Debian: chromium)": installChromium,
+};
+/** What `npm run cluster` starts. */
+const forCluster = {
+  "etcd 3.4 or newer (Debian and Ubuntu: etcd-server; elsewhere https://etcd.io/docs/latest/install)":
+    installEtcd,
+};
+
+async function installAll(wanted, why) {
+  const installing = Object.entries(wanted).map(([name, install]) => [name, install()]);
   const missing = [];
-  for (const [name, installing] of Object.entries(wanted)) {
-    if (!(await installing)) missing.push(name);
+  for (const [name, installed] of installing) {
+    if (!(await installed)) missing.push(name);
   }
   if (missing.length === 0) return;
-  console.error("The tests compare Situ with its peers. These could not be installed:");
+  console.error(`${why} These could not be installed:`);
   for (const name of missing) console.error(`  ${name}`);
   process.exitCode = 1;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  if (process.argv[2] === "--install") {
-    await installForTests();
+  const [, , option, name] = process.argv;
+  if (option === "--install" && name === undefined) {
+    await installAll(forTests, "The tests compare Situ with its peers.");
+  } else if (option === "--install" && name === "etcd") {
+    await installAll(forCluster, "A cluster keeps its configuration in etcd.");
   } else {
-    console.error("node scripts/peers.mjs --install");
+    console.error("node scripts/peers.mjs --install [etcd]");
     process.exitCode = 2;
   }
 }

@@ -2,6 +2,7 @@
  * Runs a simulated cluster from a seed, checks it, and prints the hash of its trace as its last line:
  *
  *     npm run simulate -- --seed 42 --nodes 3 --workload append
+ *     npm run simulate -- --life --seed 42 --seeds 100
  */
 
 import { parseArgs } from "node:util";
@@ -14,10 +15,12 @@ import {
   simulate,
   WORKLOADS,
 } from "./cluster/simulate.ts";
+import { livingRun, replayLiving, simulateLiving } from "./living/simulate.ts";
 
 const MOST_NODES = 16;
 const MOST_CLIENTS = 256;
 const MOST_TRANSACTIONS = 1_000_000;
+const MOST_SEEDS = 1_000_000;
 const PROTOCOL_NAMES = Object.keys(PROTOCOLS) as (keyof typeof PROTOCOLS)[];
 
 const USAGE = `npm run simulate -- [--seed S] [--nodes N] [--workload W] [more]
@@ -28,7 +31,12 @@ const USAGE = `npm run simulate -- [--seed S] [--nodes N] [--workload W] [more]
   --transactions T   of each worker (50)
   --faults F         ${FAULT_LEVELS.join(", ")} (light)
   --protocol P       ${PROTOCOL_NAMES.join(", ")} (rpc)
-  --json             the report as JSON, before the hash`;
+  --json             the report as JSON, before the hash
+
+npm run simulate -- --life [--seed S] [--seeds N] [--tell]
+  the whole life of a cluster: nodes that die, are removed, recovered, copied to and come back, with leases and
+  a store of configurations. The seed decides all else; N of them one after the other (1).
+  --tell prints what happens`;
 
 class WrongArgument extends Error {}
 
@@ -44,7 +52,14 @@ function oneOf<T extends string>(text: string, name: string, all: readonly T[]):
   throw new WrongArgument(`--${name} is one of ${all.join(", ")}, not "${text}"`);
 }
 
-function optionsOf(args: string[]): SimulationOptions & { isJson: boolean } {
+interface Wanted extends SimulationOptions {
+  readonly isJson: boolean;
+  readonly isLife: boolean;
+  readonly isTold: boolean;
+  readonly seeds: number;
+}
+
+function optionsOf(args: string[]): Wanted {
   const string = (standard: string) => ({ type: "string", default: standard }) as const;
   let values: Record<string, string | boolean | undefined>;
   try {
@@ -59,6 +74,9 @@ function optionsOf(args: string[]): SimulationOptions & { isJson: boolean } {
         faults: string("light"),
         protocol: string("rpc"),
         json: { type: "boolean", default: false },
+        life: { type: "boolean", default: false },
+        tell: { type: "boolean", default: false },
+        seeds: string("1"),
       },
     }));
   } catch (error) {
@@ -74,6 +92,9 @@ function optionsOf(args: string[]): SimulationOptions & { isJson: boolean } {
     faults: oneOf(text("faults"), "faults", FAULT_LEVELS),
     protocol: oneOf(text("protocol"), "protocol", PROTOCOL_NAMES),
     isJson: values.json === true,
+    isLife: values.life === true,
+    isTold: values.tell === true,
+    seeds: whole(text("seeds"), "seeds", 1, MOST_SEEDS),
   };
 }
 
@@ -97,8 +118,37 @@ function summary(report: SimulationReport): string {
   return lines.join("\n");
 }
 
+/** Whole lives, one after the other. */
+async function liveThrough({ seed: first, seeds, isJson, isTold }: Wanted): Promise<number> {
+  let failed = 0;
+  let hash = "";
+  for (let seed = first; seed < first + seeds; seed++) {
+    try {
+      const report = await simulateLiving(livingRun(seed), isTold ? print : undefined);
+      const { counts, crashes, configurations, copied, virtualMs, problems, run } = report;
+      hash = report.traceHash;
+      print(
+        isJson
+          ? JSON.stringify(report)
+          : `seed ${seed}: ${run.nodes} nodes, ${run.workload}, ${run.protocol}: ${counts.committed} committed, ` +
+              `${counts.unknown} unknown, ${crashes} crashes, ${configurations} configurations, ${copied} rows ` +
+              `copied, ${virtualMs.toFixed(0)} ms`,
+      );
+      if (problems.length === 0) continue;
+      for (const problem of problems) print(`  WRONG ${problem}`);
+    } catch (error) {
+      print(`  WRONG ${(error as Error).stack}`);
+    }
+    failed++;
+    process.stderr.write(`seed ${seed} failed; replay: ${replayLiving(seed)}\n`);
+  }
+  if (seeds > 1) print(`${seeds} lives, ${failed} of them wrong`);
+  print(hash);
+  return failed > 0 ? 1 : 0;
+}
+
 async function main(): Promise<number> {
-  let options: ReturnType<typeof optionsOf>;
+  let options: Wanted;
   try {
     options = optionsOf(process.argv.slice(2));
   } catch (error) {
@@ -106,7 +156,8 @@ async function main(): Promise<number> {
     process.stderr.write(`${error.message}\n\n${USAGE}\n`);
     return 2;
   }
-  const { isJson, ...run } = options;
+  const { isJson, isLife, isTold, seeds, ...run } = options;
+  if (isLife) return liveThrough(options);
   let report: SimulationReport;
   try {
     report = await simulate(run);

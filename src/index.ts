@@ -8,6 +8,15 @@ export type {
   LocalTransaction,
 } from "./database/async-transaction.ts";
 export type {
+  AggregateResult,
+  BulkDatabase,
+  BulkReads,
+  BulkSelect,
+  BulkTransaction,
+  Selected,
+  SyncBulk,
+} from "./database/bulk.ts";
+export type {
   AnyDatabase,
   CallOptions,
   Database,
@@ -66,6 +75,33 @@ export {
   type SituErrorCode,
   TimeoutError,
 } from "./runtime/errors.ts";
+export type { Plan, PlanCandidate } from "./tables/bulk/plan.ts";
+export type {
+  AggregateOptions,
+  AggregateValues,
+  Assignments,
+  DeleteWhereOptions,
+  ExplainOptions,
+  Place,
+  SelectOptions,
+  UpdateWhereOptions,
+  Where,
+} from "./tables/bulk/requests.ts";
+export type { Deleted, Updated } from "./tables/bulk/runs.ts";
+export { type Aggregate, avg, count, max, min, sum } from "./tables/expressions/aggregates.ts";
+export type {
+  ByteString,
+  Comparable,
+  Condition,
+  Expression,
+  FieldExpression,
+  Numeric,
+  Operand,
+  RowExpressions,
+  Text,
+  Time,
+  Value,
+} from "./tables/expressions/expression.ts";
 export {
   autoIncrement,
   bool,

@@ -36,7 +36,7 @@ export const TIERS = {
     "tests/copying/random.test.ts",
     "tests/recovery/{model,recovery,store-replica}.test.ts",
     "tests/report/pages.test.ts",
-    "tests/simulation/{clients,planted-bugs,seeds,fabric-*}.test.ts",
+    "tests/simulation/{clients,living,planted-bugs,seeds,fabric-*}.test.ts",
     "tests/stores/*-{conflicts,growth}.test.ts",
     "tests/stores/{btree,buckets,hash-seeds,hopscotch,remote,remote-threads}.test.ts",
     "tests/tools/{check-*,copy,verify,verify-damage}.test.ts",
@@ -57,7 +57,7 @@ export const TIERS = {
     "tests/processes/**",
     "tests/simulation/{command,determinism}.test.ts",
     "tests/upgrade/**",
-    "tests/workloads/{cluster,situ}.test.ts",
+    "tests/workloads/{cluster,situ,tpcc-cluster,tpcc-killed}.test.ts",
   ],
   peers: [
     "tests/etcd/**",

@@ -4,6 +4,7 @@ import type { Table } from "situ";
 import type { ObjectStore, ObjectTable } from "../../workloads/objects/store.ts";
 import type { SmallBankStore } from "../../workloads/smallbank/store.ts";
 import type { TatpStore } from "../../workloads/tatp/store.ts";
+import type { TpccStore } from "../../workloads/tpcc/store.ts";
 import type { InitialRow, ReadRows } from "../../workloads/workload.ts";
 import type { YcsbStore, YcsbTable } from "../../workloads/ycsb/store.ts";
 import type { Peer } from "../harness/peers.ts";
@@ -26,6 +27,8 @@ export interface StartOptions {
   readonly inFlight: number;
   /** User data at the beginning. */
   readonly bytes: number;
+  /** Of a cluster: how its nodes find rows; "rpc" unless it is given. */
+  readonly protocol?: "rpc" | "one-sided" | undefined;
 }
 
 /** Where a worker finds the engine; travels as JSON. */
@@ -62,6 +65,8 @@ export interface Engine {
   ycsb(table: YcsbTable): YcsbStore;
   smallbank(): SmallBankStore;
   tatp(): TatpStore;
+  /** Only engines that have indexes and ranges of their own (`enginesOf`). */
+  tpcc?(): TpccStore;
   objects(table: ObjectTable): ObjectStore;
   /** Attempts that conflicts with others have undone so far, if the engine tells. */
   retries(): number;

@@ -8,6 +8,7 @@ export interface Column {
   readonly kind: ColumnKind;
   /** For texts and bytes: the most bytes, if declared. */
   readonly max: number | undefined;
+  readonly isNullable: boolean;
   readonly isKey: boolean;
 }
 
@@ -21,12 +22,21 @@ export interface SqlDialect {
 
 /** In the order of the table's declaration, which is also the order of columns in SQL. */
 export function columnsOf(table: Table): readonly Column[] {
-  return Object.entries(table.fields).map(([name, { kind, max }]) => ({
+  return Object.entries(table.fields).map(([name, { kind, max, nullable }]) => ({
     name,
     kind,
     max,
+    isNullable: nullable === true,
     isKey: table.key.includes(name),
   }));
+}
+
+/** A number, or a text that does not say how long it may be, counts as this. */
+const NUMBER_BYTES = 8;
+
+/** What a row takes at most, roughly. */
+export function declaredBytes(table: Table): number {
+  return columnsOf(table).reduce((sum, { max = NUMBER_BYTES }) => sum + max, 0);
 }
 
 /** "key, field0, field1": for SELECT and INSERT. */
@@ -36,7 +46,9 @@ export function columnNames(table: Table): string {
 
 /** Statements that create the table and its indexes; ordered by its key, whatever Situ does. */
 export function createTableSql(table: Table, dialect: SqlDialect): readonly string[] {
-  const columns = columnsOf(table).map((each) => `${each.name} ${dialect.type(each)} NOT NULL`);
+  const columns = columnsOf(table).map(
+    (each) => `${each.name} ${dialect.type(each)}${each.isNullable ? "" : " NOT NULL"}`,
+  );
   const parts = [...columns, `PRIMARY KEY (${table.key.join(", ")})`];
   const create = `CREATE TABLE ${table.name} (${parts.join(", ")}) ${dialect.suffix(table)}`;
   return [create.trimEnd(), ...table.indexes.map((index) => createIndexSql(table, index))];

@@ -80,6 +80,18 @@ export function counted(name: string, bar: Bar, value: number, unit: string): Fi
   return { name, ratio: value, bar, met: meets(bar, value), unit };
 }
 
+/** A figure that was measured several times: the median counts. */
+export function measuredOver(
+  name: string,
+  bar: Bar,
+  values: readonly number[],
+  unit: string,
+): Figure {
+  const { median, min, max } = summarize(values);
+  const rounds = values.length;
+  return { name, ratio: median, bar, met: meets(bar, median), unit, spread: { min, max }, rounds };
+}
+
 export function missingFigure(name: string, bar: Bar, missing: string): Figure {
   return { name, bar, missing };
 }

@@ -7,18 +7,22 @@ export interface BenchOptions {
   readonly rounds: number;
   readonly roundMs: number;
   readonly seed: number;
+  /** A built checkout of an earlier version, to measure this one against. */
+  readonly before?: string;
 }
 
 export const optionsUsage = `  --json         print the figures as one JSON object on the last line
   --quick        fewer rounds and rows: to see that it runs, not to quote
   --rounds <n>   measuring rounds (7, quick 3)
-  --seed <n>     seed of the random keys (42)`;
+  --seed <n>     seed of the random keys (42)
+  --before <dir> failover: a built checkout of another version to compare commits with`;
 
 const optionTypes = {
   json: { type: "boolean", default: false },
   quick: { type: "boolean", default: false },
   rounds: { type: "string" },
   seed: { type: "string", default: "42" },
+  before: { type: "string" },
 } as const;
 
 /** Throws a TypeError that says what is wrong with the arguments. */
@@ -31,10 +35,19 @@ export function parseBenchArguments(args: readonly string[]): {
     options: optionTypes,
     allowPositionals: true,
   });
-  const { json, quick } = values;
+  const { json, quick, before } = values;
   const rounds = positiveInteger("--rounds", values.rounds ?? (quick ? "3" : "7"));
   const seed = positiveInteger("--seed", values.seed);
-  return { names: positionals, options: { json, quick, rounds, roundMs: quick ? 250 : 500, seed } };
+  const roundMs = quick ? 250 : 500;
+  const options = {
+    json,
+    quick,
+    rounds,
+    roundMs,
+    seed,
+    ...(before === undefined ? {} : { before }),
+  };
+  return { names: positionals, options };
 }
 
 function positiveInteger(option: string, text: string): number {

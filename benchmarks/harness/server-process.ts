@@ -39,6 +39,10 @@ export class ServerProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
+  get pid(): number {
+    return this.#child.pid!;
+  }
+
   /** Ends it, and throws what it has said, if it is not ready in time. */
   async ready(isReady: () => Promise<boolean>): Promise<void> {
     const start = performance.now();
@@ -54,6 +58,12 @@ export class ServerProcess {
   /** Has it stand still, or go on: to others it is there, and does not answer. */
   pause(isPaused: boolean): void {
     this.#signal(isPaused ? "SIGSTOP" : "SIGCONT");
+  }
+
+  /** Ends it as a machine that loses its power would: at once, in the middle of whatever it does. */
+  async kill(): Promise<void> {
+    this.#release();
+    await this.#ended;
   }
 
   /** Resolves when the process has ended: by itself, or killed if that takes too long. */

@@ -37,6 +37,7 @@ async function openStore({ memoryFolder }: TrustContext) {
     path: temporaryFolder(diskFolder()),
     memoryDir: temporaryFolder(memoryFolder),
     durability: "lazy",
+    timeoutMs: 60_000,
     memoryBytes: 512 * 2 ** 20,
     checkpointBytes: 2 ** 40,
     checkpointMs: 24 * 3600 * 1000,

@@ -21,6 +21,7 @@ const bars = {
   "get-vs-lmdb": { atLeast: 5 },
   "get-vs-redis": { atLeast: 100 },
   "transfer-vs-embedded": { atLeast: 10 },
+  "transact-vs-sync": { atMost: 2 },
   "two-processes": { atLeast: 1.7 },
   "hopscotch-reads": { atMost: 1.05 },
   "fragmentation-average": { atMost: 1.8 },
@@ -52,6 +53,12 @@ export function speedFigures(timings: readonly Timing[], peers: Peers): Figure[]
         { peer: peers.lmdb, name: "lmdb transfer" },
         { peer: peers.sqlite, name: "sqlite transfer" },
       ],
+    ),
+    timesFaster(
+      "transact-vs-sync",
+      bars["transact-vs-sync"],
+      measured(timings, "situ transactSync, cached"),
+      measured(timings, "situ transact, cached"),
     ),
   ];
 }

@@ -13,6 +13,7 @@ import { bareNotes, countedFigures, processFigure, speedFigures } from "./figure
 import { closePeers, describePeers, openPeers } from "./peers.ts";
 import { rowBytes } from "./rows.ts";
 import { Account, checkBank, loadBank, openBank, situGet } from "./situ.ts";
+import { situCallbacks } from "./situ-transact.ts";
 import { situTransfer } from "./situ-transfer.ts";
 import { measureTwoProcesses } from "./two-processes.ts";
 
@@ -62,6 +63,8 @@ async function main(): Promise<void> {
     { ...situ.get, name: "situ get, cached" },
     { ...situ.transfer, name: "situ transfer, cached" },
   ];
+  const callbacks = situCallbacks(db, Account, keys.pairs);
+  cached.push(callbacks.sync, callbacks.async);
   timings.push(...(await measureRounds(cached, options, progress)));
   const scaling = await measureTwoProcesses(place, rows, seed, options, progress);
 

@@ -118,6 +118,8 @@ export function engineTitle(result: SuiteResult, engine: EngineName): string {
 }
 
 const workloadTitles: Readonly<Record<string, string>> = {
+  tpcc: "TPC-C",
+  "tpcc-new-order": "TPC-C New-Order",
   smallbank: "SmallBank",
   tatp: "TATP",
   retwis: "Retwis",

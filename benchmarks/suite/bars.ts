@@ -3,6 +3,7 @@
 import { ratiosPerRound, summarize } from "../harness/statistics.ts";
 import type { BarResult, Cell, Entry } from "../report/result.ts";
 import { type BarPlan, local } from "./plan.ts";
+import { enginesOf, type WorkloadName } from "./workloads.ts";
 
 export function barResult(
   { cell: id, atLeast, against }: BarPlan,
@@ -15,8 +16,9 @@ export function barResult(
   if (situ?.perSecond === undefined)
     return { ...base, missing: situ?.missing ?? "Situ did not run" };
   const rivals: Entry[] = [];
+  const able = enginesOf(cell.workload as WorkloadName);
   for (const peer of against === undefined ? local : [against]) {
-    if (peer === "situ") continue;
+    if (peer === "situ" || !able.includes(peer)) continue;
     const entry = cell.entries.find(({ engine }) => engine === peer);
     // One that was not measured may have been the best.
     if (entry?.perSecond === undefined) {

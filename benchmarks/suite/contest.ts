@@ -95,12 +95,12 @@ async function start(
   plan: GroupPlan,
   seed: number,
 ): Promise<Contestant | Absent> {
-  const { durability, processes, size, cells } = plan;
+  const { durability, processes, size, cells, parameters, protocol } = plan;
   const engine = driver.name;
   const [{ workload: first }] = cells;
   const inFlight = inFlightOf(engine, durability, plan.inFlight);
-  const { bytes } = makeWorkload(first, size);
-  const options = { durability, processes, inFlight, bytes };
+  const { bytes } = makeWorkload(first, size, parameters);
+  const options = { durability, processes, inFlight, bytes, protocol };
   const workers: Worker[] = [];
   let host: EngineHost | undefined;
   try {
@@ -116,6 +116,7 @@ async function start(
         options: { ...options, isFirst: lane === 0 },
         workloads,
         size,
+        parameters,
         seed,
         lane,
       };
@@ -256,14 +257,14 @@ async function ask<Kind extends FromWorker["kind"]>(
 }
 
 function cellOf(
-  { durability, size }: GroupPlan,
+  { durability, size, parameters }: GroupPlan,
   { cell, runs, problems }: CellMeasurement,
   { rounds, roundMs }: RoundsPlan,
   present: readonly Contestant[],
   absent: readonly Absent[],
 ): Cell {
   const { id, title, workload, processes, load, notes } = cell;
-  const { scale, source, mix } = makeWorkload(workload, size);
+  const { scale, source, mix } = makeWorkload(workload, size, parameters);
   const takesPart = ({ cells }: Contestant | Absent): boolean => cells.includes(cell);
   const entries = present.filter(takesPart).map(({ engine, failure, host }): Entry => {
     const answers = runs.get(engine) ?? [];

@@ -3,7 +3,12 @@
 import { parseArgs } from "node:util";
 import { type Durability, type EngineName, engineNames } from "../engines/engine.ts";
 import { type GroupPlan, group, suite } from "./plan.ts";
-import { type WorkloadName, workloadNames } from "./workloads.ts";
+import {
+  enginesOf,
+  type WorkloadName,
+  type WorkloadParameters,
+  workloadNames,
+} from "./workloads.ts";
 
 export interface SuiteOptions {
   readonly groups: readonly GroupPlan[];
@@ -26,6 +31,7 @@ npm run bench -- --only <text>      the groups and cells whose id contains the t
 npm run bench -- <workload>         one workload, under conditions of your own:
                                     ${workloadNames.slice(0, 6).join(", ")},
                                     ${workloadNames.slice(6).join(", ")}
+npm run bench -- tpcc               TPC-C as the suite has it, with its goals, unless there are conditions
 npm run bench -- --compare A B      what changed between two results
 
   --engines <a,b>      of ${engineNames.join(", ")}
@@ -41,7 +47,11 @@ npm run bench -- --compare A B      what changed between two results
                        (as many as each engine is quickest with)
   --rate <n>           open loop: transactions begun per second, in all
   --durability <mode>  none, lazy or sync (none)
-  --size <n>           records, accounts, subscribers or keys (100000, quick 10000)`;
+  --size <n>           records, accounts, subscribers, keys or TPC-C's customers, of whom a warehouse
+                       has 30000, or 300 of a reduced one (100000, quick 10000)
+  --remote <percent>   TPC-C: orders and payments that use another warehouse (as specified)
+  --zipf <theta>       TPC-C: items are drawn zipfian (NURand, as specified)
+  --protocol <name>    of the engine cluster: rpc or one-sided (rpc)`;
 
 const optionTypes = {
   quick: { type: "boolean", default: false },
@@ -57,13 +67,26 @@ const optionTypes = {
   rate: { type: "string" },
   durability: { type: "string" },
   size: { type: "string" },
+  remote: { type: "string" },
+  zipf: { type: "string" },
+  protocol: { type: "string" },
 } as const;
 
 const mostProcesses = 64;
 const mostInFlight = 4_096;
 const mostPerSecond = 10_000_000;
 const durabilities: readonly Durability[] = ["none", "lazy", "sync"];
-const ownConditions = ["processes", "in-flight", "rate", "durability", "size"] as const;
+const ownConditions = [
+  "processes",
+  "in-flight",
+  "rate",
+  "durability",
+  "size",
+  "remote",
+  "zipf",
+  "protocol",
+] as const;
+const protocols = ["rpc", "one-sided"] as const;
 
 /** Throws a TypeError that says what is wrong with the arguments. */
 export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
@@ -78,6 +101,8 @@ export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
   const [name, ...surplus] = positionals;
   if (surplus.length > 0)
     throw new TypeError(`one workload at a time; "${surplus.join(" ")}" is too much`);
+  // TPC-C has several cells of its own in the suite, with goals: these are what its name stands for.
+  const isSuites = name === "tpcc" && ownConditions.every((each) => values[each] === undefined);
   let groups: GroupPlan[];
   if (name === undefined) {
     for (const option of ownConditions) {
@@ -86,9 +111,14 @@ export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
     groups = chosen(suite(quick), values.only);
   } else {
     if (values.only !== undefined) throw new TypeError("--only chooses from the whole suite");
-    groups = [ownGroup(parseWorkload(name), values, quick)];
+    groups = isSuites ? chosen(suite(quick), name) : [ownGroup(parseWorkload(name), values, quick)];
   }
-  if (engines !== undefined) groups = groups.map((plan) => ({ ...plan, engines }));
+  if (engines !== undefined) {
+    if (name !== undefined) refuseUnable(parseWorkload(name), engines);
+    groups = groups
+      .map((plan) => ({ ...plan, engines: ableOf(plan, engines) }))
+      .filter((plan) => plan.engines.length > 0);
+  }
   return {
     groups,
     quick,
@@ -99,7 +129,7 @@ export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
     seed: whole("seed", values.seed, 2 ** 31),
     folder,
     isWhole: name === undefined && values.only === undefined && engines === undefined,
-    hasBars: name === undefined,
+    hasBars: name === undefined || isSuites,
   };
 }
 
@@ -138,7 +168,53 @@ function ownGroup(
     }),
     ...(values.rate !== undefined && { perSecond: whole("rate", values.rate, mostPerSecond) }),
   };
-  return group(workload, { durability, size, cells: [{ workload, processes, ...loop }] });
+  const protocol = protocols.find((candidate) => candidate === values.protocol);
+  if (values.protocol !== undefined && protocol === undefined) {
+    throw new TypeError(`--protocol is ${protocols.join(" or ")}, not "${values.protocol}"`);
+  }
+  const parameters = parametersOf(workload, values);
+  const cells = [{ workload, processes, ...loop }];
+  return group(workload, {
+    durability,
+    size,
+    parameters,
+    ...(protocol !== undefined && { protocol }),
+    cells,
+  });
+}
+
+function parametersOf(
+  workload: WorkloadName,
+  { remote, zipf }: { readonly remote?: string; readonly zipf?: string },
+): WorkloadParameters {
+  if ((remote !== undefined || zipf !== undefined) && !workload.startsWith("tpcc")) {
+    throw new TypeError("--remote and --zipf are for TPC-C");
+  }
+  return {
+    ...(remote !== undefined && { remotePercent: within("remote", remote, 0, 100) }),
+    ...(zipf !== undefined && { itemTheta: within("zipf", zipf, 0, 0.999) }),
+  };
+}
+
+function within(option: string, text: string, least: number, most: number): number {
+  const value = Number(text);
+  if (text === "" || !(value >= least && value <= most)) {
+    throw new TypeError(`--${option} wants a number from ${least} to ${most}, not "${text}"`);
+  }
+  return value;
+}
+
+function refuseUnable(workload: WorkloadName, engines: readonly EngineName[]): void {
+  const unable = engines.find((engine) => !enginesOf(workload).includes(engine));
+  if (unable === undefined) return;
+  throw new TypeError(`--engines: ${workload} runs on ${enginesOf(workload).join(", ")}`);
+}
+
+/** Of the engines that were asked for, those that run all workloads of a group. */
+function ableOf({ cells }: GroupPlan, engines: readonly EngineName[]): readonly EngineName[] {
+  return engines.filter((engine) =>
+    cells.every(({ workload }) => enginesOf(workload).includes(engine)),
+  );
 }
 
 function parseWorkload(name: string): WorkloadName {

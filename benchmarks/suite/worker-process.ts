@@ -7,7 +7,7 @@ import type { EngineName, OpenOptions, Place } from "../engines/engine.ts";
 import { firstLine } from "../harness/peers.ts";
 import { serve, taskOf } from "../harness/process-side.ts";
 import { closedLoop, openLoop, waitUntil } from "./loops.ts";
-import { makeWorkload, type WorkloadName } from "./workloads.ts";
+import { makeWorkload, type WorkloadName, type WorkloadParameters } from "./workloads.ts";
 
 export interface WorkerTask {
   readonly engine: EngineName;
@@ -16,6 +16,7 @@ export interface WorkerTask {
   /** All of them run on the tables and rows of the first. */
   readonly workloads: readonly WorkloadName[];
   readonly size: number;
+  readonly parameters: WorkloadParameters;
   readonly seed: number;
   readonly lane: number;
 }
@@ -60,7 +61,7 @@ const task = taskOf<WorkerTask>();
 const { seed, lane, options } = task;
 const lanes = options.processes;
 const [first] = task.workloads;
-const loaded = makeWorkload(first, task.size);
+const loaded = makeWorkload(first, task.size, task.parameters);
 const engine = await (await driverOf(task.engine)).open(task.place, {
   ...options,
   tables: loaded.tables,
@@ -70,7 +71,7 @@ const sessions = new Map<WorkloadName, Session>();
 function sessionOf(name: WorkloadName): Session {
   let session = sessions.get(name);
   if (session === undefined) {
-    const workload = name === first ? loaded : makeWorkload(name, task.size);
+    const workload = name === first ? loaded : makeWorkload(name, task.size, task.parameters);
     session = workload.session(engine, { seed, lane, lanes });
     sessions.set(name, session);
   }

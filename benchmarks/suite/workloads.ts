@@ -5,10 +5,13 @@ import { Objects, RetwisObjects } from "../../workloads/objects/store.ts";
 import { retwis } from "../../workloads/retwis/retwis.ts";
 import { smallbank } from "../../workloads/smallbank/smallbank.ts";
 import { tatp } from "../../workloads/tatp/tatp.ts";
+import { scaleOf } from "../../workloads/tpcc/parameters.ts";
+import type { TpccStore } from "../../workloads/tpcc/store.ts";
+import { tpcc } from "../../workloads/tpcc/tpcc.ts";
 import type { Session, SessionOptions, Workload } from "../../workloads/workload.ts";
 import { OrderedUserTable, UserTable } from "../../workloads/ycsb/store.ts";
 import { type Letter, ycsb } from "../../workloads/ycsb/ycsb.ts";
-import type { Engine } from "../engines/engine.ts";
+import { type Engine, type EngineName, engineNames } from "../engines/engine.ts";
 
 export const workloadNames = [
   "ycsb-a",
@@ -19,6 +22,8 @@ export const workloadNames = [
   "ycsb-f",
   "smallbank",
   "tatp",
+  "tpcc",
+  "tpcc-new-order",
   "retwis",
   "objects-1-0",
   "objects-4-0",
@@ -42,10 +47,33 @@ function drawsFor(size: number): number {
   return draws;
 }
 
-export function makeWorkload(name: WorkloadName, size: number): Runnable {
+/** What a workload can be given beside its size; travels as JSON. */
+export interface WorkloadParameters {
+  /** TPC-C: the percentage of orders and payments that use another warehouse. */
+  readonly remotePercent?: number;
+  /** TPC-C: items are drawn zipfian. */
+  readonly itemTheta?: number;
+}
+
+const withIndexes: readonly EngineName[] = ["situ", "cluster", "sqlite", "postgres"];
+
+/** The engines that a workload runs on. */
+export function enginesOf(name: WorkloadName): readonly EngineName[] {
+  return name.startsWith("tpcc") ? withIndexes : engineNames;
+}
+
+export function makeWorkload(
+  name: WorkloadName,
+  size: number,
+  parameters: WorkloadParameters = {},
+): Runnable {
   const options = { draws: drawsFor(size) };
   if (name === "smallbank") return runnable(smallbank(size), (engine) => engine.smallbank());
   if (name === "tatp") return runnable(tatp(size), (engine) => engine.tatp());
+  if (name.startsWith("tpcc")) {
+    const newOrderOnly = name === "tpcc-new-order";
+    return runnable(tpcc(scaleOf(size), { newOrderOnly, ...parameters }), tpccOf);
+  }
   if (name === "retwis")
     return runnable(retwis(size, options), (engine) => engine.objects(RetwisObjects));
   if (name.startsWith("objects-")) {
@@ -55,6 +83,11 @@ export function makeWorkload(name: WorkloadName, size: number): Runnable {
   const letter = name.slice("ycsb-".length) as Letter;
   const table = letter === "e" ? OrderedUserTable : UserTable;
   return runnable(ycsb(letter, size, options), (engine) => engine.ycsb(table));
+}
+
+function tpccOf(engine: Engine): TpccStore {
+  if (engine.tpcc === undefined) throw new TypeError("this engine does not run TPC-C");
+  return engine.tpcc();
 }
 
 function runnable<Store>(workload: Workload<Store>, storeOf: (engine: Engine) => Store): Runnable {

@@ -17,10 +17,8 @@ export const transfer = procedure(
       tx.getForUpdate(Account, to),
     ]);
     if (source === undefined || target === undefined) throw new Error("no such account");
-    if (source.balance < amount) throw new Error("not enough money");
     await tx.put(Account, { id: from, balance: source.balance - amount });
     await tx.put(Account, { id: to, balance: target.balance + amount });
-    return source.balance - amount;
   },
   { tables: [Account], at: (from) => [Account, from] },
 );

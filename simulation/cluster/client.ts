@@ -5,14 +5,17 @@
 
 import { ClusterClient } from "../../src/cluster/client.ts";
 import type { Configuration } from "../../src/cluster/configuration.ts";
+import { Describe, type Description } from "../../src/cluster/describe.ts";
 import type { TimeLeft } from "../../src/cluster/session.ts";
 import { clientView, type ViewHolder } from "../../src/cluster/view.ts";
+import { Follower } from "../../src/database/remote/follower.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import type { Outcome, Parts } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
+import { FOLLOW_ANSWER_MS } from "../../src/runtime/limits.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { Table } from "../../src/tables/table.ts";
 import type { SimulatedEndpoint } from "../fabric/endpoint.ts";
@@ -26,6 +29,8 @@ export interface ClientOptions {
   readonly protocol?: ProtocolName;
   /** One transaction in so many is submitted to any node, which may have none of its data. */
   readonly strayOneIn?: number;
+  /** Whether it learns of later configurations by itself, as users' clients do. */
+  readonly follows?: boolean;
 }
 
 export class SimulatedClient {
@@ -41,6 +46,7 @@ export class SimulatedClient {
 
   constructor(fabric: SimulatedFabric, options: ClientOptions) {
     const { number, configuration, timeoutMs, protocol = "rpc", strayOneIn = 0 } = options;
+    const { follows = false } = options;
     this.id = -1 - number;
     this.#fabric = fabric;
     this.#timeoutMs = timeoutMs;
@@ -63,6 +69,19 @@ export class SimulatedClient {
       timeoutMs,
       readsByVerb: PROTOCOLS[protocol].execute === "verb",
       random,
+      ...(follows ? { follower: this.#follower(random) } : {}),
+    });
+  }
+
+  #follower(random: Random): Follower {
+    const { driver, session } = this;
+    return new Follower({
+      client: session,
+      driver,
+      random,
+      // Numbers are addresses here.
+      setNodes: () => {},
+      askSeeds: () => driver.start(anyDescription(session.nodes), FOLLOW_ANSWER_MS),
     });
   }
 
@@ -87,6 +106,14 @@ export class SimulatedClient {
     this.isGone = true;
     this.#fabric.crash(this.id);
   }
+}
+
+function* anyDescription(nodes: readonly NodeId[]): Routine<Description> {
+  const messages = nodes.map((node) => new Describe(node));
+  yield messages;
+  const found = messages.find(({ description }) => description !== undefined)?.description;
+  if (found === undefined) throw messages[0].error;
+  return found;
 }
 
 /** Now and then submits to a node that has none of the data: who then has all of it gets it from there. */

@@ -8,8 +8,9 @@
 
 import { ClusterClient } from "../../src/cluster/client.ts";
 import type { Configuration } from "../../src/cluster/configuration.ts";
+import type { TellFilled } from "../../src/cluster/copies.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
-import { View } from "../../src/cluster/view.ts";
+import { currentPlacement, View } from "../../src/cluster/view.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import type {
@@ -43,6 +44,9 @@ export interface SimulatedNodeOptions {
   readonly isLogged?: boolean;
   /** Whether its configuration may change. */
   readonly recovers?: boolean;
+  /** With it: whether it has a lease, and whom it tells what it has copied. */
+  readonly mayServe?: () => boolean;
+  readonly filled?: TellFilled;
   /** Told what it settles in a recovery. */
   readonly settled?: Settled;
   readonly makeService?: (options: ServiceOptions) => NodeService;
@@ -63,7 +67,8 @@ export class SimulatedNode {
   readonly id: NodeId;
   isUp = true;
   readonly #fabric: SimulatedFabric;
-  readonly #configuration: Configuration;
+  /** That which its next life begins with. */
+  configuration: Configuration;
   readonly #options: SimulatedNodeOptions;
   readonly #store: SimulatedStore;
   #lives = 0;
@@ -77,7 +82,7 @@ export class SimulatedNode {
   ) {
     this.id = id;
     this.#fabric = fabric;
-    this.#configuration = configuration;
+    this.configuration = configuration;
     this.#options = options;
     this.#store = new SimulatedStore(id, options.isLogged ?? false);
     fabric.machine(id).hasPrograms = false;
@@ -184,10 +189,12 @@ export class SimulatedNode {
     const executor = this.#store.open();
     // The same in every run, another one at every node.
     executor.newHashSeed = () => id + 1;
-    const configuration = this.#configuration;
+    const { configuration } = this;
+    const { mayServe, filled } = this.#options;
     const { protocol = "rpc", makeService, wrapEndpoint, clockRate = 1 } = this.#options;
     const current = new View({ self: id, instance: this.instance, configuration, protocol });
-    const tables = new StoreTables(executor, current.placement);
+    const view = { current };
+    const tables = new StoreTables(executor, currentPlacement(view));
     let service: NodeService | undefined;
     const bare = this.#fabric.endpoint({
       self: id,
@@ -195,7 +202,7 @@ export class SimulatedNode {
       memory: executor.memory,
       clockRate,
       service: (incoming: Incoming) => service?.serve(incoming),
-      isWhole: () => service?.hasBlocked !== true,
+      isWhole: () => service?.hasBlocked !== true && mayServe?.() !== false,
     });
     const endpoint = wrapEndpoint?.(bare) ?? bare;
     const disk = this.#options.isLogged === true ? new SimulatedDisk(executor) : undefined;
@@ -203,13 +210,15 @@ export class SimulatedNode {
       endpoint,
       executor,
       tables,
-      view: { current },
+      view,
       kept: keptRecords(executor, "nic", true),
       disk: disk ?? AT_ONCE,
       thread: "nic",
       life: this.#newLife(executor),
       newLife: () => this.#newLife(executor),
       recovers: this.#options.recovers ?? false,
+      ...(mayServe === undefined ? {} : { mayServe }),
+      ...(filled === undefined ? {} : { filled }),
     };
     service =
       makeService?.(serviceOptions) ?? new SettlingService(serviceOptions, this.#options.settled);
@@ -268,7 +277,7 @@ class PromisingDriver extends Driver {
   readonly #promised: () => void;
 
   constructor(endpoint: Endpoint, service: NodeService, promised: () => void) {
-    super(endpoint, (incoming) => service.serve(incoming));
+    super(endpoint, (incoming) => service.serveAlone(incoming));
     this.#promised = promised;
   }
 

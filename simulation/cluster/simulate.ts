@@ -345,7 +345,7 @@ class Simulation {
   }
 }
 
-function newWorkload(name: WorkloadName, witness: Witness): Workload {
+export function newWorkload(name: WorkloadName, witness: Witness): Workload {
   switch (name) {
     case "append":
       return new AppendWorkload(witness);

@@ -29,14 +29,17 @@ export class Worker {
   readonly db: RemoteDatabase;
   isGone = false;
   readonly #clock: Clock;
+  /** Before each transaction, at most. */
+  readonly #paceMs: number;
   /** Told when the process is killed. */
   readonly #waiting = new Set<() => void>();
 
-  constructor(number: number, random: Random, db: RemoteDatabase, clock: Clock) {
+  constructor(number: number, random: Random, db: RemoteDatabase, clock: Clock, paceMs = 0) {
     this.number = number;
     this.random = random;
     this.db = db;
     this.#clock = clock;
+    this.#paceMs = paceMs;
   }
 
   /** Its process was killed. */
@@ -47,6 +50,7 @@ export class Worker {
 
   /** Runs a transaction. Whatever goes wrong is told, not thrown. */
   async transact<T>(body: (tx: RemoteTransaction) => Promise<T>): Promise<Ended<T>> {
+    if (this.#paceMs > 0) await this.pause((this.#paceMs * this.random.below(1_000)) / 1_000);
     let attempts = 0;
     const running = this.db.transact((tx) => {
       attempts++;

@@ -90,7 +90,7 @@ export class CopyingNodes {
       tables,
       backup: backup!,
       disk,
-      filled: (partitions) => {
+      filled: (_, partitions) => {
         for (const partition of partitions) this.#filled.push({ partition, node: id });
       },
     });

@@ -67,6 +67,11 @@ export class SimulatedFabric {
     return machine;
   }
 
+  /** For what happens on these machines beside the fabric. */
+  get world(): World {
+    return this.#world;
+  }
+
   get nowUs(): number {
     return this.#world.nowUs;
   }

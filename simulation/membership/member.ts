@@ -67,6 +67,8 @@ export interface MemberOptions {
   /** Over the network, which may lose it. */
   readonly send: (to: NodeId, what: LeaseMessage | MembershipMessage) => void;
   readonly committed: (member: Member, configuration: Configuration) => void;
+  /** Told of each configuration that it adopts. Who is told copies by itself, and says what it has (`filled`). */
+  readonly adopted?: (member: Member, configuration: Configuration) => void;
   readonly removed: (member: Member) => void;
   readonly refused: (member: Member) => void;
   /** What must not be. */
@@ -192,7 +194,8 @@ export class Member {
       fill: (current, filled) => withFilled(current as PlacedConfiguration, filled),
       step: (current) => nextStep(current as PlacedConfiguration),
       adopt: (configuration) => {
-        this.#hold(configuration);
+        if (this.#options.adopted === undefined) this.#hold(configuration);
+        else this.#options.adopted(this, configuration);
         this.#soon(() => {
           if (configuration.configurationId <= this.leases.configurationId) return;
           this.leases.adopt(configuration);
@@ -202,7 +205,7 @@ export class Member {
       },
       committed: (configuration) => {
         this.gate.commit(configuration.configurationId);
-        this.#copy();
+        if (this.#options.adopted === undefined) this.#copy();
         this.#options.committed(this, configuration);
       },
       refused: (why) => {
@@ -238,7 +241,7 @@ export class Member {
       this.#at(world.nowUs + between(this.#random, 0, COPY_US), () => {
         if (this.#filling.get(partition) !== filling) return;
         this.full.add(partition);
-        this.membership.filled([partition]);
+        this.membership.filled(this.membership.configurationId, [partition]);
       });
     }
   }

@@ -149,8 +149,8 @@ function tooSmall({ memory }: Executor, regions: number, needed: number): Resize
   return new ResizeError(
     `the store cannot be as small as ${shownSize(regions * regionBytes)}: the smallest size ` +
       `possible now is ${shownSize(needed * regionBytes)} (${needed * regionBytes} bytes). Rows stay where ` +
-      `they are, so a few of them can keep a whole region in use; to pack them, back the store up and ` +
-      `load it into a new one`,
+      `they are, so a few of them can keep a whole region in use; to pack them, dump the store ` +
+      `(situ dump) and load it into a new one (situ load)`,
     needed * regionBytes,
   );
 }

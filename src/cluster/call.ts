@@ -92,10 +92,14 @@ export function* callOnce(
   time: TimeLeft,
 ): Routine<Returned> {
   for (;;) {
-    const message: Call = yield* sessions.send(
-      node,
-      (numbered) => new Call(node, numbered, called, time),
-    );
+    let message: Call;
+    try {
+      message = yield* sessions.send(node, (numbered) => new Call(node, numbered, called, time));
+    } catch (error) {
+      // There is no session, so nothing was sent.
+      if (!(error instanceof SituError)) throw error;
+      return { isDone: false, error };
+    }
     if (message.returned !== undefined) return message.returned;
     if (isForgotten(message.error) && !message.isInDoubt && time.leftMs() > 0) continue;
     if (message.isInDoubt) return new CallInDoubt(message, called);

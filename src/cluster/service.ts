@@ -23,9 +23,18 @@ import {
   type Outcome,
   type Parts,
 } from "../protocols/coordinator.ts";
+import type { Copying } from "../protocols/copying/copying.ts";
 import type { Disk } from "../protocols/disk.ts";
 import { Driver, rethrow } from "../protocols/driver.ts";
-import { OPEN_SESSION, OPEN_TABLE, OUTCOME, SUBMIT } from "../protocols/kinds.ts";
+import {
+  OPEN_SESSION,
+  OPEN_TABLE,
+  OUTCOME,
+  READ,
+  SCAN,
+  SUBMIT,
+  VALIDATE,
+} from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { coordinatorNumber, firstSequenceOf } from "../protocols/names.ts";
 import type { Origin } from "../protocols/origin.ts";
@@ -41,9 +50,10 @@ import { Settlement } from "../protocols/settlement.ts";
 import { passOver } from "../runtime/background-errors.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DRAIN_MS, DRAIN_TRUNCATE_MS, LOCK_TIMEOUT_MS } from "../runtime/limits.ts";
-import type { DecisionLog, ServedTables } from "../tables/served/contract.ts";
+import type { CopiedTables, DecisionLog } from "../tables/served/contract.ts";
 import type { KeptRecords } from "../tables/served/kept-records.ts";
 import { CommittedOrigins } from "./committed-origins.ts";
+import { copiesOf, type TellFilled } from "./copies.ts";
 import { serveDescribe, serveOpenTable } from "./describe.ts";
 import { serveOutcome } from "./outcome.ts";
 import { Outcomes } from "./outcomes.ts";
@@ -55,7 +65,7 @@ export interface ServiceOptions {
   readonly view: ViewHolder;
   readonly endpoint: Endpoint;
   readonly executor: Executor;
-  readonly tables: ServedTables;
+  readonly tables: CopiedTables;
   readonly kept: KeptRecords;
   readonly disk: Disk;
   readonly thread: Thread;
@@ -77,6 +87,8 @@ export interface ServiceOptions {
   readonly isWhole?: () => boolean;
   /** At the thread that does: told when that changes. */
   readonly becameWhole?: (configurationId: ConfigurationId, isWhole: boolean) => void;
+  /** There, too: told which partitions this node has copied. Without it, it makes no copies. */
+  readonly filled?: TellFilled;
 }
 
 /** What nodes serve beside the phases. */
@@ -101,13 +113,18 @@ const ALWAYS_SERVED: ReadonlySet<number> = new Set([
   ...RECOVERY_PHASES.map(({ kind }) => kind),
 ]);
 
+/** What a node says of its rows, and changes nothing. */
+function isReading(kind: number): boolean {
+  return kind < FIRST_MESSAGE_KIND || kind === READ || kind === SCAN || kind === VALIDATE;
+}
+
 /** How often a node that is being closed looks whether it may. */
 const DRAIN_LOOK_MS = 5;
 
 export class NodeService implements ServingThread {
   readonly view: ViewHolder;
   readonly driver: Driver;
-  readonly tables: ServedTables;
+  readonly tables: CopiedTables;
   readonly participant: Participant;
   readonly backup: BackupRecords | undefined;
   readonly disk: Disk;
@@ -117,6 +134,8 @@ export class NodeService implements ServingThread {
   readonly outcomes = new Outcomes<Outcome>();
   /** Where the configuration may change, at the thread that keeps the node's copies. */
   readonly recovery: Recovery | undefined;
+  /** With it: what makes copies of partitions that the configuration gives to this node. */
+  readonly copying: Copying | undefined;
   /** With it: for whom transactions were committed here. */
   readonly committed: CommittedOrigins | undefined;
   /** Origins of what this thread coordinates for clients of other nodes (outcome.ts). */
@@ -145,7 +164,8 @@ export class NodeService implements ServingThread {
     this.#executor = executor;
     this.#thread = thread;
     this.#passOn = options.passOn;
-    this.driver = new Driver(endpoint, (incoming) => this.serve(incoming), options.isServedHere);
+    const serveOwn = (incoming: Incoming): void => this.serveAlone(incoming);
+    this.driver = new Driver(endpoint, serveOwn, options.isServedHere);
     this.disk = disk;
     this.decisions = decisions;
     this.#life = life;
@@ -174,6 +194,7 @@ export class NodeService implements ServingThread {
       this.committed = committed;
       this.participant.committed = (record) => committed.note(record);
       this.backup.committed = (record) => committed.note(record);
+      this.copying = this.#copying(this.backup, options.filled);
     } else if (isWhole !== undefined) {
       this.participant.blocked = {
         isBlocked: () => !isWhole(),
@@ -202,6 +223,13 @@ export class NodeService implements ServingThread {
     return recovery;
   }
 
+  #copying(backup: BackupRecords, filled: TellFilled | undefined): Copying | undefined {
+    if (filled === undefined) return undefined;
+    const { driver, tables, disk, view } = this;
+    const options = { driver, executor: this.#executor, tables, backup, disk, view, filled };
+    return copiesOf(options, (handler) => this.handle(handler));
+  }
+
   /**
    * The configuration has changed; not all members know it yet. From now on this thread refuses what others send in
    * an earlier one, serves nothing of what the node has become the primary of, and stops what is in doubt.
@@ -227,6 +255,7 @@ export class NodeService implements ServingThread {
 
   /** All members have adopted the configuration, and no lease of one that has left is valid any more. */
   recover(previous: View = this.#previous): void {
+    this.copying?.adopt(this.view.current);
     this.recovery?.recover(this.view.current, previous);
     this.driver.hurry();
   }
@@ -284,7 +313,7 @@ export class NodeService implements ServingThread {
 
   serve(incoming: Incoming): void {
     if (this.#mayServe?.() === false && !ALWAYS_SERVED.has(incoming.kind)) {
-      throw new SituError("SITU_OVERLOADED", `node ${this.self} has no lease: try again`);
+      throw this.#withoutLease();
     }
     // A fabric serves verbs itself; only those of this node to itself come here.
     if (incoming.kind < FIRST_MESSAGE_KIND) {
@@ -294,6 +323,19 @@ export class NodeService implements ServingThread {
     }
     if (this.#passOn !== undefined && this.#isElsewhere(incoming.kind)) this.#passOn(incoming);
     else this.#handlers.serve(this, incoming);
+  }
+
+  /**
+   * The same where no fabric asks for the lease once more before replies leave (fabric/exchange/responder.ts). The
+   * thread may have stood still since it was asked first: what was read then may have been changed elsewhere.
+   */
+  serveAlone(incoming: Incoming): void {
+    this.serve(incoming);
+    if (this.#mayServe?.() === false && isReading(incoming.kind)) throw this.#withoutLease();
+  }
+
+  #withoutLease(): SituError {
+    return new SituError("SITU_OVERLOADED", `node ${this.self} has no lease: try again`);
   }
 
   #isElsewhere(kind: number): boolean {
@@ -319,6 +361,7 @@ export class NodeService implements ServingThread {
 
   /** Nothing is begun any more, and what was prepared is let go; the endpoint is closed already. */
   close(): void {
+    this.copying?.stop();
     this.driver.close();
     this.backup?.close();
     this.participant.releaseAll();

@@ -1,8 +1,8 @@
 /**
  * The transactions of `transact` and `begin`, as their users see them: operations are promises.
  *
- * Operations that are issued without waiting for each other, as with `Promise.all`, form one batch. On
- * a remote database a batch is one message to each node.
+ * In local memory an operation is carried out when it is issued. On a remote database those that are issued
+ * without waiting for each other, as with `Promise.all`, form one batch: one message to each node.
  */
 
 import type { Pointer } from "../memory/pointer.ts";
@@ -15,12 +15,13 @@ import type {
   UniqueIndex,
 } from "../tables/indexes/options.ts";
 import type { InsertedKey, InsertOf, Opened, PutOf } from "../tables/table.ts";
+import type { BulkTransaction } from "./bulk.ts";
 import type { TransactionEnd } from "./run/interactive.ts";
 import type { AsyncScan } from "./scan.ts";
 import type { AllocOptions } from "./transaction.ts";
 
 /** Rows, in a transaction of a local or a remote database. */
-export interface AsyncTransaction<Names extends string = string> {
+export interface AsyncTransaction<Names extends string = string> extends BulkTransaction<Names> {
   /** Reads a row by its key; `undefined` if there is none. */
   get<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Promise<Row | undefined>;
   /** Reads a row by the values of a unique index. Local databases only. */
@@ -125,6 +126,11 @@ const ROWS = {
   delete: true,
   scan: true,
   count: true,
+  select: true,
+  aggregate: true,
+  updateWhere: true,
+  deleteWhere: true,
+  explain: true,
 } satisfies Record<keyof AsyncTransaction, true>;
 const ROWS_AND_OBJECTS = {
   ...ROWS,

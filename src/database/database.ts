@@ -2,6 +2,7 @@
 
 import type { Recovered } from "../log/recovery/rebuild.ts";
 import type { Pointer } from "../memory/pointer.ts";
+import type { SelectOptions } from "../tables/bulk/requests.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -22,6 +23,7 @@ import type {
   InteractiveTransaction,
   LocalTransaction,
 } from "./async-transaction.ts";
+import type { BulkDatabase, Selected } from "./bulk.ts";
 import type { Stats } from "./local/stats.ts";
 import type { MigrateOptions } from "./migrate-options.ts";
 import type { AsyncScan, Scan } from "./scan.ts";
@@ -34,7 +36,9 @@ import type { ChangeOf, Watch, WatchOptions } from "./watch.ts";
  * What local and remote databases have in common. Code that awaits the results of `get` and `count`,
  * and reads scans with `for await`, runs on both.
  */
-export interface AnyDatabase<Names extends string = string> extends AsyncDisposable {
+export interface AnyDatabase<Names extends string = string>
+  extends AsyncDisposable,
+    BulkDatabase<Names> {
   /** Reads a row by its key, outside of any transaction; `undefined` if there is none. */
   get<Row, Key>(
     table: Opened<Names, Row, Key>,
@@ -171,6 +175,12 @@ export interface Database<Names extends string = string> extends AnyDatabase<Nam
     options?: CountOptions<NoInfer<Ways>>,
   ): number;
 
+  /** The rows that match, in no particular order. All are of one state. */
+  select<Row, Key, Columns extends keyof Row = keyof Row>(
+    table: Opened<Names, Row, Key>,
+    options?: SelectOptions<Row, Columns>,
+  ): Scan<Selected<Row, Columns>>;
+
   /**
    * Takes a snapshot: the store as it is now, for reading. Takes some microseconds; waits for commits
    * that are being written to memory at this moment. Close it: `using snapshot = db.snapshot()`.
@@ -230,13 +240,13 @@ export interface Database<Names extends string = string> extends AnyDatabase<Nam
    * the order of their commits, told when it is on disk. Changes of a table are recorded from its first
    * watch on, also while nobody reads them: see `unwatch`. Needs a store with a log.
    */
-  watch<const T extends Table | readonly Table[]>(
+  watch<const T extends Opened<Names, unknown> | readonly Opened<Names, unknown>[]>(
     tables: T,
     options?: WatchOptions<InferRow<T extends readonly (infer One)[] ? One : T>>,
   ): Watch<ChangeOf<T extends readonly (infer One)[] ? One : T>>;
 
   /** Stops recording the changes of a table. Watches of it end with SITU_GAP. Whether they were recorded. */
-  unwatch(table: Table): boolean;
+  unwatch(table: Opened<Names, unknown>): boolean;
 
   /**
    * Changes the tables of the store while others use them, and returns what was to be done. What fails
@@ -300,6 +310,12 @@ export interface RemoteDatabase<Names extends string = string> extends AnyDataba
     table: Opened<Names, Row, Key, Changes, Ways>,
     options?: CountOptions<NoInfer<Ways>>,
   ): Promise<number>;
+
+  /** The rows that match, in no particular order, with the promises of `scan`. */
+  select<Row, Key, Columns extends keyof Row = keyof Row>(
+    table: Opened<Names, Row, Key>,
+    options?: SelectOptions<Row, Columns>,
+  ): AsyncScan<Selected<Row, Columns>>;
 
   /** Runs a procedure at a node, next to the data, and returns what it returned. */
   call(name: string, values?: readonly unknown[], options?: CallOptions): Promise<unknown>;

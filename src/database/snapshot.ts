@@ -9,6 +9,7 @@ import type {
   UniqueIndex,
 } from "../tables/indexes/options.ts";
 import type { Opened } from "../tables/table.ts";
+import type { BulkReads, BulkSelect } from "./bulk.ts";
 import type { Scan } from "./scan.ts";
 
 /**
@@ -16,7 +17,10 @@ import type { Scan } from "./scan.ts";
  * fail because of what others do. A snapshot that is kept open for longer than `maxSnapshotMs`, or when
  * there is no room for old versions, is released: then reading fails with SITU_SNAPSHOT_TOO_OLD.
  */
-export interface Snapshot<Names extends string = string> extends Disposable {
+export interface Snapshot<Names extends string = string>
+  extends Disposable,
+    BulkReads<Names>,
+    BulkSelect<Names> {
   /** Whether `close` was called. */
   readonly isClosed: boolean;
   /** Reads a row by its key; `undefined` if there was none. */

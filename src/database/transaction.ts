@@ -10,6 +10,7 @@ import type {
   UniqueIndex,
 } from "../tables/indexes/options.ts";
 import type { InsertedKey, InsertOf, Opened, PutOf } from "../tables/table.ts";
+import type { SyncBulk } from "./bulk.ts";
 import type { Scan } from "./scan.ts";
 
 /** What `tx.alloc` and `tx.allocArray` take. */
@@ -19,7 +20,7 @@ export interface AllocOptions {
 }
 
 /** Rows by key, and objects that are reached by pointers. Of use only until the callback returns. */
-export interface Transaction<Names extends string = string> {
+export interface Transaction<Names extends string = string> extends SyncBulk<Names> {
   /** Reads a row by its key; `undefined` if there is none. */
   get<Row, Key>(table: Opened<Names, Row, Key>, key: NoInfer<Key>): Row | undefined;
   /** Reads a row by the values of a unique index. */

@@ -78,6 +78,9 @@ import { isLater } from "./tid.ts";
 /** Of these only some of what has changed is in the arena, or nothing. */
 const NOT_WHOLE = WINDOW | SPLICED;
 
+/** Attempts of transactions in this thread. */
+let attempts = 0;
+
 export class Transaction {
   readonly executor: Executor;
   readonly set = new AccessSet();
@@ -93,8 +96,8 @@ export class Transaction {
   /** No memory was left for this attempt, in this size class. */
   exhausted = false;
   exhaustedClass = 0;
-  /** Counts the attempts and transactions that this object has served. */
-  lives = 0;
+  /** Which attempt of which transaction this is: no two in this thread have the same number. */
+  lives = ++attempts;
   /** Past the commit point, whatever is thrown after it. */
   committed = false;
   /** An operation failed half-way: its error ends the transaction, even if the body swallowed it. */
@@ -144,7 +147,7 @@ export class Transaction {
   clear(): void {
     if (this.allocated) returnCells(this.set, this.executor.slabs);
     this.set.clear();
-    this.lives++;
+    this.lives = ++attempts;
     this.#depends = false;
     this.views = this.set.arena;
     this.metLock = 0;
@@ -178,6 +181,19 @@ export class Transaction {
     this.views = region;
     this.at = word + HEADER_WORDS;
     return entry;
+  }
+
+  /** The same for an object that this attempt has opened before, and that is no part of a snapshot. */
+  reopen(entry: number): void {
+    const { set } = this;
+    if (set.words[entry + BUFFER] >= 0) {
+      if ((set.words[entry + KIND] & NOT_WHOLE) !== 0) this.#widen(entry);
+      this.views = set.arena;
+      this.at = set.words[entry + BUFFER];
+    } else {
+      this.views = set.regionOf(entry);
+      this.at = set.words[entry + WORD] + HEADER_WORDS;
+    }
   }
 
   /** The same in a transaction that is limited to a snapshot. */

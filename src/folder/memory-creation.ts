@@ -82,7 +82,7 @@ export function refuseIfNoRoom(memoryDir: string, memoryBytes: number): void {
   if (freeBytes >= memoryBytes) return;
   throw new SituError(
     "SITU_NO_MEMORY",
-    `memoryBytes is ${memoryBytes} and ${memoryDir} has ${freeBytes} bytes free: ` +
+    `no room for ${memoryBytes} bytes in ${memoryDir}, which has ${freeBytes} bytes free: ` +
       `make it larger (mount -o remount,size=…), or choose another memoryDir or fewer memoryBytes`,
   );
 }

@@ -6,6 +6,7 @@
  * (Docker gives a container 64 MB), half of what is free is used, in small regions, with a warning.
  */
 
+import { totalmem } from "node:os";
 import { automaticMostBytes } from "../memory/automatic-limit.ts";
 import type { Geometry } from "../memory/control.ts";
 import { freeBytesOf } from "../memory/free-bytes.ts";
@@ -16,9 +17,11 @@ import {
   MAX_OVERFLOW_CHUNKS,
   MAX_REGIONS,
   MIN_MEMORY_BYTES,
+  MIN_ROOM_TO_GROW_BYTES,
   OVERFLOW_CHUNK_BYTES,
   REGION_BYTES,
   ROOM_TO_GROW_BYTES,
+  ROOM_TO_GROW_SHARE,
   SMALL_REGION_BYTES,
   SPARE_MEMORY_BYTES,
   UNIT_BYTES,
@@ -145,9 +148,15 @@ export function geometryOf(
   };
 }
 
+/** Not what a container may use: that can be raised while the store is in memory. */
+function roomBytes(): number {
+  const wanted = ROOM_TO_GROW_SHARE * totalmem();
+  return Math.min(Math.max(wanted, MIN_ROOM_TO_GROW_BYTES), ROOM_TO_GROW_BYTES);
+}
+
 /** The same with room for more regions. */
 function withRoom(geometry: Geometry): Geometry {
-  const room = Math.ceil(ROOM_TO_GROW_BYTES / geometry.regionBytes);
+  const room = Math.ceil(roomBytes() / geometry.regionBytes);
   const regions = Math.min(MAX_REGIONS, Math.max(room, 2 * geometry.regions));
   return { ...geometry, regions: Math.max(regions, geometry.regions) };
 }

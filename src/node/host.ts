@@ -7,6 +7,8 @@
 
 import { ClusterClient } from "../cluster/client.ts";
 import { type Configuration, configurationOf } from "../cluster/configuration.ts";
+import type { TellFilled } from "../cluster/copies.ts";
+import { MembershipRequest } from "../cluster/membership/membership-request.ts";
 import { NodeService } from "../cluster/service.ts";
 import { currentPlacement, View } from "../cluster/view.ts";
 import { RemoteDatabase } from "../database/remote/remote-database.ts";
@@ -58,9 +60,14 @@ export class Host implements ProcedureHost {
     this.#viewOf = viewOf;
     this.#link = new HostLink(end, cluster.configurationId, (_, incoming) => {
       if (incoming.kind === MEMBERSHIP_KIND) this.#announced(incoming);
-      else this.service.serve(incoming);
+      else this.service.serveAlone(incoming);
     });
     const endpoint = new HostEndpoint(id, this.#link);
+    // The NIC worker speaks with the manager.
+    const filled: TellFilled = (configurationId, partitions) => {
+      const message = { what: "filled", configurationId, instance, partitions } as const;
+      endpoint.send(id, new MembershipRequest(message));
+    };
     this.service = new NodeService({
       view,
       endpoint,
@@ -72,7 +79,7 @@ export class Host implements ProcedureHost {
       life,
       newLife: () => raiseLife(executor),
       isServedHere: (kind) => isHere(kind) || !(gate === undefined ? isOfBackup : isKept)(kind),
-      ...(gate === undefined ? {} : recoveringBy(gate, view)),
+      ...(gate === undefined ? {} : recoveringBy(gate, view, filled)),
     });
     this.service.handle({
       kind: CALL,

@@ -10,7 +10,13 @@ import { EtcdRecord } from "../cluster/etcd/record.ts";
 import { serveAdminister } from "../cluster/membership/administer.ts";
 import { hasNothing } from "../cluster/replicas.ts";
 import { View } from "../cluster/view.ts";
-import { ADMINISTER_KIND, type Incoming, MEMBERSHIP_KIND, type Request } from "../fabric/fabric.ts";
+import {
+  ADMINISTER_KIND,
+  type ConfigurationId,
+  type Incoming,
+  MEMBERSHIP_KIND,
+  type Request,
+} from "../fabric/fabric.ts";
 import type { Writer } from "../fabric/wire.ts";
 import { realClock } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
@@ -110,6 +116,11 @@ export class Member {
   /** Undefined while it starts. */
   stats(): MemberStats | undefined {
     return this.#membership?.stats();
+  }
+
+  /** This node has copied these partitions, in a configuration. */
+  filled(configurationId: ConfigurationId, partitions: readonly number[]): void {
+    this.#membership?.filled(configurationId, partitions);
   }
 
   async close(): Promise<void> {

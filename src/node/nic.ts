@@ -6,6 +6,7 @@
 
 import { attach } from "../attach/attach.ts";
 import type { NodeAddress } from "../cluster/configuration.ts";
+import type { TellFilled } from "../cluster/copies.ts";
 import { NodeService } from "../cluster/service.ts";
 import { currentPlacement, View } from "../cluster/view.ts";
 import { settingsOf } from "../database/open-options.ts";
@@ -86,6 +87,8 @@ export class Nic {
     );
     let service: NodeService | undefined;
     let endpoint: TcpEndpoint | undefined;
+    let nic: Nic | undefined;
+    const filled: TellFilled = (known, partitions) => nic?.filled(known, partitions);
     const link = new HostLink(end, cluster.configurationId, (to, incoming) => {
       if (to === id) service!.serve(incoming);
       else {
@@ -123,14 +126,15 @@ export class Nic {
         passOn: (incoming) => link.pass(incoming),
         life,
         newLife: () => raiseLife(executor),
-        ...(gate === undefined ? {} : recoveringBy(gate, view)),
+        ...(gate === undefined ? {} : recoveringBy(gate, view, filled)),
       });
       const { host, port } = configuration.listen ?? cluster.nodes.find((node) => node.id === id)!;
       await endpoint.listen({ host, port }).catch((error: unknown) => {
         throw cannotListen({ id, host, port }, error as NodeJS.ErrnoException);
       });
       service.settle();
-      return new Nic(endpoint, service, link, executor, options);
+      nic = new Nic(endpoint, service, link, executor, options);
+      return nic;
     } catch (error) {
       link.close();
       await endpoint?.close();
@@ -151,6 +155,11 @@ export class Nic {
       gate: this.#options.gate!,
       listener,
     });
+  }
+
+  /** This node has copied these partitions, in a configuration. */
+  filled(configurationId: ConfigurationId, partitions: readonly number[]): void {
+    this.#member?.filled(configurationId, partitions);
   }
 
   stats(): NicStats {

@@ -149,9 +149,9 @@ export class NodeMembership {
     return this.#membership.change(name, change);
   }
 
-  /** This node has copied these partitions; the manager is told until they count as copies. */
-  filled(partitions: readonly number[]): void {
-    this.#membership.filled(partitions);
+  /** This node has copied these partitions, in a configuration; the manager is told until they count as copies. */
+  filled(configurationId: ConfigurationId, partitions: readonly number[]): void {
+    this.#membership.filled(configurationId, partitions);
   }
 
   /** What an operator wants. */
@@ -189,6 +189,11 @@ export class NodeMembership {
   receive(from: NodeId, text: string): void {
     const message = membershipMessageOf(text, `node ${from}`);
     if (message.what === "join" && message.node.id === from) this.#know([message.node]);
+    // The host's thread, where that keeps the node's copies.
+    if (message.what === "filled" && from === this.#options.address.id) {
+      this.filled(message.configurationId, message.partitions);
+      return;
+    }
     this.#membership.receive(from, message);
   }
 

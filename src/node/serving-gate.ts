@@ -4,6 +4,7 @@
  * leaves: the thread may have stood still in between, and others may have begun to serve.
  */
 
+import type { TellFilled } from "../cluster/copies.ts";
 import type { LeaseGate } from "../cluster/membership/lease-gate.ts";
 import type { ServiceOptions } from "../cluster/service.ts";
 import type { ConfigurationId } from "../fabric/fabric.ts";
@@ -33,9 +34,11 @@ export class ServingGate {
 export function recoveringBy(
   gate: ServingGate,
   view: CurrentView,
-): Pick<ServiceOptions, "recovers" | "mayServe" | "isWhole" | "becameWhole"> {
+  filled: TellFilled,
+): Pick<ServiceOptions, "recovers" | "mayServe" | "isWhole" | "becameWhole" | "filled"> {
   return {
     recovers: true,
+    filled,
     mayServe: () => gate.mayServe(view.current.configurationId),
     isWhole: () => gate.isWhole(view.current.configurationId),
     becameWhole: (configurationId, isWhole) => gate.lease.setWhole(configurationId, isWhole),

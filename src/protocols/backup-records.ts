@@ -99,9 +99,18 @@ export class BackupRecords {
     }
   }
 
-  /** What earlier lives of coordinators have left is recovered (names.ts). */
+  /**
+   * What earlier lives of coordinators have left is recovered (names.ts). What earlier lives of this node have applied is
+   * remembered, as far as the store shows it.
+   */
   rememberLives(): void {
     this.#underWay.remembersLives = true;
+    for (const record of this.#log.installed()) {
+      const name = new Name();
+      skipHead(this.#reader.open(record), name);
+      name.low = 0;
+      this.#underWay.end(name, COMMITTED);
+    }
   }
 
   /** Records that are not applied yet. */

@@ -186,6 +186,10 @@ export class Coordinator {
     if (head === undefined) return this.#abort(name, [], held, misplaced());
     if (open !== undefined) {
       if (this.#hasMoved(open, parts, held)) return this.#abort(name, [], held, ABORTED);
+      const lost = this.#lostOf(head);
+      if (lost !== undefined) {
+        return this.#abort(name, [], held, { kind: "refused", error: isLost(lost) });
+      }
       open.head = head;
     }
     const locks: Lock[] = [];
@@ -313,6 +317,12 @@ export class Coordinator {
     );
     if (messages.length > 0) yield open.sends<Message>(messages);
     this.#over(name.sequence);
+  }
+
+  /** A partition that it writes and that no member has a copy of: it would be in doubt until one is back. */
+  #lostOf({ partitions }: Head): number | undefined {
+    const { placement, nodes } = this.#view.current;
+    return partitions.find((partition) => !nodes.includes(placement.primaryOf(partition)));
   }
 
   /** Whether a node that a transaction has read from is not the primary of all that it was then. */
@@ -509,6 +519,13 @@ function firstRefusal(locks: readonly Lock[]): Outcome | undefined {
     if (error !== undefined) return { kind: "refused", error };
   }
   return locks.every(({ outcome }) => outcome === OK) ? undefined : ABORTED;
+}
+
+function isLost(partition: number): SituError {
+  return new SituError(
+    "SITU_UNREACHABLE",
+    `all copies of partition ${partition} are lost: nothing is written there until one of them is back`,
+  );
 }
 
 function misplaced(): Outcome {

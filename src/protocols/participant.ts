@@ -106,6 +106,8 @@ export class Participant {
   readonly #records = new RecordReader();
   readonly #idle: Prepared[] = [];
   readonly #log: RecordLog;
+  /** Of threads that had the node's locks in earlier lives. */
+  #others: readonly RecordLog[] = [];
   #arrivals = 0;
   #prepared = 0;
   readonly #answer = new Writer();
@@ -229,6 +231,7 @@ export class Participant {
    * the logs of threads that will not take up their own.
    */
   takeUp(others: readonly RecordLog[]): void {
+    this.#others = others;
     for (const { arrival, record } of this.#log.all()) {
       // In their order, so the last one counts: numbers go round in a circle.
       this.#arrivals = arrival + 1;
@@ -241,6 +244,16 @@ export class Participant {
         this.#log.append(number, record);
         log.drop(arrival, record);
         this.#takeUp(number, record);
+      }
+    }
+  }
+
+  /** Remembers what earlier lives have installed, as far as the store shows it: a recovery may ask for it. */
+  rememberInstalled(): void {
+    for (const log of [this.#log, ...this.#others]) {
+      for (const record of log.installed()) {
+        const name = Object.assign(new Name(), skipHead(this.#records.open(record), this.name));
+        this.underWay.end(Object.assign(name, { low: 0 }), COMMITTED);
       }
     }
   }

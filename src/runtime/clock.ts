@@ -7,11 +7,6 @@ export function nowMs(): number {
   return performance.now();
 }
 
-/** For those who look at it very often, and need no more than milliseconds. May be set back. */
-export function coarseMs(): number {
-  return Date.now();
-}
-
 /** The same clock for all processes of this machine, counted from its start. */
 export function machineMs(): number {
   return PROCESS_START_MS + performance.now();

@@ -6,6 +6,7 @@
 /** The codes of all errors; docs/ERRORS.md says what each means. */
 export type SituErrorCode =
   | "SITU_ABORTED"
+  | "SITU_ARITHMETIC"
   | "SITU_ASYNC_BODY"
   | "SITU_CLOSED"
   | "SITU_CONFIG"

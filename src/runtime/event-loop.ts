@@ -14,11 +14,11 @@
  * theirs than the turn may take.
  */
 
-import { coarseMs } from "./clock.ts";
+import { nowMs } from "./clock.ts";
 import { EVENT_LOOP_TURN_MS } from "./limits.ts";
 
 /** Since when this thread is watched, and whether the event loop has turned since. */
-let sinceMs = -1;
+let sinceMs = Number.NEGATIVE_INFINITY;
 let hasTurned = true;
 /** Those who wait, from `first` on. */
 let waiting: (() => void)[] = [];
@@ -34,12 +34,9 @@ function turned(): void {
   hasTurned = true;
 }
 
-/** Whether the event loop should turn before more is done here. */
-export function isTurnDue(): boolean {
-  const now = coarseMs();
-  const elapsedMs = now - sinceMs;
-  // The clock may be set back: that must not put the next turn off for as long.
-  if (elapsedMs < EVENT_LOOP_TURN_MS && elapsedMs >= 0) return false;
+/** Whether the event loop should turn before more is done here. For those who know what time it is: `now`. */
+export function isTurnDue(now = nowMs()): boolean {
+  if (now - sinceMs < EVENT_LOOP_TURN_MS) return false;
   if (!hasTurned) return true;
   watch(now);
   return false;
@@ -53,7 +50,7 @@ export function nextTurn(): Promise<void> {
 }
 
 function begin(): void {
-  watch(coarseMs());
+  watch(nowMs());
   goOn();
 }
 

@@ -17,7 +17,13 @@ export const MIN_MEMORY_BYTES = 8 * MIB;
 /** 2^21 region ids times 2^32 bytes is all that fits a safe integer; a store uses fewer. */
 export const MAX_REGIONS = 1 << 14;
 
-/** A store that is created has room to grow to this size, if its regions are large enough for MAX_REGIONS. */
+/**
+ * A store that is created has room to grow to so many times the machine's memory, within these bounds, if its
+ * regions are large enough for MAX_REGIONS. Room costs each process that opens the store address space, 16 bytes
+ * for each unit, and V8 collects garbage whenever 64 MiB more are mapped.
+ */
+export const ROOM_TO_GROW_SHARE = 2;
+export const MIN_ROOM_TO_GROW_BYTES = 16 * 1024 * MIB;
 export const ROOM_TO_GROW_BYTES = 256 * 1024 * MIB;
 export const DEFAULT_MEMORY_BYTES = 256 * MIB;
 /** Regions of a store that is created where there is little shared memory, such as Docker's 64 MB. */
@@ -283,6 +289,21 @@ export const MIGRATION_RANGE_ROWS = 64;
 /** How often a migration notes in the catalogue how far it is, and others look. */
 export const MIGRATION_NOTE_MS = 500;
 export const MIGRATION_POLL_MS = 50;
+
+/** Operators, fields and values of one expression, and how deep they may be nested. */
+export const MAX_EXPRESSION_NODES = 10_000;
+export const MAX_EXPRESSION_DEPTH = 200;
+/** Groups of one `aggregate`. */
+export const MAX_GROUPS = 1 << 20;
+/** Programs that a thread keeps compiled for a table; the one used longest ago is dropped first. */
+export const MAX_COMPILED_PROGRAMS = 64;
+/** A list of `in` up to this long can be looked up value by value. */
+export const PLAN_IN_VALUES = 256;
+/** Rows that the planner counts at most in a range, and in the table. */
+export const PLAN_RANGE_ROWS = 1_024;
+export const PLAN_TABLE_ROWS = 16_384;
+/** How long it goes by what it has counted in a table. */
+export const PLAN_COUNT_MS = 1_000;
 
 export const DEFAULT_TIMEOUT_MS = 5_000;
 /** The same for calls that hold the event loop while they wait: `transactSync`, `get`, `snapshot`. */
@@ -569,6 +590,13 @@ export const MAX_COMMANDS = 160;
  * 60 to 80 ns, a short transaction about 1.2 µs.
  */
 export const TIMED_ONE_IN = 64;
+/**
+ * How often a database looks at the stack because a transaction begins while a callback of another is
+ * under way; later only while one is run again (database/run/transaction-context.ts).
+ */
+export const NESTED_LOOKS = 1_000;
+/** How far up the stack, those who await included. */
+export const NESTED_STACK_FRAMES = 200;
 /** The endpoint for metrics: who scrapes it needs one connection, and a short request. */
 export const METRICS_CONNECTIONS = 32;
 export const METRICS_HEADER_BYTES = 8 * KIB;

@@ -64,6 +64,8 @@ export interface RowCodec<Row, Key> {
 export interface OrderedCodec<Row, Key> extends RowCodec<Row, Key> {
   /** Words of every key in its ordered form if all have the same number of them, else 0. */
   readonly orderedWords: number;
+  /** No key has more words than this in its ordered form. */
+  readonly mostOrderedWords: number;
   /** Where `stageOrdered` leaves a key. */
   readonly ordered: Int32Array;
   /** Writes a key in its ordered form to `ordered` and returns its words. Checks its type. */

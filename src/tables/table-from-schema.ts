@@ -10,6 +10,7 @@ import { show } from "../runtime/show.ts";
 import { EXPIRY_INDEX } from "./expiry/expiry.ts";
 import { fieldFromText } from "./field-text.ts";
 import type { IndexDefinition } from "./indexes/definition.ts";
+import { isForChange } from "./indexes/replaced-names.ts";
 import { partsOfLayout, type Schema } from "./schema.ts";
 import { type Fields, type Table, table } from "./table.ts";
 
@@ -45,7 +46,7 @@ export function tableFromSchema(stored: Schema): Table {
       // The one for the time comes with that.
       indexes: Object.fromEntries(
         definitions
-          .filter((each) => each.name !== EXPIRY_INDEX)
+          .filter(({ name }) => name !== EXPIRY_INDEX && !isForChange(name))
           .map(({ name: each, ...options }) => [each, options]),
       ),
     });

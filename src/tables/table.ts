@@ -7,6 +7,7 @@ import { defaultKind, kindsThatAre, type TableKind } from "../stores/kinds.ts";
 import { EXPIRY_INDEX, expiryIndexOf } from "./expiry/expiry.ts";
 import type { Field, FieldKind } from "./fields.ts";
 import { definitionsOf, type IndexDefinition, type IndexOptions } from "./indexes/definition.ts";
+import { isForChange } from "./indexes/replaced-names.ts";
 import type { Invalid } from "./invalid.ts";
 
 export type Fields = Readonly<Record<string, Field>>;
@@ -218,13 +219,22 @@ export interface TableOptions<F extends Fields, K, Ordered, I> {
    * A field with the time at which a row expires: from then on the row is not there. Expired rows are removed in
    * the background. The field is a `timestamp()`, or a whole number of milliseconds since 1970.
    */
-  readonly expires?: keyof F & string;
+  readonly expires?: TimeName<F>;
   /**
    * Where rows are kept: in memory, the default, or on the device: in a file of the store's folder, with only
    * their keys and what was written lately in memory. Such a table may be larger than the store's memory.
    */
   readonly storage?: "memory" | "device";
 }
+
+/** The fields that hold a time. Of fields of which nothing is known at compile time, any. */
+type TimeName<F extends Fields> = string extends keyof F
+  ? string
+  : {
+      [Name in keyof F & string]: F[Name]["kind"] extends TimeKind ? Name : never;
+    }[keyof F & string];
+
+type TimeKind = "timestamp" | "u53" | "i53" | "u64" | "i64";
 
 const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
   "u8",
@@ -310,6 +320,7 @@ export function table<
   const forExpiry = expiryIndexOf(fields, options.expires, refuse);
   for (const { name: each } of indexes) {
     if (each === EXPIRY_INDEX) refuse(`${each} is the name of the index of tables that expire`);
+    if (isForChange(each)) refuse(`index ${each}: its name is one that migrations use`);
   }
   if (indexes.length + forExpiry.length > MAX_INDEXES) {
     refuse(`at most ${MAX_INDEXES} indexes, with the one for expires`);

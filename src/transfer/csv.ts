@@ -55,6 +55,9 @@ class CsvReader implements RowReader {
     const end = this.next(text, 0, isLast);
     if (end < 0) return -1;
     const names = recordIn(text, 0, end);
+    if (names.length === 1 && names[0] === null) {
+      throw new SituError("SITU_TYPE", "there must be a first line with the names of the fields");
+    }
     this.#columns = names.map((name) => {
       const field = this.#fields.find((each) => each.name === name);
       if (field !== undefined) return field;
@@ -121,7 +124,14 @@ function recordIn(text: string, from: number, lineEnd: number): (string | null)[
     } else {
       const comma = text.indexOf(",", at);
       const stop = comma < 0 || comma > end ? end : comma;
-      values.push(stop === at ? null : text.slice(at, stop));
+      const value = text.slice(at, stop);
+      if (value.includes('"')) {
+        throw new SituError(
+          "SITU_TYPE",
+          `a value with a quote in it must be quoted, and the quote doubled`,
+        );
+      }
+      values.push(stop === at ? null : value);
       at = stop;
     }
     if (at >= end) return values;

@@ -7,6 +7,7 @@ import type { OpenOptions } from "../database/open-options.ts";
 import { readIdentity } from "../folder/store-files.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { isForChange } from "../tables/indexes/replaced-names.ts";
 import type { TableStats } from "../tables/schema.ts";
 import type { Table } from "../tables/table.ts";
 import { tableFromSchema } from "../tables/table-from-schema.ts";
@@ -45,6 +46,6 @@ export async function openStored(
 
 /** Without indexes that somebody is building just now: to declare them is to build them, too. */
 function readyTable(schema: TableStats): Table {
-  const ready = schema.indexes.filter(({ state }) => state === "ready");
+  const ready = schema.indexes.filter(({ name, state }) => state === "ready" && !isForChange(name));
   return tableFromSchema({ ...schema, indexes: ready });
 }

@@ -144,11 +144,14 @@ function shownDouble(value: number): string {
   return Object.is(value, -0) ? "-0" : `${value}`;
 }
 
-/** The text itself if it is no number: the table then says what it expects. */
+const NUMBER = /^(?:NaN|-?Infinity|[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)$/;
+
+/**
+ * Decimal numbers only: what else `Number` takes, such as spaces or 0x10, is a mistake in a file. The text itself if it
+ * is no number: the table then says what it expects.
+ */
 function numberOf(value: string): number | string {
-  const number = Number(value);
-  if (value.trim() === "" || (Number.isNaN(number) && value !== "NaN")) return value;
-  return number;
+  return NUMBER.test(value) ? Number(value) : value;
 }
 
 function bigOf(value: string | number): bigint | string {

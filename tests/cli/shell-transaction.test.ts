@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Screen } from "../../src/cli/screen.ts";
 import { complete } from "../../src/cli/work/shell/complete.ts";
 import type { Outcome } from "../../src/cli/work/shell/outcome.ts";
-import { Session } from "../../src/cli/work/shell/session.ts";
+import { ShellSession } from "../../src/cli/work/shell/session.ts";
 import { dataStatement, typed } from "../../src/cli/work/shell/statements.ts";
 import type { Database } from "../../src/index.ts";
 import { Place } from "./run.ts";
@@ -13,7 +13,7 @@ import { Account, makeBank, openBank, Word } from "./store.ts";
 
 let place: Place;
 let other: Database;
-let session: Session;
+let session: ShellSession;
 
 beforeEach(async () => {
   place = new Place();
@@ -21,7 +21,7 @@ beforeEach(async () => {
   await makeBank(path);
   other = await openBank(path);
   const screen = new Screen(true);
-  session = await Session.open({ path, screen, mostRows: 100, transactionMs: 10_000 });
+  session = await ShellSession.open({ path, screen, mostRows: 100, transactionMs: 10_000 });
 });
 
 afterEach(async () => {
@@ -119,7 +119,7 @@ describe("between begin and commit", () => {
 
   test("it ends when its time is over, and says so", async () => {
     const { path, screen } = session.options;
-    const hasty = await Session.open({ path, screen, mostRows: 100, transactionMs: 50 });
+    const hasty = await ShellSession.open({ path, screen, mostRows: 100, transactionMs: 50 });
     try {
       const lost = new Promise((resolve) => {
         hasty.onLost = resolve;

@@ -5,7 +5,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Screen } from "../../src/cli/screen.ts";
 import { runLine } from "../../src/cli/work/shell/run.ts";
-import { Session } from "../../src/cli/work/shell/session.ts";
+import { ShellSession } from "../../src/cli/work/shell/session.ts";
 import { CLI, jsonLines, Place, Started } from "./run.ts";
 import { ACCOUNTS, makeBank, openBank, Word } from "./store.ts";
 
@@ -147,7 +147,7 @@ describe("--execute", () => {
   test("a wrong statement says what would be right", async () => {
     const screen = new Screen(true);
     const options = { path: place.store(), screen, mostRows: 100, transactionMs: 10_000 };
-    const session = await Session.open(options);
+    const session = await ShellSession.open(options);
     try {
       for (const [line, code, why] of WRONG) {
         const failure = await runLine(line, session, new AbortController().signal).then(

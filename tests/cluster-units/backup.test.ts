@@ -45,6 +45,10 @@ class Kept implements RecordLog {
     this.records.delete(arrival);
   }
 
+  installed(): Int32Array[] {
+    return [];
+  }
+
   all(): { arrival: number; record: Int32Array }[] {
     const sorted = [...this.records].sort(([a], [b]) => (a - b) | 0);
     return sorted.map(([arrival, record]) => ({ arrival, record }));

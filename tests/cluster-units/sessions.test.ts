@@ -90,6 +90,16 @@ describe("a request", () => {
     expect(world.endpoint.take().map(({ kind }) => kind)).toEqual([SUBMIT]);
   });
 
+  test("whose session is refused for another configuration was not done: it may be tried again", () => {
+    const world = new World();
+    const submitted = world.submit();
+    world.endpoint.take()[0].fail("SITU_STALE_CONFIGURATION");
+    expect(submitted).toEqual(["refused", "SITU_STALE_CONFIGURATION"]);
+    const called = world.call();
+    world.endpoint.take()[0].fail("SITU_STALE_CONFIGURATION");
+    expect(called).toEqual(["SITU_STALE_CONFIGURATION"]);
+  });
+
   test("that was sent again has the same number; the next in its slot another", () => {
     const world = new World();
     const ended = world.submit();
@@ -122,6 +132,18 @@ describe("a request", () => {
 });
 
 describe("what is told when there is no answer", () => {
+  test("no session could be opened: nothing was done, and the error says why", () => {
+    for (const code of ["SITU_STALE_CONFIGURATION", "SITU_LOST"] as const) {
+      const world = new World();
+      const [submit, call] = [world.submit(), world.call()];
+      for (let ms = 0; ms < 2 * TIMEOUT_MS; ms += 50) {
+        for (const sent of world.endpoint.take()) sent.fail(code);
+        world.pass(50);
+      }
+      expect([submit, call]).toEqual([["refused", code], [code]]);
+    }
+  });
+
   test("a request that may have been served: nobody knows", () => {
     for (const code of ["SITU_LOST", undefined] as const) {
       const world = new World();

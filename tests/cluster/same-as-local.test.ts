@@ -3,11 +3,15 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
   type AnyDatabase,
+  count,
   type Database,
+  type InferRow,
   open,
   pointer,
+  type RowExpressions,
   SituError,
   str,
+  sum,
   type Table,
   table,
   u32,
@@ -88,6 +92,37 @@ describe.each(SETTINGS)("$name", ({ cluster: options }) => {
       expect(many.map((row) => row?.balance)).toEqual([5n, undefined, 6n]);
       expect(await tx.getMany(Account, [])).toEqual([]);
     });
+  });
+
+  test("bulk operations", async () => {
+    const values = (a: RowExpressions<InferRow<typeof Account>>) => ({
+      n: count(),
+      total: sum(a.balance),
+    });
+    expect(await db.aggregate(Account, { where: (a) => a.id.lt(20), values })).toEqual({
+      n: 20,
+      total: 190n,
+    });
+    const updated = await db.updateWhere(Account, {
+      where: (a) => a.id.lt(10).and(a.balance.gt(4n)),
+      set: (a) => ({ balance: a.balance.times(10n) }),
+    });
+    expect(updated).toEqual({ matched: 5, changed: 5, place: "host" });
+    expect([await get(4), await get(5), await get(9), await get(10)]).toEqual([4n, 50n, 90n, 10n]);
+    await db.transact(async (tx) => {
+      await tx.put(Account, { id: 25, balance: 1n });
+      const gone = await tx.deleteWhere(Account, { where: (a) => a.id.in([3, 25, 33]) });
+      expect(gone).toEqual({ matched: 2, place: "host" });
+      const rows = tx.select(Account, { where: (a) => a.id.lt(5), columns: ["id"] });
+      const ids = (await rows.toArray()).map(({ id }) => id);
+      expect(ids.sort((a, b) => a - b)).toEqual([0, 1, 2, 4]);
+      expect((await tx.explain(Account, { where: (a) => a.id.eq(1) })).access).toBe("key");
+    });
+    const failing = db.updateWhere(Account, { set: (a) => ({ balance: a.balance.dividedBy(0n) }) });
+    expect(await code(failing)).toBe("SITU_ARITHMETIC");
+    const wrong = db.updateWhere(Account, { set: { id: 1 } } as never);
+    expect(await code(wrong)).toBe("SITU_TYPE");
+    expect(await get(5)).toBe(50n);
   });
 
   test("an interactive transaction commits, or conflicts", async () => {

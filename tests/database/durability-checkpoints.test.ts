@@ -4,23 +4,27 @@ import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
+import type { LocalDatabase } from "../../src/database/local/local-database.ts";
 import { open } from "../../src/database/open.ts";
 import type { OpenOptions } from "../../src/database/open-options.ts";
+import { figureOf } from "../../src/log/figures.ts";
 import { MAX_DELTAS } from "../../src/runtime/limits.ts";
 import { bytes, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { copyOfDisk, filesIn, loseMemory } from "../helpers/logged-stores.ts";
-import { eventually, MIB, temporaryStores } from "../helpers/store.ts";
+import { eventually, MIB, PATIENCE_MS, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
 const Cell = table("cell", { id: u32(), value: u32() }, { key: "id" });
 const Blob = table("blob", { id: u32(), data: bytes() }, { key: "id" });
 const TABLES = [Cell, Blob];
+/** Short lives of a store after which one of them must have waited for its checkpoint. */
+const MOST_LIVES = 60;
 const put = (db: Database, id: number, value = id): void =>
   db.transactSync((tx) => tx.put(Cell, { id, value }));
 
-const opened = (options: Partial<OpenOptions> = {}): Promise<Database> =>
+const opened = (options: Partial<OpenOptions> = {}): Promise<LocalDatabase> =>
   stores.open({ tables: TABLES, memoryBytes: 32 * MIB, durability: "sync", ...options });
 
 /** Segments of the log that are part of it: the next one may have been made ahead of need. */
@@ -159,23 +163,25 @@ describe("checkpoint()", () => {
     for (let id = 0; id < 20; id++) {
       db.transactSync((tx) => tx.put(Blob, { id, data: new Uint8Array(MIB / 2).fill(id) }));
     }
-    const taking = db.checkpoint();
-    let isTaken = false;
-    void taking.finally(() => {
-      isTaken = true;
-    });
     let commits = 0;
-    while (!isTaken) {
-      for (let n = 0; n < 20; n++) put(db, commits % 300, ++commits);
-      await new Promise((resolve) => setImmediate(resolve));
+    // One may be taken before this thread gets to run again.
+    while (commits <= 100) {
+      const taking = db.checkpoint();
+      let isTaken = false;
+      void taking.finally(() => {
+        isTaken = true;
+      });
+      while (!isTaken) {
+        for (let n = 0; n < 20; n++) put(db, commits % 300, ++commits);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await taking;
     }
-    await taking;
-    expect(commits).toBeGreaterThan(100);
     const cells = db.scan(Cell).toArray();
     await db.close();
     loseMemory(db.path);
     const again = await opened({ path: db.path });
-    expect(again.recovered?.checkpoints).toHaveLength(1);
+    expect(again.recovered?.checkpoints).not.toHaveLength(0);
     expect(again.scan(Cell).toArray()).toEqual(cells);
     expect(again.count(Blob)).toBe(20);
     for (let id = 0; id < 20; id += 7) expect(again.get(Blob, id)?.data[9]).toBe(id);
@@ -217,33 +223,40 @@ describe("by themselves", () => {
     const made = { path, tables: TABLES, memoryBytes: 16 * MIB, durability: "lazy" as const };
     await (await open(made)).close();
     const before = filesIn(path, "checkpoints");
-    for (let id = 0; id < 6; id++) {
-      const db = await open({ ...made, checkpointBytes: 64 * 1024 });
-      db.transactSync((tx) => tx.put(Blob, { id, data: new Uint8Array(50_000).fill(0xa5) }));
+    const isTaken = (): boolean =>
+      filesIn(path, "checkpoints").some((name) => !name.endsWith(".new") && !before.includes(name));
+    let lives = 0;
+    for (; lives < 6 || (lives < MOST_LIVES && !isTaken()); lives++) {
+      const db = await open({ ...made, checkpointBytes: 64 * 1024, timeoutMs: PATIENCE_MS });
+      const data = new Uint8Array(50_000).fill(0xa5);
+      db.transactSync((tx) => tx.put(Blob, { id: lives, data }));
       await db.close();
     }
-    const after = filesIn(path, "checkpoints").filter((name) => !name.endsWith(".new"));
-    expect(after.filter((name) => !before.includes(name))).not.toEqual([]);
+    expect(isTaken()).toBe(true);
     loseMemory(path);
-    expect((await opened({ path })).count(Blob)).toBe(6);
+    expect((await opened({ path })).count(Blob)).toBe(lives);
   });
 
   it("after so many milliseconds, if anything was written", async () => {
     const db = await opened({ durability: "lazy", checkpointMs: 60 });
+    const { memory } = db.executor;
     const taken = (): number => db.stats().durability.checkpoints;
+    const logBytes = (): number => figureOf(memory, "logBytes");
     for (const id of [1, 2]) {
       const before = taken();
       put(db, id);
+      await db.durable();
       await eventually(() => taken() > before);
-      // What reached the log while the first was being taken is worth a second.
-      let until = taken();
       await eventually(async () => {
-        const since = until;
+        // What reached the log while one was being taken is worth another.
+        await eventually(() => logBytes() === figureOf(memory, "checkpointLogBytes"));
+        const [count, bytes] = [taken(), logBytes()];
         await new Promise((resolve) => setTimeout(resolve, 200));
-        until = taken();
-        return until === since;
+        // Work in the background may commit, too.
+        if (logBytes() !== bytes) return false;
+        expect(taken()).toBe(count);
+        return true;
       });
-      expect(until - before).toBeLessThanOrEqual(2);
     }
   });
 });
@@ -258,6 +271,7 @@ describe("what is left", () => {
         memoryBytes: 16 * MIB,
         durability: "lazy",
         keepLogMs,
+        timeoutMs: PATIENCE_MS,
       });
       fill(db, 0, 300 * (round + 1));
       await db.checkpoint();

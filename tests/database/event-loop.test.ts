@@ -1,7 +1,16 @@
 /** Asynchronous transactions let the event loop turn, however many there are and however long they take. */
 
 import { afterEach, describe, expect, it } from "vitest";
-import { type Database, i64, table, u32 } from "../../src/index.ts";
+import {
+  count,
+  type Database,
+  type InferRow,
+  i64,
+  type RowExpressions,
+  sum,
+  table,
+  u32,
+} from "../../src/index.ts";
 import { TemporaryStores } from "../helpers/store.ts";
 
 const Rows = table("rows", { id: u32(), value: i64() }, { key: "id" });
@@ -39,7 +48,7 @@ async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   return turns;
 }
 
-describe("the event loop turns", { timeout: 120_000 }, () => {
+describe("the event loop turns", () => {
   it("while transactions follow each other without a pause", async () => {
     const db = await openRows();
     let fired = 0;
@@ -63,6 +72,42 @@ describe("the event loop turns", { timeout: 120_000 }, () => {
       }, PATIENT),
     );
     expect(turns).toBeGreaterThan(2);
+  });
+
+  it("in the middle of bulk operations", async () => {
+    const db: Database = await stores.open({ tables: [Rows], memoryBytes: 64 * 2 ** 20 });
+    const rows = 20_000;
+    db.transactSync((tx) => {
+      for (let id = 0; id < rows; id++) tx.put(Rows, { id, value: 1n });
+    });
+    // Enough to compute for each row that it takes several turns.
+    let factor = (r: RowExpressions<InferRow<typeof Rows>>) => r.value.plus(0n);
+    for (let i = 0; i < 50; i++) {
+      const before = factor;
+      factor = (r) => before(r).plus(BigInt(i)).minus(BigInt(i));
+    }
+    const values = (r: RowExpressions<InferRow<typeof Rows>>) => ({ sum: sum(factor(r)) });
+    let result: { sum: bigint } | undefined;
+    const aggregating = await turnsDuring(async () => {
+      result = await db.aggregate(Rows, { values });
+    });
+    expect(result).toEqual({ sum: BigInt(rows) });
+    expect(aggregating).toBeGreaterThan(2);
+    const updating = await turnsDuring(() =>
+      db.updateWhere(Rows, { set: (r) => ({ value: factor(r).plus(1n) }) }, PATIENT),
+    );
+    expect(updating).toBeGreaterThan(2);
+    const selecting = await turnsDuring(async () => {
+      for await (const row of db.select(Rows, { where: (r) => factor(r).eq(1n) })) {
+        expect(row).toBeUndefined();
+      }
+    });
+    expect(selecting).toBeGreaterThan(2);
+    const { n } = await db.aggregate(Rows, {
+      where: (r) => r.value.eq(2n),
+      values: () => ({ n: count() }),
+    });
+    expect(n).toBe(rows);
   });
 
   it("in the middle of a batch, and its operations keep their order", async () => {

@@ -18,7 +18,15 @@ import { structuresOf } from "../../src/tables/indexes/forms.ts";
 import type { ScanSource } from "../../src/tables/scan-plan.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { compareIndexes } from "../helpers/indexes.ts";
-import { failure, failureSync, seed, sleep, temporaryStores } from "../helpers/store.ts";
+import {
+  eventually,
+  failure,
+  failureSync,
+  Gate,
+  seed,
+  sleep,
+  temporaryStores,
+} from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
@@ -291,44 +299,41 @@ describe("transactions that began before", () => {
 
   it("are waited for", async () => {
     const db = await filled(Bare, 100);
-    let go = (): void => {};
-    const gate = new Promise<void>((resolve) => {
-      go = resolve;
-    });
+    const [begun, gate] = [new Gate(), new Gate()];
     const running = db.transact(async (tx) => {
       await tx.insert(Bare, account(1_000));
       await tx.delete(Bare, 50);
-      await gate;
+      begun.open();
+      await gate.opened;
       await tx.insert(Bare, account(1_001));
       await tx.delete(Bare, 51);
     });
-    await sleep(5);
+    await begun.opened;
     const opening = stores.open({ path: db.path, tables: [Full] });
+    await eventually(() => statesOf(db).length > 0);
     await sleep(30);
     expect(statesOf(db)).toEqual([["byOwner", "announced"]]);
-    go();
+    gate.open();
     await running;
     expect(compareIndexes(await opening, Full)).toBe(100);
   });
 
   it("but not for ever: the error says who lags, and the next one finishes", async () => {
     const db = await filled(Bare, 100);
-    let go = (): void => {};
-    const gate = new Promise<void>((resolve) => {
-      go = resolve;
-    });
+    const [begun, gate] = [new Gate(), new Gate()];
     const running = db.transact(async (tx) => {
       await tx.get(Bare, 1);
-      await gate;
+      begun.open();
+      await gate.opened;
     });
-    await sleep(5);
+    await begun.opened;
     const error = await failure("SITU_TIMEOUT", () =>
       stores.open({ path: db.path, tables: [Full], timeoutMs: 50 }),
     );
     expect(error.message).toContain(`process ${process.pid} `);
     expect((error as TimeoutError).holder?.pid).toBe(process.pid);
     expect(db.stats().executors.length).toBe(1);
-    go();
+    gate.open();
     await running;
     db.transactSync((tx) => tx.update(Bare, 3, { owner: "between" }));
     const other = await stores.open({ path: db.path, tables: [Full] });

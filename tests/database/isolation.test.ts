@@ -7,7 +7,7 @@ import type { Transaction } from "../../src/database/transaction.ts";
 import { i64, str, u32 } from "../../src/tables/fields.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { compareIndexes } from "../helpers/indexes.ts";
-import { failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";
+import { failure, failureSync, Gate, MIB, sleep, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
@@ -247,23 +247,21 @@ describe.each(tables.map((each) => [each.name, each] as const))("%s", (_, Each) 
 describe("asynchronous bodies", () => {
   it("each has its own moment, whatever runs in between", async () => {
     const [db] = await twoOf();
-    let release = (): void => {};
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+    const [begun, gate] = [new Gate(), new Gate()];
     let attempts = 0;
     const reader = db.transact(async (tx) => {
       attempts++;
       const first = await tx.get(Ordered, 1);
-      await gate;
+      begun.open();
+      await gate.opened;
       const rows = await tx.scan(Ordered, { gte: 0, lt: 10 }).toArray();
       return [first, await tx.count(Ordered), rows.map(({ balance }) => balance)];
     }, SNAPSHOT);
-    await sleep(5);
+    await begun.opened;
     expect(db.stats().snapshots.open).toBe(1);
     for (let id = 0; id < 10; id++) set(db, Ordered, id, 0n);
     await db.transact((tx) => tx.delete(Ordered, 1), SNAPSHOT);
-    release();
+    gate.open();
     expect(await reader).toEqual([row(1), 1_000, Array(10).fill(100n)]);
     expect(attempts).toBe(1);
     expect(db.stats().snapshots.open).toBe(0);
@@ -285,19 +283,21 @@ describe("asynchronous bodies", () => {
   it("a signal, a deadline or an error releases the snapshot", async () => {
     const [db] = await twoOf();
     const controller = new AbortController();
-    const never = (options: TransactOptions): Promise<unknown> =>
+    const [begun, never] = [new Gate(), new Gate()];
+    const endless = (options: TransactOptions): Promise<unknown> =>
       db.transact(
         async (tx) => {
           await tx.get(Ordered, 1);
-          await sleep(10_000);
+          begun.open();
+          await never.opened;
         },
         { ...SNAPSHOT, ...options },
       );
-    const aborted = failure("SITU_ABORTED", () => never({ signal: controller.signal }));
-    await sleep(5);
+    const aborted = failure("SITU_ABORTED", () => endless({ signal: controller.signal }));
+    await begun.opened;
     controller.abort();
     await aborted;
-    await failure("SITU_TIMEOUT", () => never({ timeoutMs: 30 }));
+    await failure("SITU_TIMEOUT", () => endless({ timeoutMs: 30 }));
     await expect(
       db.transact(async (tx) => {
         await tx.get(Ordered, 1);

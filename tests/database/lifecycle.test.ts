@@ -4,9 +4,10 @@ import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy, open } from "../../src/database/open.ts";
 import { Pointer } from "../../src/memory/pointer.ts";
+import { NESTED_LOOKS } from "../../src/runtime/limits.ts";
 import { i64, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";
+import { failure, failureSync, Gate, MIB, sleep, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
@@ -104,16 +105,98 @@ describe("nested transactions", () => {
 
   it("what a body has started may transact once the transaction has ended", async () => {
     const db = await stores.open({ tables: [Account] });
+    const ended = new Gate();
     let later: Promise<unknown> | undefined;
     await db.transact(async (tx) => {
       await tx.put(Account, { id: 1, balance: 1n });
-      later = sleep(20).then(async () => {
+      later = ended.opened.then(async () => {
         put(db, 2, 2n);
         await db.transact((its) => its.put(Account, { id: 3, balance: 3n }));
       });
     });
+    ended.open();
     await later;
     expect([2, 3].map((id) => db.get(Account, id)?.balance)).toEqual([2n, 3n]);
+  });
+
+  it("is found behind Promise.all, a loop over a scan and a then, and leaves stack traces as they were", async () => {
+    const db = await stores.open({ tables: [Account] });
+    const { stackTraceLimit, prepareStackTrace } = Error;
+    put(db, 1, 1n);
+    await db.transact(async (tx) => {
+      await Promise.all(
+        [1, 2].map(() => sleep(1).then(() => failureSync("SITU_NESTED", () => put(db, 2, 2n)))),
+      );
+      for await (const row of tx.scan(Account)) {
+        expect(row.id).toBe(1);
+        await failure("SITU_NESTED", () => db.transact(() => 1));
+      }
+    });
+    expect(Error.stackTraceLimit).toBe(stackTraceLimit);
+    expect(Error.prepareStackTrace).toBe(prepareStackTrace);
+  });
+
+  it("is not what runs beside a callback", async () => {
+    const db = await stores.open({ tables: [Account] });
+    let isOver = false;
+    const running = db.transact(async (tx) => {
+      await tx.put(Account, { id: 1, balance: 1n });
+      while (!isOver) await sleep(1);
+    });
+    put(db, 2, 2n);
+    await sleep(2);
+    put(db, 3, 3n);
+    await db.transact((tx) => tx.put(Account, { id: 4, balance: 4n }));
+    isOver = true;
+    await running;
+    expect([1, 2, 3, 4].map((id) => db.get(Account, id)?.balance)).toEqual([1n, 2n, 3n, 4n]);
+  });
+
+  it("may open transactions after its deadline: then it is inside of none", async () => {
+    const db = await stores.open({ tables: [Account] });
+    let left: Promise<void> | undefined;
+    let letGo = (): void => {};
+    const gate = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    await failure("SITU_TIMEOUT", () =>
+      db.transact(
+        () => {
+          left = gate.then(() => put(db, 1, 1n));
+          return left;
+        },
+        { timeoutMs: 20 },
+      ),
+    );
+    letGo();
+    await left;
+    expect(db.get(Account, 1)?.balance).toBe(1n);
+  });
+
+  it("is looked for while a transaction is run again, however many calls there were", async () => {
+    const db = await stores.open({ tables: [Account] });
+    const second = await stores.open({ path: db.path, tables: [Account] });
+    put(db, 1, 0n);
+    let isOver = false;
+    const beside = db.transact(async () => {
+      while (!isOver) await sleep(1);
+    });
+    await sleep(1);
+    for (let i = 0; i < NESTED_LOOKS; i++) put(db, 2, BigInt(i));
+    let runs = 0;
+    const codes: unknown[] = [];
+    await db.transact(async (tx) => {
+      const { balance } = (await tx.get(Account, 1))!;
+      // Not found the first time: it is a transaction of its own.
+      await db
+        .transact((its) => its.put(Account, { id: 3, balance: 3n }))
+        .catch((error) => codes.push(error.code));
+      if (++runs === 1) put(second, 1, 5n);
+      await tx.update(Account, 1, { balance: balance + 1n });
+    });
+    isOver = true;
+    await beside;
+    expect([runs, codes, db.get(Account, 1)?.balance]).toEqual([2, ["SITU_NESTED"], 6n]);
   });
 });
 
@@ -144,16 +227,20 @@ describe("close", () => {
     const path = stores.folder();
     const db = await stores.open({ path, tables: [Account] });
     let ended = false;
+    const [written, goOn] = [new Gate(), new Gate()];
     const running = db.transact(async (tx) => {
       await tx.put(Account, { id: 1, balance: 1n });
-      await sleep(20);
+      written.open();
+      await goOn.opened;
       expect((await tx.get(Account, 1))?.balance).toBe(1n);
       await tx.put(Account, { id: 2, balance: 2n });
       ended = true;
     });
-    await sleep(1);
+    await written.opened;
     const closing = db.close();
     await failure("SITU_CLOSED", () => db.transact(() => 1));
+    expect(ended).toBe(false);
+    goOn.open();
     const second = db.close();
     await second;
     expect(ended).toBe(true);

@@ -91,7 +91,7 @@ describe("killed at a step", () => {
       expect(await runTo(at, place)).toBe("killed");
       await expectSound(place, 0);
     }
-  }, 300_000);
+  });
 
   it("of rebuilding one", async () => {
     const place = newPlace();
@@ -109,7 +109,7 @@ describe("killed at a step", () => {
       if (at < (calls as number) / 2) expect(outcome).toBe("killed");
       await expectSound(place, 100);
     }
-  }, 300_000);
+  });
 
   it("of opening and closing one that is sealed", async () => {
     const place = newPlace();
@@ -137,5 +137,5 @@ describe("killed at a step", () => {
       expect((await db.verify()).problems).toEqual([]);
       await db.close();
     }
-  }, 300_000);
+  });
 });

@@ -238,7 +238,8 @@ describe("steps", () => {
     ];
     const plan = await db.migrate(steps, { dryRun: true });
     expect(String(plan)).toBe(
-      "person: rename field mail to email\nperson: drop field score\n  (copies all rows)",
+      "person: rename field mail to email\nperson: drop field score\nperson: drop index byMail\n" +
+        "  (copies all rows)",
     );
     expect(db.stats().tables[0].fields.mail).toBe("str");
     await db.migrate(steps);

@@ -138,6 +138,7 @@ function orderedForm(fields: readonly Field<unknown>[], values: readonly Value[]
   const codec = codecFor(fields, names);
   const words = codec.stageOrdered(values as never);
   assert.ok(codec.orderedWords === 0 || codec.orderedWords === words);
+  assert.ok(words <= codec.mostOrderedWords);
   const form = codec.ordered.slice(0, words);
   const row = Object.fromEntries(values.map((value, i) => [names[i], value]));
   assert.deepEqual(codec.ordered.slice(0, codec.stageOrderedOf(row as never)), form);

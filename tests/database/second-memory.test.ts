@@ -177,7 +177,7 @@ describe("processes with a /dev/shm of their own", () => {
     expect(db.recovered).toBeDefined();
     expect(db.count(Cell)).toBe(result);
     expect((await verify(path)).isSound).toBe(true);
-  }, 120_000);
+  });
 });
 
 describe("a file system without working locks", () => {

@@ -8,7 +8,15 @@ import { Random } from "../../src/runtime/random.ts";
 import { i64, json, str, u32 } from "../../src/tables/fields.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { compareIndexes, type Reader } from "../helpers/indexes.ts";
-import { failure, failureSync, MIB, seed, sleep, temporaryStores } from "../helpers/store.ts";
+import {
+  eventually,
+  failure,
+  failureSync,
+  MIB,
+  seed,
+  sleep,
+  temporaryStores,
+} from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
@@ -227,12 +235,13 @@ describe("how a snapshot lives", () => {
   });
 
   it("is released after maxSnapshotMs, and then says so", async () => {
-    const db = await filled(600, { maxSnapshotMs: 100 });
+    const db = await filled(600, { maxSnapshotMs: 1_000 });
     const snap = db.snapshot();
     const iterator = snap.scan(Ordered)[Symbol.iterator]();
     expect(iterator.next().value).toEqual(row(0));
     changeAll(db, "bob");
-    await sleep(250);
+    // By the background, which looks twice in a second.
+    await eventually(() => db.stats().snapshots.open === 0);
     const { retryable } = failureSync("SITU_SNAPSHOT_TOO_OLD", () => snap.get(Hashed, 1));
     expect(retryable).toBe(true);
     failureSync("SITU_SNAPSHOT_TOO_OLD", () => snap.getMany(Ordered, [1, 2]));

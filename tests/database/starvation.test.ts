@@ -67,12 +67,12 @@ async function race(long: Database, writers: readonly Database[]): Promise<void>
   expect(sum).toBe(BigInt(3 * ROWS * 1_000_000 + written));
 }
 
-test("against transactions of the same handle", { timeout: 120_000 }, async () => {
+test("against transactions of the same handle", async () => {
   const db = await bank();
   await race(db, Array(WRITERS).fill(db));
 });
 
-test("against transactions of other handles", { timeout: 120_000 }, async () => {
+test("against transactions of other handles", async () => {
   const db = await bank();
   const others: Database[] = [];
   for (let i = 0; i < WRITERS; i++) {
@@ -81,7 +81,7 @@ test("against transactions of other handles", { timeout: 120_000 }, async () => 
   await race(db, others);
 });
 
-test("many of them, all on the same rows: each gets through", { timeout: 120_000 }, async () => {
+test("many of them, all on the same rows: each gets through", async () => {
   const db = await bank();
   await Promise.all(Array.from({ length: 6 }, () => addToAll(db)));
   for (let id = 0; id < ROWS; id++) expect(db.get(Account, id)!.balance).toBe(6_000_000n);

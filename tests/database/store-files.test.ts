@@ -173,7 +173,7 @@ describe("the memory folder", () => {
     const path = stores.folder();
     const error = await failure("SITU_NO_MEMORY", () => open({ path, memoryBytes: 2 ** 40 }));
     expect(error.message).toMatch(
-      /memoryBytes is 1099511627776 and \/dev\/shm\S* has \d+ bytes free/,
+      /no room for 1099511627776 bytes in \/dev\/shm\S*, which has \d+ bytes free/,
     );
     expect(error.message).toMatch(/remount|another memoryDir|fewer memoryBytes/);
     expect(

@@ -6,7 +6,7 @@ import type { Database } from "../../src/database/database.ts";
 import { ConflictError, SituError, TimeoutError } from "../../src/runtime/errors.ts";
 import { i64, str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { failure, failureSync, sleep, temporaryStores } from "../helpers/store.ts";
+import { failure, failureSync, Gate, sleep, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";
 
 const stores = temporaryStores();
@@ -29,19 +29,15 @@ const other = (db: Database): Promise<Database> =>
 const balances = (db: Database): bigint[] =>
   Array.from({ length: 10 }, (_, id) => db.get(Account, id)?.balance ?? -1n);
 
-const batchesOf = (tx: AsyncTransaction): number => (tx as unknown as { batches: number }).batches;
-
-describe("batches", () => {
-  it("operations issued in one tick form one batch, in their order", async () => {
+describe("order", () => {
+  it("operations issued in one tick are carried out in their order", async () => {
     const db = await bank();
     const seen = await db.transact(async (tx) => {
-      const counts: number[] = [];
       const [a, b, many] = await Promise.all([
         tx.get(Account, 1),
         tx.get(Account, 2),
         tx.getMany(Account, [3, 4]),
       ]);
-      counts.push(batchesOf(tx));
       const put = tx.put(Account, { id: 1, balance: 5n });
       const after = tx.get(Account, 1);
       const had = tx.has(Account, 99);
@@ -54,12 +50,57 @@ describe("batches", () => {
         undefined,
         true,
       ]);
-      counts.push(batchesOf(tx));
-      await tx.get(Account, 5);
-      counts.push(batchesOf(tx));
-      return { counts, rows: [a, b, ...many].map((row) => row?.balance) };
+      return [a, b, ...many].map((row) => row?.balance);
     });
-    expect(seen).toEqual({ counts: [1, 2, 3], rows: [100n, 100n, 100n, 100n] });
+    expect(seen).toEqual([100n, 100n, 100n, 100n]);
+  });
+
+  it("an operation takes its row as it is when it is issued", async () => {
+    const db = await bank();
+    await db.transact(async (tx) => {
+      const row = { id: 1, balance: 1n };
+      const first = tx.put(Account, row);
+      row.id = 2;
+      row.balance = 2n;
+      await Promise.all([first, tx.put(Account, row)]);
+    });
+    expect(balances(db).slice(1, 3)).toEqual([1n, 2n]);
+  });
+
+  it("an operation that a getter of another one's row issues comes after it", async () => {
+    const db = await bank();
+    let inner: Promise<{ balance: bigint } | undefined> | undefined;
+    await db.transact(async (tx) => {
+      const row = {
+        id: 1,
+        get balance() {
+          inner = tx.get(Account, 1);
+          return 7n;
+        },
+      };
+      await tx.put(Account, row);
+      expect((await inner)?.balance).toBe(7n);
+    });
+    expect(db.get(Account, 1)?.balance).toBe(7n);
+  });
+
+  it("a callback that awaits nothing but its tx ends before the event loop turns", async () => {
+    const db = await bank();
+    let hasTurned = false;
+    let isFirst = false;
+    // Should this very moment be one at which a turn is due, the next one is not.
+    for (let i = 0; i < 100 && !isFirst; i++) {
+      hasTurned = false;
+      setImmediate(() => {
+        hasTurned = true;
+      });
+      await db.transact(async (tx) => {
+        const row = await tx.get(Account, 1);
+        await tx.update(Account, 1, { balance: row!.balance + 1n });
+      });
+      isFirst = !hasTurned;
+    }
+    expect(isFirst).toBe(true);
   });
 
   it("what is issued last and not awaited is carried out before the commit", async () => {
@@ -145,14 +186,17 @@ describe("interleaved transactions of one thread", () => {
     const db = await bank();
     let runs = 0;
     const seen: bigint[] = [];
+    const [read, changed] = [new Gate(), new Gate()];
     const running = db.transact(async (tx) => {
       runs++;
       seen.push((await tx.get(Account, 1))!.balance);
-      await sleep(5);
+      read.open();
+      await changed.opened;
       await tx.put(Account, { id: 2, balance: seen.at(-1)! });
     });
-    await sleep(1);
+    await read.opened;
     db.transactSync((tx) => tx.update(Account, 1, { balance: 7n }));
+    changed.open();
     await running;
     expect([runs, seen, db.get(Account, 2)?.balance]).toEqual([2, [100n, 7n], 7n]);
   });
@@ -531,20 +575,24 @@ describe("signals", () => {
     const db = await bank();
     const controller = new AbortController();
     const reason = new Error("changed my mind");
+    const [written, aborted] = [new Gate(), new Gate()];
     let late: Promise<unknown> | undefined;
     const running = db.transact(
       async (tx) => {
         await tx.put(Account, { id: 1, balance: 0n });
-        await sleep(10);
+        written.open();
+        await aborted.opened;
         late = failure("SITU_ABORTED", () => tx.get(Account, 1));
       },
       { signal: controller.signal },
     );
-    await sleep(2);
+    await written.opened;
     controller.abort(reason);
     const error = await failure("SITU_ABORTED", () => running);
     expect(error.cause).toBe(reason);
-    await sleep(20);
+    expect(late).toBeUndefined();
+    aborted.open();
+    await aborted.opened;
     await late;
     expect(late).toBeDefined();
     expect(db.get(Account, 1)?.balance).toBe(100n);

@@ -260,6 +260,12 @@ describe("mistakes that the compiler knows", () => {
         await db.transact((tx) => tx.get(Edge, [1n, 2])),
         // @ts-expect-error nor for snapshots
         db.snapshot().get(Edge, [1n, 2]),
+        db.watch(All),
+        db.watch([All, Task] as const),
+        // @ts-expect-error nor for feeds
+        db.watch(Edge),
+        // @ts-expect-error one of several
+        db.watch([All, Edge] as const),
         // @ts-expect-error a callback that is async
         db.transactSync(async (tx) => tx.get(All, 1)),
         // @ts-expect-error or that may return a promise
@@ -283,6 +289,10 @@ describe("mistakes that the compiler knows", () => {
       table("t", { id: u32(), at: f64() }, { key: "id", indexes: { byAt: { on: ["at"] } } });
       // @ts-expect-error a key is never null
       table("t", { id: nullable(u32()) }, { key: "id" });
+      table("t", { id: u32(), at: timestamp() }, { key: "id", expires: "at" });
+      table("t", { id: u32(), at: nullable(u53()) }, { key: "id", expires: "at" });
+      // @ts-expect-error a string is no time
+      table("t", { id: u32(), at: str() }, { key: "id", expires: "at" });
       // @ts-expect-error json holds null already
       nullable(json());
       // @ts-expect-error of u32 or u53
@@ -352,5 +362,5 @@ describe("what an editor shows", () => {
       row: '{ id: number; note: string | null; state: "a" | "b"; } | undefined',
       db: 'Database<"task">',
     });
-  }, 120_000);
+  });
 });

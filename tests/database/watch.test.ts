@@ -44,6 +44,22 @@ const add = (db: Database, id: number, balance = 0n): void =>
 const ids = (changes: readonly Change[]): unknown[] => changes.map(({ key }) => key);
 
 describe("tells what happens to rows", () => {
+  it("of bulk operations, only those that were changed", async () => {
+    const db: Database = await opened();
+    for (let id = 1; id <= 3; id++) add(db, id, BigInt(id));
+    const watch = db.watch(Account);
+    await db.updateWhere(Account, {
+      where: (a) => a.id.gt(1),
+      set: () => ({ balance: 3n }),
+    });
+    await db.deleteWhere(Account, { where: (a) => a.balance.eq(1n) });
+    const changes = await take(watch, 2);
+    expect(changes.map(short)).toEqual([
+      ["update", 2, { id: 2, balance: 3n }],
+      ["delete", 1, { id: 1, balance: 1n }],
+    ]);
+  });
+
   it("inserts, updates, puts and deletes, with the row, in order", async () => {
     const db = await opened();
     const watch = db.watch(Account);

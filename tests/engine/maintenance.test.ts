@@ -64,9 +64,7 @@ describe("maintenance after a transaction", () => {
     await folder.remove();
   });
 
-  test("a split that meets an owner who does not move: what has committed is reported so", {
-    timeout: 120_000,
-  }, () => {
+  test("a split that meets an owner who does not move: what has committed is reported so", () => {
     for (let id = 0; id < 100; id++) db.transactSync((tx) => tx.insert(Item, { id, value: id }));
     const heads = shardHeads(owner);
     expect(heads.length).toBeGreaterThan(0);

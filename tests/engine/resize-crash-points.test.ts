@@ -133,7 +133,7 @@ describe.each(SHARINGS)("%s", (sharing) => {
     atEachStep(sharing, nothing, ({ dying }) => {
       expect(shrink(dying, 1)).toBe(true);
     });
-  }, 120_000);
+  });
 
   test("whoever creates a region again that was given back dies at any step", () => {
     atEachStep(
@@ -147,7 +147,7 @@ describe.each(SHARINGS)("%s", (sharing) => {
         expect(dying.memory.createRegion(2, dying.slot)).toBe("created");
       },
     );
-  }, 120_000);
+  });
 
   test("a smaller store is full earlier, and what is in it stays", () => {
     const { store, dying, other, kept } = stageOf(sharing);

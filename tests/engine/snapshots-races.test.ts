@@ -101,9 +101,7 @@ describe("a reader", () => {
     return loads >= k;
   }
 
-  test("a version moves and its chunk is filled anew between any two of the reader's loads", {
-    timeout: 120_000,
-  }, () => {
+  test("a version moves and its chunk is filled anew between any two of the reader's loads", () => {
     const wrong: string[] = [];
     let moved = 0;
     for (let k = 1, reached = true; reached; k++) {

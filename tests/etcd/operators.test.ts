@@ -1,7 +1,8 @@
 /** What operators do with a cluster: it grows, a node is drained, and all the while it is healthy. */
 
 import { afterEach, expect, test } from "vitest";
-import { eventually, freePorts, situ } from "../helpers/cluster.ts";
+import { str, table, u32 } from "../../src/index.ts";
+import { copiesApplied, eventually, freePorts, situ } from "../helpers/cluster.ts";
 import { LivingCluster } from "../helpers/living-cluster.ts";
 
 let cluster: LivingCluster;
@@ -61,4 +62,38 @@ test("three nodes form a cluster, a fourth joins, and one is drained, or stays",
   const kept = await operate("drain", `${leaving}`, "--cancel");
   expect(kept).toMatchObject({ code: 0, stdout: expect.stringContaining("stays") });
   expect(await health()).not.toContain("drained");
+});
+
+test("a node is drained and removed while rows are written: it ends, and the others have all copies", async () => {
+  const Row = table("row", { id: u32(), text: str(16) }, { key: "id" });
+  cluster = await LivingCluster.start({ nodes: 4, leaseMs: 2_000 });
+  const db = await cluster.client([Row], { timeoutMs: 60_000 });
+  for (let id = 0; id < 100; id++) await db.put(Row, { id, text: "first" });
+  const leaving = ((await cluster.configuration()).manager! + 1) % 4;
+  let isOver = false;
+  const write = async (): Promise<void> => {
+    for (let id = 0; !isOver; id = (id + 1) % 100) {
+      await db.put(Row, { id, text: "second" });
+      await db.delete(Row, (id + 50) % 100);
+    }
+  };
+  const writing = write();
+  try {
+    const drained = await operate("drain", `${leaving}`);
+    expect(drained.code, drained.stderr).toBe(0);
+    const removed = await operate("remove", `${leaving}`);
+    expect(removed.code, removed.stderr).toBe(0);
+    await eventually("its process ends", async () => !cluster.nodes[leaving].isRunning);
+    expect(cluster.nodes[leaving].child?.exitCode).toBe(0);
+  } finally {
+    isOver = true;
+    await writing;
+  }
+  const left = [0, 1, 2, 3].filter((id) => id !== leaving);
+  await cluster.whole(left);
+  expect(await health()).toMatch(/^healthy: any 1 of 3 nodes may fail/);
+  await copiesApplied(left.map((id) => cluster.nodes[id]));
+  const configuration = await cluster.configuration();
+  await cluster.close();
+  expect(await cluster.problems(configuration, [Row] as never)).toEqual([]);
 });

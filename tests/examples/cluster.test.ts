@@ -1,4 +1,4 @@
-/** The cluster example, as a user runs it: three nodes come and go, and nothing is left. */
+/** The cluster example, as a user runs it: a node is killed, nothing is lost, and nothing is left behind. */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -28,8 +28,11 @@ interface Heard {
   stderr: string;
 }
 
-function start(args: readonly string[]): { process: ChildProcess; heard: Heard } {
-  const env = { ...process.env, TMPDIR: folder, SITU_MEMORY_DIR: folder };
+function start(
+  args: readonly string[],
+  more: NodeJS.ProcessEnv = {},
+): { process: ChildProcess; heard: Heard } {
+  const env = { ...process.env, TMPDIR: folder, SITU_MEMORY_DIR: folder, ...more };
   const started = spawn(process.execPath, [MAIN, ...args], { env });
   child = started;
   const heard: Heard = { stdout: "", stderr: "" };
@@ -42,20 +45,20 @@ function start(args: readonly string[]): { process: ChildProcess; heard: Heard }
   return { process: started, heard };
 }
 
-/** Processes of nodes that it told of, and that are still there. */
+/** Processes of etcd and nodes that it told of, and that are still there. */
 function leftRunning({ stdout }: Heard): number[] {
   const pids = [...stdout.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid));
-  expect(pids).toHaveLength(3);
+  expect(pids).toHaveLength(5);
   return pids.filter((pid) => {
     try {
-      return readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("situ-cli");
+      return /situ-cli|etcd/.test(readFileSync(`/proc/${pid}/cmdline`, "utf8"));
     } catch {
       return false;
     }
   });
 }
 
-test("three nodes, from the start to the end", async () => {
+test("a node of four is killed, and no transfer is lost or done twice", async () => {
   const { process: started, heard } = start(["--seconds", "0.6", "--accounts", "300", "--json"]);
   await once(started, "close");
   expect({ code: started.exitCode, stderr: heard.stderr }, heard.stdout).toEqual({
@@ -63,25 +66,32 @@ test("three nodes, from the start to the end", async () => {
     stderr: "",
   });
   const result = JSON.parse(heard.stdout.trim().split("\n").at(-1)!) as {
-    readonly ok: boolean;
     readonly primaryOf: readonly number[];
-    readonly rows: readonly number[];
     readonly transactions: number;
     readonly calls: number;
-    readonly reads: number;
-    readonly sum: number;
+    readonly killed: number;
+    readonly gapMs: number;
+    readonly othersGapMs: number;
   };
-  expect(result).toMatchObject({ ok: true, sum: 300_000 });
+  expect(result).toMatchObject({ ok: true, accounts: 300, wrong: 0, sum: 300_000 });
+  expect(result.primaryOf).toHaveLength(4);
   expect(result.primaryOf.reduce((sum, each) => sum + each, 0)).toBe(300);
   for (const each of result.primaryOf) expect(each).toBeGreaterThan(0);
-  // Every row is at its primary and at one backup.
-  expect(result.rows.reduce((sum, each) => sum + each, 0)).toBe(600);
-  for (const each of [result.transactions, result.calls, result.reads]) {
-    expect(each).toBeGreaterThan(0);
-  }
-  expect(heard.stdout).toContain("The copies of every row agree.");
-  expect(heard.stdout).toContain("The sum holds.");
+  const { transactions, calls, gapMs, othersGapMs, killed } = result;
+  for (const each of [transactions, calls, gapMs, othersGapMs]) expect(each).toBeGreaterThan(0);
+  expect(heard.stdout).toContain(`node ${killed} is killed`);
+  expect(heard.stdout).toContain(`node ${killed} is back`);
+  expect(heard.stdout).toContain("status: healthy");
+  expect(heard.stdout).toContain("the sum holds.");
   expect(leftRunning(heard)).toEqual([]);
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+test("without etcd it says what to install, and leaves nothing", async () => {
+  const { process: started, heard } = start([], { PATH: folder });
+  await once(started, "close");
+  expect(started.exitCode).toBe(1);
+  expect(heard.stderr).toContain("etcd is not installed. On Debian and Ubuntu: sudo apt-get");
   expect(readdirSync(folder)).toEqual([]);
 });
 

@@ -21,9 +21,7 @@ afterEach(async () => {
   await endAll();
 });
 
-test("others are served while a key is locked by a stopped process", {
-  timeout: 90_000,
-}, async () => {
+test("others are served while a key is locked by a stopped process", async () => {
   const path = join(newFolder(), "store");
   const gateway = await startGateway({ path, threads: 1, durability: "none" });
   const [blocked, other] = [await enter(gateway), await enter(gateway)];

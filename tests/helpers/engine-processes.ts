@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { destroy } from "../../src/index.ts";
 
 /** The folder with package.json, from here or from the compiled copy of this file. */
-function projectRoot(): string {
+export function projectRoot(): string {
   let folder = dirname(fileURLToPath(import.meta.url));
   while (!existsSync(join(folder, "package.json"))) folder = dirname(folder);
   return folder;

@@ -11,6 +11,7 @@ import type { Configuration } from "../../src/cluster/configuration.ts";
 import { EtcdGateway } from "../../src/cluster/etcd/gateway.ts";
 import { EtcdRecord } from "../../src/cluster/etcd/record.ts";
 import { ClusterPlacement } from "../../src/cluster/placement.ts";
+import { nextStep, type PlacedConfiguration } from "../../src/cluster/planning/planning.ts";
 import {
   type ConnectOptions,
   destroy,
@@ -124,17 +125,19 @@ export class LivingCluster {
     return this.nodes[remote.primaryOf(remote.partitionOf(key))];
   }
 
-  /** Waits until all these are members, nobody else is, and every row has all its copies. */
+  /** Waits until all these are members, nobody else is, every row has all its copies, and nothing moves any more. */
   async whole(ids: readonly number[]): Promise<void> {
     await eventually(`nodes ${ids.join(", ")} have all copies`, async () => {
-      const { nodes, placement } = await this.configuration();
+      const configuration = (await this.configuration()) as PlacedConfiguration;
+      const { nodes, placement } = configuration;
       return (
         nodes.map(({ id }) => id).join() === [...ids].sort((a, b) => a - b).join() &&
-        placement!.every(
+        placement.every(
           ({ filling, backups }) =>
             filling.length === 0 &&
             backups.length >= Math.min(this.#options.backups ?? 2, nodes.length - 1),
-        )
+        ) &&
+        nextStep(configuration) === undefined
       );
     });
   }
@@ -162,10 +165,13 @@ export class LivingCluster {
     return Promise.all(this.nodes.map((node) => node.stop()));
   }
 
-  /** What is wrong with the stores of members that are closed, as the last configuration has them. */
+  /**
+   * What is wrong with the stores of members that are closed, as a configuration has them. What they have of partitions
+   * that were moved away may not be cleared away yet.
+   */
   async problems(configuration: Configuration, tables: readonly Table[]): Promise<string[]> {
     const members = configuration.nodes.map(({ id }) => this.nodes[id]);
-    return problemsOf(members, new ClusterPlacement(configuration), tables);
+    return problemsOf(members, new ClusterPlacement(configuration), tables, true);
   }
 
   async remove(): Promise<void> {

@@ -14,6 +14,9 @@ import { fixedSeed } from "./seed.ts";
 
 export const MIB = 2 ** 20;
 
+/** How long calls wait that are meant to succeed: longer than any machine takes. */
+export const PATIENCE_MS = 60_000;
+
 /** The seed of a test's random choices. */
 export const seed = fixedSeed();
 
@@ -41,8 +44,8 @@ export class TemporaryStores {
     const isNew = !existsSync(join(path, "store.json"));
     // Most tests are about memory; those about the disk say so.
     const durability = isNew ? { durability: "none" as const } : {};
-    // For synchronous calls, too: a worker that is not scheduled for long is no failure of a test.
-    const patient = { timeoutMs: 5_000 };
+    // For synchronous calls, too: a process that is not scheduled for long is no failure of a test.
+    const patient = { timeoutMs: PATIENCE_MS };
     // Only a new store: one that is there would grow to it.
     const size = isNew ? { memoryBytes: 16 * MIB } : {};
     const db = await openLocal({ ...patient, ...size, ...durability, ...options, path });
@@ -127,6 +130,14 @@ export function failureSync(code: SituErrorCode, work: () => unknown): SituError
 export function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, ms);
+  });
+}
+
+/** Where one side of a test waits until the other lets it go on. */
+export class Gate {
+  open: () => void = () => {};
+  readonly opened = new Promise<void>((resolve) => {
+    this.open = resolve;
   });
 }
 

@@ -83,7 +83,7 @@ beforeAll(async () => {
   write("main.mts", `import { ${NAMES}, ${TYPES} } from "situ";\n${PROGRAM}`);
   write("main.cts", `import { ${NAMES}, ${TYPES} } from "situ";\n${PROGRAM}`);
   write("main.ts", `import { ${NAMES}, ${TYPES} } from "situ";\n${PROGRAM}`);
-}, 120_000);
+});
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -208,5 +208,5 @@ describe("the package", () => {
     expect(outcomes[0]).toMatch(/^SITU_UNSUPPORTED .*part of a bundle.*--external:situ/);
     expect(outcomes[1]).toMatch(/^SITU_UNSUPPORTED .*part of a bundle.*--external:situ/);
     expect(outcomes[2]).toBe("opened");
-  }, 300_000);
+  });
 });

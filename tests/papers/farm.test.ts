@@ -54,7 +54,7 @@ import { describeRemote } from "../../src/stores/remote/remote.ts";
 import { bytes, pointer, str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { serve } from "../helpers/remote.ts";
-import { failureSync, MIB, memoryOf, seed, sleep, temporaryStores } from "../helpers/store.ts";
+import { failureSync, Gate, MIB, memoryOf, seed, temporaryStores } from "../helpers/store.ts";
 import {
   blocksIn,
   brokenRules,
@@ -629,17 +629,17 @@ describe("§3.5 Lock-free operations", () => {
       }
     };
     const many = rows(20_000);
-    let end: () => void = () => {};
+    const [begun, gate] = [new Gate(), new Gate()];
     const old = b.transact(
       async (tx) => {
         await tx.get(Blob, 1);
-        await new Promise<void>((resolve) => {
-          end = resolve;
-        });
+        begun.open();
+        await gate.opened;
       },
-      { timeoutMs: 20_000 },
+      // Longer than the rest takes, on any machine.
+      { timeoutMs: 240_000 },
     );
-    await sleep(5);
+    await begun.opened;
     for (let id = 0; id < many; id++) a.transactSync((tx) => tx.delete(Blob, id));
     // The old transaction could still look at any of these objects.
     failureSync("SITU_FULL", () =>
@@ -647,7 +647,7 @@ describe("§3.5 Lock-free operations", () => {
     );
     a.transactSync((tx) => tx.insert(Blob, { id: 1, data: new Uint8Array(20_000) }));
     a.transactSync((tx) => tx.delete(Blob, 1));
-    end();
+    gate.open();
     await old.catch(() => {});
     await b.close();
     expect(rows(500_000)).toBeGreaterThan(4);

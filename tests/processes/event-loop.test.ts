@@ -79,7 +79,7 @@ function expectNamed(error: unknown, stopped: Running, what = "the wait"): void 
 describe("the event loop, beside a process that is stopped in a commit", () => {
   afterAll(endAll);
 
-  test("turns until the deadline, which names the process", { timeout: 60_000 }, async () => {
+  test("turns until the deadline, which names the process", async () => {
     await withStopped("all locks", async (db, stopped) => {
       let errors: unknown[] = [];
       const { fired, longestMs } = await watched(async () => {
@@ -95,9 +95,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
     });
   });
 
-  test("others that do not meet its locks go on, however many wait for it", {
-    timeout: 60_000,
-  }, async () => {
+  test("others that do not meet its locks go on, however many wait for it", async () => {
     // Without a log, which would have to wait for the end of the commit: see the next test.
     const goOn = async (db: Database, stopped: Running): Promise<void> => {
       let pointer: Pointer | undefined;
@@ -123,9 +121,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
     await withStopped("all locks", goOn, { durability: "none" });
   });
 
-  test("with a log that waits for its commit, others wait too, while the loop turns, and say for whom", {
-    timeout: 60_000,
-  }, async () => {
+  test("with a log that waits for its commit, others wait too, while the loop turns, and say for whom", async () => {
     await withStopped("all locks", async (db, stopped) => {
       const pointers: Pointer[] = [];
       let error: unknown;
@@ -146,9 +142,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
     });
   });
 
-  test("when it goes on, what waited for it commits; the body is not run over and over", {
-    timeout: 60_000,
-  }, async () => {
+  test("when it goes on, what waited for it commits; the body is not run over and over", async () => {
     await withStopped("all locks", async (db, stopped) => {
       let runs = 0;
       const waiting = Promise.all(
@@ -172,9 +166,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
     });
   });
 
-  test("when it is killed, what waited for it recovers its slot and commits", {
-    timeout: 60_000,
-  }, async () => {
+  test("when it is killed, what waited for it recovers its slot and commits", async () => {
     await withStopped("all locks", async (db, stopped) => {
       const waiting = bodies.map(([, body, options]) =>
         db.transact(body, { ...options, timeoutMs: 50_000 }),
@@ -186,7 +178,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
     });
   });
 
-  test("an abort ends the wait", { timeout: 60_000 }, async () => {
+  test("an abort ends the wait", async () => {
     await withStopped("all locks", async (db) => {
       for (const isolation of ["strict-serializable", "snapshot"] as const) {
         const controller = new AbortController();
@@ -200,9 +192,7 @@ describe("the event loop, beside a process that is stopped in a commit", () => {
     });
   });
 
-  test("calls that hold the loop wait for 500 ms, unless they are told otherwise", {
-    timeout: 60_000,
-  }, async () => {
+  test("calls that hold the loop wait for 500 ms, unless they are told otherwise", async () => {
     await withStopped("all locks", async (patient, stopped) => {
       const db = await open({ path: patient.path, tables: [Account, Note] });
       try {

@@ -7,7 +7,7 @@ export const Session = table(
   { id: u32(), user: str(40), until: u64() },
   { key: "id", expires: "until", indexes: { byUser: { on: ["user"] } } },
 );
-const NEVER = 2n ** 52n;
+export const NEVER = 2n ** 52n;
 
 export function openSessions(path: string): Promise<Database> {
   return open({

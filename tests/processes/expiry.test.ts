@@ -6,11 +6,12 @@
 
 import { afterEach, expect, test } from "vitest";
 import { localDatabase } from "../../src/database/local/local-database.ts";
+import { EXPIRY_SWEEPER } from "../../src/memory/control.ts";
 import { WHENS } from "../helpers/crash-steps.ts";
-import { endAll, StoreFolder, start } from "../helpers/engine-processes.ts";
+import { endAll, StoreFolder, start, until } from "../helpers/engine-processes.ts";
 import { SOAK } from "../helpers/seed.ts";
 import type { SweepOrder } from "./expiry-child.ts";
-import { openSessions, Session } from "./expiry-store.ts";
+import { NEVER, openSessions, Session } from "./expiry-store.ts";
 
 const folder = new StoreFolder();
 /** Of the steps of a sweep, how many are tried; all of them in a soak. */
@@ -67,3 +68,62 @@ test("SIGKILL at the steps of a sweep", async () => {
   }
   await db.close();
 });
+
+/** Rows that others write meanwhile, some of which have expired already. */
+const OTHERS_FROM = 1_000_000;
+const OTHERS = 5;
+
+test.each(["strict-serializable", "snapshot"] as const)(
+  "SIGKILL at the steps of a sweep, while others write and sweep (%s)",
+  async (isolation) => {
+    const { path } = folder;
+    await using db = await openSessions(path);
+    const live = new Set<number>();
+    let turn = 0;
+    const write = (): void => {
+      const id = OTHERS_FROM + (turn % OTHERS);
+      const isLive = (turn >> 1) % 2 === 0;
+      const until = isLive ? NEVER : 1_000n;
+      db.transactSync(
+        (tx) => {
+          if (tx.get(Session, id) !== undefined && !live.has(id)) throw new Error("it had ended");
+          tx.put(Session, { id, user: `user ${turn % 3}`, until });
+        },
+        { isolation },
+      );
+      if (isLive) live.add(id);
+      else live.delete(id);
+      turn++;
+    };
+    const stride = SOAK > 1 ? 1 : 9;
+    let survivors = 0;
+    let kills = 0;
+    for (let round = 0, step = 2; survivors < 2; round++, step += stride) {
+      const when = WHENS[round % 2];
+      const point = `killed ${when} step ${step}, ${isolation}`;
+      let isOver = false;
+      const child = start("expiry-child", { path, round, step, when }).ended.finally(() => {
+        isOver = true;
+      });
+      while (!isOver) {
+        write();
+        await new Promise((resolve) => setTimeout(resolve, 1));
+      }
+      const { signal, code, stderr } = await child;
+      if (signal !== "SIGKILL" && code !== 0) throw new Error(stderr);
+      if (signal === "SIGKILL") kills++;
+      else survivors++;
+      expect(db.count(Session), point).toBe(round + 1 + live.size);
+      // The role comes back when somebody notices that its holder is dead.
+      const { slot, memory } = localDatabase(db).executor;
+      await until("a sweeper", () => {
+        localDatabase(db).expiry.sweep(60_000);
+        return [0, slot + 1].includes(memory.control.i32[EXPIRY_SWEEPER]);
+      });
+      localDatabase(db).expiry.sweep(60_000);
+      expect((await db.inspect("session")).rows, point).toBe(round + 1 + live.size);
+      expect((await db.verify()).problems, point).toEqual([]);
+    }
+    expect(kills).toBeGreaterThan(2);
+  },
+);

@@ -25,11 +25,21 @@ export const Wider = table(
   { key: "id", ordered: true, indexes: { byOwner, byExtra: { on: ["extra", "id"] } } },
 );
 
+/** The same with an index of which the others know nothing: a new one, and then the same on other fields. */
+export const ByAmount = table("item", fields, {
+  key: "id",
+  indexes: { byOwner, byAmount: { on: ["amount"] } },
+});
+export const ByAmountAndId = table("item", fields, {
+  key: "id",
+  indexes: { byOwner, byAmount: { on: ["amount", "id"], unique: true } },
+});
+
 export const IDS = 60;
 export const DEFAULT_EXTRA = 7;
 
 /** There and back again: every second migration undoes the one before. */
-export type Direction = "wider" | "back";
+export type Direction = "wider" | "back" | "indexed" | "indexed anew";
 
 export function openItems(path: string, options: Partial<OpenOptions> = {}): Promise<Database> {
   const memoryBytes = 32 * 2 ** 20;
@@ -43,8 +53,25 @@ export async function migrateItems(db: Database, direction: Direction): Promise<
     await db.migrate([extra], { tables: [Wider] });
     return;
   }
-  const steps = [dropIndex("item", "byExtra"), dropField("item", "extra")];
-  await db.migrate(steps, { tables: [Item] });
+  if (direction === "back") {
+    const steps = [dropIndex("item", "byExtra"), dropField("item", "extra")];
+    await db.migrate(steps, { tables: [Item] });
+    return;
+  }
+  await db.migrate([], { tables: [direction === "indexed" ? ByAmount : ByAmountAndId] });
+}
+
+/** Whether the store is what a migration in this direction makes of it. */
+export function isMigrated(db: Database, direction: Direction): boolean {
+  const [{ fields: present, indexes, migration }] = db.stats().tables;
+  if (migration !== undefined) return false;
+  if (direction === "wider" || direction === "back") {
+    return "extra" in present === (direction === "wider");
+  }
+  const names = indexes.map(({ name }) => name).sort();
+  const byAmount = indexes.find(({ name }) => name === "byAmount");
+  if (names.join() !== "byAmount,byOwner" || byAmount?.state !== "ready") return false;
+  return byAmount.unique === (direction === "indexed anew");
 }
 
 export interface ItemRow {

@@ -46,4 +46,4 @@ test("all rows that were inserted are there, each with a number of its own", asy
     endAll();
     await folder.remove();
   }
-}, 300_000);
+});

@@ -1,17 +1,19 @@
 /**
  * The kill storms for as long as one likes: of everything at once, of snapshots, of indexes and of
- * what is on disk, one after the other, or one of them.
+ * what is on disk, one after the other, or one of them; and that of the nodes of a cluster, which needs etcd, if
+ * it is asked for.
  *
  *   node dist/tests/processes/soak.js --seed 1 --minutes 10 [--processes 4] [--kills 500]
- *     [--storm mixed|snapshots|indexes|durable] [--durability none|lazy|sync]
+ *     [--storm mixed|snapshots|indexes|durable|nodes] [--durability none|lazy|sync]
  *
- * The durability is that of the mixed storm's store; without it, the seed decides.
+ * The durability is that of the mixed storm's store, or of all nodes; without it, the seed decides.
  */
 
 import { parseArgs } from "node:util";
 import { ownerOfThis, redirectFolders } from "../../benchmarks/harness/guard/guard.ts";
 import type { DurabilityMode } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { runNodeStorm } from "../etcd/node-storm.ts";
 import { runDurableStorm } from "./durable-storm.ts";
 import { runIndexStorm } from "./index-storm.ts";
 import { type MixedStormOptions, runMixedStorm } from "./mixed-storm.ts";
@@ -23,7 +25,10 @@ const STORMS: Readonly<Record<string, Storm>> = {
   snapshots: runSnapshotStorm,
   indexes: runIndexStorm,
   durable: runDurableStorm,
+  nodes: runNodeStorm,
 };
+/** Without a word to the contrary. */
+const USUAL = Object.keys(STORMS).filter((name) => name !== "nodes");
 
 redirectFolders(ownerOfThis("soak"));
 const { values } = parseArgs({
@@ -37,7 +42,7 @@ const { values } = parseArgs({
   },
 });
 const seed = Number(values.seed ?? 1 + new Random().below(2 ** 30));
-const names = values.storm === undefined ? Object.keys(STORMS) : [values.storm];
+const names = values.storm === undefined ? USUAL : [values.storm];
 for (const name of names) {
   const storm = STORMS[name];
   if (storm === undefined) throw new Error(`--storm is one of ${Object.keys(STORMS).join(", ")}`);

@@ -57,9 +57,7 @@ async function finish(writer: Running): Promise<number> {
   return (JSON.parse(stdout.trim().split("\n").at(-1)!) as StarvationReport).committed;
 }
 
-test("a transaction over 10,000 rows commits against processes that write single rows", {
-  timeout: 240_000,
-}, async () => {
+test("a transaction over 10,000 rows commits against processes that write single rows", async () => {
   await withStore(ROWS, async (db, path) => {
     const writers = await Promise.all([startWriter(path, ROWS), startWriter(path, ROWS)]);
     for (let i = 0; i < 3; i++) {
@@ -115,9 +113,7 @@ describe("one that has the turn", () => {
     return { child, bumps };
   }
 
-  test("and is stopped: others wait for a while only; it goes on when it is continued", {
-    timeout: 150_000,
-  }, async () => {
+  test("and is stopped: others wait for a while only; it goes on when it is continued", async () => {
     await withStore(2, async (db, path) => {
       const { child, bumps } = await starve(db, path, { signal: "SIGSTOP" }, "T");
       for (let i = 0; i < 100; i++) bump(db);
@@ -129,7 +125,7 @@ describe("one that has the turn", () => {
     });
   });
 
-  test("and is killed: others go on", { timeout: 150_000 }, async () => {
+  test("and is killed: others go on", async () => {
     await withStore(2, async (db, path) => {
       const { child, bumps } = await starve(db, path, { signal: "SIGKILL" }, "");
       for (let i = 0; i < 100; i++) bump(db);

@@ -36,7 +36,8 @@ describe.each(["processes", "threads"] as const)("worker threads, sharing: %s", 
     let db: Database | undefined;
     try {
       const { path } = folder;
-      db = await open({ path, sharing, tables: [Account], memoryBytes: 16 * 2 ** 20 });
+      const memoryBytes = 16 * 2 ** 20;
+      db = await open({ path, sharing, tables: [Account], memoryBytes, timeoutMs: 60_000 });
       db.transactSync((tx) => {
         for (let id = 1; id <= ACCOUNTS; id++) {
           tx.insert(Account, { id, owner: `owner ${id}`, balance: 1_000n });

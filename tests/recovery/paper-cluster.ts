@@ -77,6 +77,26 @@ export class PaperCluster {
     node.driver.close();
   }
 
+  /** A node is started again with what it had, and has the partitions whose last copies it was one of. */
+  comeBack(id: NodeId): void {
+    const { replica, view } = this.nodes[id];
+    this.nodes[id] = this.#node(id, replica);
+    this.nodes[id].view = view;
+    this.configurationId++;
+    for (const copies of this.partitions) {
+      const all = [copies.primary, ...copies.backups];
+      const isLost = all.every((node) => node === id || !this.nodes[node].isUp);
+      if (!isLost || !all.includes(id)) continue;
+      const since = this.configurationId;
+      Object.assign(copies, {
+        primary: id,
+        backups: [],
+        primarySince: since,
+        replicasSince: since,
+      });
+    }
+  }
+
   /** The next configuration, without those who have died; `fill` says who copies what they had. */
   reconfigure(fill: (partition: number, copies: readonly NodeId[]) => NodeId[] = () => []): void {
     const { members } = this;
@@ -87,6 +107,8 @@ export class PaperCluster {
       const left = all.filter(isMember);
       const filling = copies.filling.filter(isMember);
       const isWhole = left.length === all.length && filling.length === copies.filling.length;
+      // A lost one keeps the names of its last copies.
+      if (left.length === 0) continue;
       if (isWhole) continue;
       if (left[0] !== copies.primary) copies.primarySince = this.configurationId;
       copies.replicasSince = this.configurationId;
@@ -148,9 +170,8 @@ export class PaperCluster {
     for (const { endpoint } of this.nodes) await endpoint.close();
   }
 
-  #node(id: NodeId): PaperNode {
+  #node(id: NodeId, replica = new PaperReplica()): PaperNode {
     const handlers = new Handlers<RecoveringThread>(RECOVERY_PHASES);
-    const replica = new PaperReplica();
     const endpoint = this.fabric.endpoint({
       self: id,
       configurationId: 1,

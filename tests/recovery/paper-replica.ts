@@ -89,6 +89,10 @@ export class PaperReplica implements Replica {
     return this.#find(name, partition)?.isLocked ?? false;
   }
 
+  isBehind(): boolean {
+    return false;
+  }
+
   commit(name: Name): boolean {
     this.#end(name, SAW_COMMIT);
     return true;

@@ -72,6 +72,48 @@ function expectRest(cluster: PaperCluster): void {
   }
 }
 
+/** Node 4 coordinates and lives; partition 0 loses both of its copies. */
+describe("all copies of a partition are lost", () => {
+  const begin = () => {
+    const cluster = clusterOf(5, [
+      [0, 1],
+      [2, 3],
+    ]);
+    const head = cluster.head(4, [0, 1]);
+    cluster.nodes[2].replica.see(head, 1, SAW_LOCK);
+    cluster.nodes[3].replica.see(head, 1, SAW_LOG);
+    return { cluster, head };
+  };
+  const comeBack = (cluster: PaperCluster, id: NodeId): void => {
+    cluster.comeBack(id);
+    cluster.adopt();
+    cluster.fabric.run();
+  };
+
+  test("nothing is decided without it; the one that returns has never heard of it: aborted", () => {
+    const { cluster, head } = begin();
+    cluster.nodes[0].replica.see(head, 0, SAW_LOCK);
+    lose(cluster, 0, 1);
+    expect(cluster.told.size).toBe(0);
+    expect(cluster.nodes[2].replica.isLocked(head.name, 1)).toBe(true);
+    comeBack(cluster, 1);
+    expect([...(cluster.told.get(keyOf(head.name)) ?? [])]).toEqual(["abort"]);
+    expect(cluster.nodes[2].replica.isLocked(head.name, 1)).toBe(false);
+    expectRest(cluster);
+  });
+
+  test("the one that returns has committed it: committed", () => {
+    const { cluster, head } = begin();
+    cluster.nodes[0].replica.see(head, 0, SAW_COMMIT);
+    cluster.nodes[1].replica.see(head, 0, SAW_LOG);
+    lose(cluster, 0, 1);
+    expect(cluster.told.size).toBe(0);
+    comeBack(cluster, 1);
+    expect(outcomeOf(cluster, head)).toBe("commit");
+    expectRest(cluster);
+  });
+});
+
 describe("the coordinator dies", () => {
   /** Node 3 coordinates and has no copy of what is written, in two partitions. */
   const begin = () => {

@@ -82,6 +82,7 @@ describe("a transaction that began in configuration 4", () => {
       nodes: [...lives.keys()],
       memberSince: (node) => lives.get(node),
       placement: {
+        primaryOf: () => 0,
         primarySince: (partition) => replicas[partition],
         replicasSince: (partition) => replicas[partition],
       },
@@ -107,6 +108,11 @@ describe("a transaction that began in configuration 4", () => {
     const without = [same[0], same[2]];
     expect(isRecovering(doubtful, since(without, 1, 1, 1))).toBe(true);
     expect(isRecovering(doubtful, since([...without, [1, 6]], 1, 1, 1))).toBe(true);
+  });
+
+  test("is in doubt if all copies of what it writes are lost, though nothing else has changed", () => {
+    const without = [same[1], same[2]];
+    expect(isRecovering(doubtful, since(without, 1, 1, 1))).toBe(true);
   });
 
   test("is settled by its coordinator, or else by a member of the present configuration", () => {

@@ -46,4 +46,4 @@ test("a row in pieces that is replaced twice during a lookup is found", async ()
       }
     }
   }
-}, 60_000);
+});

@@ -59,7 +59,7 @@ describe("--engines", () => {
 });
 
 describe("a workload with conditions of its own", () => {
-  test.each(workloadNames)("%s", (name) => {
+  test.each(workloadNames.filter((name) => name !== "tpcc"))("%s", (name) => {
     const { groups, isWhole, hasBars } = parse(name);
     expect(groups).toHaveLength(1);
     const [{ cells, processes, durability, size, inFlight }] = groups;
@@ -99,6 +99,36 @@ describe("a workload with conditions of its own", () => {
   });
 });
 
+describe("TPC-C", () => {
+  test("alone is what the suite has of it, with its goals", () => {
+    const { groups, isWhole, hasBars } = parse("tpcc");
+    expect(groups).toEqual(suite(false).filter(({ id }) => id.startsWith("tpcc")));
+    expect({ isWhole, hasBars }).toEqual({ isWhole: false, hasBars: true });
+    expect(parse("tpcc --quick").groups).toEqual(parse("--quick --only tpcc").groups);
+  });
+
+  test("with conditions is one cell", () => {
+    const { groups, hasBars } = parse("tpcc --processes 2 --remote 50 --zipf 0.9");
+    expect(hasBars).toBe(false);
+    expect(groups).toHaveLength(1);
+    expect(groups[0].cells.map(({ id }) => id)).toEqual(["tpcc-none-2"]);
+    expect(groups[0].parameters).toEqual({ remotePercent: 50, itemTheta: 0.9 });
+    expect(groups[0].engines).toEqual(["situ", "sqlite", "postgres"]);
+  });
+
+  test("takes a cluster's protocol", () => {
+    const { groups } = parse("tpcc --engines cluster --protocol one-sided --remote 0");
+    expect(groups[0]).toMatchObject({ engines: ["cluster"], protocol: "one-sided" });
+    expect(groups[0].parameters).toEqual({ remotePercent: 0 });
+  });
+
+  test("takes no part in a suite of engines without it", () => {
+    const { groups } = parse("--engines lmdb,redis");
+    expect(groups.filter(({ id }) => id.startsWith("tpcc"))).toEqual([]);
+    expect(groups.length).toBeGreaterThan(0);
+  });
+});
+
 describe("says what is wrong with", () => {
   test.each([
     ["an unknown option", ["--fast"], /--fast/],
@@ -107,7 +137,7 @@ describe("says what is wrong with", () => {
     ["two workloads", ["tatp", "smallbank"], 'one workload at a time; "smallbank" is too much'],
     ["three", ["tatp", "a", "b"], 'one workload at a time; "a b" is too much'],
     ["--only and a workload", ["tatp", "--only", "x"], "--only chooses from the whole suite"],
-    ["--only that finds nothing", ["--only", "tpcc"], /--only tpcc: there are ycsb-a-none-1, /],
+    ["--only that finds nothing", ["--only", "tpch"], /--only tpch: there are ycsb-a-none-1, /],
     ["an empty --only", ["--only", ""], "--only wants a part of an id"],
     ["an unknown engine", ["--engines", "situ,mysql"], /"mysql" is none of situ, cluster, lmdb/],
     ["no engine", ["--engines", ""], /"" is none of/],
@@ -119,6 +149,16 @@ describe("says what is wrong with", () => {
       '--durability is none, lazy, sync, not "some"',
     ],
     [
+      "a share of remote transactions",
+      ["tpcc", "--remote", "101"],
+      /^--remote wants a number from 0/,
+    ],
+    ["no share", ["tpcc", "--remote", ""], '--remote wants a number from 0 to 100, not ""'],
+    ["a skew", ["tpcc", "--zipf", "1"], /^--zipf wants a number from 0 to 0.999/],
+    ["a share of another workload", ["tatp", "--remote", "1"], "--remote and --zipf are for TPC-C"],
+    ["a protocol", ["tpcc", "--protocol", "two"], '--protocol is rpc or one-sided, not "two"'],
+    ["an engine without TPC-C", ["tpcc", "--engines", "situ,lmdb"], /tpcc runs on situ, cluster/],
+    [
       "a rate and a number",
       ["tatp", "--rate", "5", "--in-flight", "5"],
       /open loop.*closed.*choose/,
@@ -128,7 +168,7 @@ describe("says what is wrong with", () => {
     expect(() => parseSuiteArguments(args)).toThrow(message);
   });
 
-  test.each(["processes", "in-flight", "rate", "durability", "size"])(
+  test.each(["processes", "in-flight", "rate", "durability", "size", "remote", "zipf"])(
     "--%s without a workload",
     (option) => {
       const args = [`--${option}`, option === "durability" ? "sync" : "2"];

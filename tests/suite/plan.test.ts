@@ -69,13 +69,15 @@ describe("the issue's bars", () => {
     ["tatp-none-2", "tatp", 2, "none", 10],
     ["smallbank-sync-1", "smallbank", 1, "sync", 5],
     ["retwis-none-2", "retwis", 2, "none", 5],
+    ["tpcc-none-2", "tpcc", 2, "none", 10],
+    ["tpcc-sync-1", "tpcc", 1, "sync", 4],
   ])("%s", (id, workload, processes, durability, atLeast) => {
     expect(bars.find(({ cell }) => cell === id)?.atLeast).toBe(atLeast);
     expect(cellOf(id)).toMatchObject({ workload, processes, durability });
   });
 
   test("are all there", () => {
-    expect(bars).toHaveLength(7);
+    expect(bars).toHaveLength(9);
     expect(cellOf("smallbank-sync-1")?.load).toEqual({ kind: "closed", inFlight: 64 });
   });
 });

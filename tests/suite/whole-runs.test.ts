@@ -16,7 +16,6 @@ import {
   testFolder,
 } from "./suite-run.ts";
 
-const timeoutMs = 120_000;
 const three = ["--engines", "situ,sqlite,redis"];
 
 function entryOf(result: SuiteResult, engine: string): Entry {
@@ -25,7 +24,7 @@ function entryOf(result: SuiteResult, engine: string): Entry {
   return entry;
 }
 
-describe("a run", { timeout: timeoutMs }, () => {
+describe("a run", () => {
   test("writes its results, and two of them can be compared", async () => {
     const folder = testFolder();
     const [before, after] = [join(folder, "before"), join(folder, "after")];
@@ -105,7 +104,7 @@ describe("a run", { timeout: timeoutMs }, () => {
   });
 });
 
-describe("a group of the suite", { timeout: timeoutMs }, () => {
+describe("a group of the suite", () => {
   test("measures all of its cells on the same rows, and claims no bar without all peers", async () => {
     const out = join(testFolder(), "out");
     const rounds = ["--quick", "--rounds", "1", "--round-ms", "60"];
@@ -129,7 +128,7 @@ describe("a group of the suite", { timeout: timeoutMs }, () => {
   });
 });
 
-describe("a worker that is killed", { timeout: timeoutMs }, () => {
+describe("a worker that is killed", () => {
   test("while it is another one's turn is named, and the others go on", async () => {
     const out = join(testFolder(), "out");
     const two = ["--engines", "situ,sqlite", "--processes", "2"];
@@ -177,7 +176,7 @@ function hasWorked({ pid }: { pid: number }): boolean {
   return Number(fields[11]) + Number(fields[12]) > 200;
 }
 
-describe("Ctrl-C", { timeout: timeoutMs }, () => {
+describe("Ctrl-C", () => {
   test.each(["SIGINT", "SIGTERM"] as const)("%s leaves nothing behind", async (signal) => {
     const out = join(testFolder(), "out");
     const all5 = ["--engines", "situ,lmdb,sqlite,redis,postgres"];
@@ -195,7 +194,7 @@ describe("Ctrl-C", { timeout: timeoutMs }, () => {
   });
 });
 
-describe("what makes no sense", { timeout: timeoutMs }, () => {
+describe("what makes no sense", () => {
   test.each([
     ["smallbank", "--rounds", "0"],
     ["no-such-workload"],

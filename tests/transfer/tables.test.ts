@@ -146,6 +146,10 @@ describe("mistakes in a text", () => {
     ["csv", 'id,total,data\n1,"2,""', /^line 2: a quote is not closed/],
     ["csv", 'id,total,data\n1,"2"x,""', /^line 2: after a closing quote/],
     ["csv", 'id,total,data\nx,2,""', /^line 2: .*id/],
+    ["csv", 'id,total,data\n0x10,2,""', /^line 2: .*id.*"0x10"/],
+    ["csv", 'id,total,data\n 8,2,""', /^line 2: .*id.*" 8"/],
+    ["csv", 'id,total,data\n1,2,a"b\n2,3,c"d', /^line 2: a value with a quote/],
+    ["csv", "", /^line 1: there must be a first line with the names/],
   ] as const)("%s %s", async (format, text, message) => {
     const db = await stores.open({ tables: [Order] });
     const error = await failure("SITU_TYPE", () => loadTable(db, Order, [text], { format }));

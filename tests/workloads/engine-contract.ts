@@ -16,7 +16,7 @@ import type {
 } from "../../benchmarks/engines/engine.ts";
 import { MeasuringProcess } from "../../benchmarks/harness/processes.ts";
 import { releaseAll } from "../../benchmarks/harness/resources.ts";
-import { type WorkloadName, workloadNames } from "../../benchmarks/suite/workloads.ts";
+import { enginesOf, type WorkloadName, workloadNames } from "../../benchmarks/suite/workloads.ts";
 import { Objects, RetwisObjects } from "../../workloads/objects/store.ts";
 import { Stream } from "../../workloads/random/stream.ts";
 import { addTallies, type Tally } from "../../workloads/workload.ts";
@@ -28,16 +28,36 @@ import { type ModelTables, rowsByKey } from "./model-tables.ts";
 import { ObjectModel } from "./objects-model.ts";
 import { SmallBankModel } from "./smallbank-model.ts";
 import { TatpModel } from "./tatp-model.ts";
+import { TpccModel } from "./tpcc-model.ts";
 import { YcsbModel } from "./ycsb-model.ts";
 
 const SEED = fixedSeed(20_264);
 const child = new URL("../../dist/tests/workloads/engine-child.js", import.meta.url);
 const small = { size: 200, processes: 1, durability: "none" } as const;
-const timeout = 60_000;
+const timeout = 180_000;
 /** Between them they call all methods of all stores. */
-export const everyMethod = ["ycsb-a", "ycsb-e", "ycsb-f", "smallbank", "tatp", "retwis"] as const;
+export const everyMethod = [
+  "ycsb-a",
+  "ycsb-e",
+  "ycsb-f",
+  "smallbank",
+  "tatp",
+  "tpcc",
+  "retwis",
+] as const;
 
-const sharedByTwo = ["ycsb-a", "smallbank", "tatp", "retwis"] as const;
+const sharedByTwo = ["ycsb-a", "smallbank", "tatp", "tpcc", "retwis"] as const;
+/** TPC-C's customers: two warehouses, so that some transactions are remote. */
+const tpccSize = 600;
+
+/** One of TPC-C's transactions does as much as ten of the others. */
+function countOf(workload: WorkloadName, transactions: number): number {
+  return workload.startsWith("tpcc") ? Math.ceil(transactions / 10) : transactions;
+}
+
+function sizeOf(workload: WorkloadName): number {
+  return workload.startsWith("tpcc") ? tpccSize : small.size;
+}
 
 export interface EngineUnderTest {
   readonly driver: EngineDriver;
@@ -58,7 +78,9 @@ const pathOf = ({ path }: Place): string => String(path);
 
 export function holdsForEngine(under: EngineUnderTest): void {
   const { driver, inFlight, transactions, onDisk = ["lazy", "sync"], isServer = false } = under;
-  const { workloads = workloadNames } = under;
+  const runs = (workload: WorkloadName): boolean => enginesOf(workload).includes(driver.name);
+  const { workloads = workloadNames.filter(runs) } = under;
+  const methods = everyMethod.filter(runs);
   const folderOf = "folderOf" in under ? under.folderOf : pathOf;
   const [firstWay] = inFlight;
   let server: EngineHost | undefined;
@@ -83,22 +105,18 @@ export function holdsForEngine(under: EngineUnderTest): void {
   };
 
   describe.each(inFlight)("all workloads, %i in flight", (inFlight) => {
-    test.each(inFlight === firstWay ? workloads : everyMethod)(
-      "%s",
-      { timeout },
-      async (workload) => {
-        const options: RunOptions = { ...small, workload, inFlight };
-        await withIt(options, (opened) => runAndCheck(opened, transactions, inFlight));
-      },
-    );
+    test.each(inFlight === firstWay ? workloads : methods)("%s", { timeout }, async (workload) => {
+      const options: RunOptions = { ...small, size: sizeOf(workload), workload, inFlight };
+      const count = countOf(workload, transactions);
+      await withIt(options, (opened) => runAndCheck(opened, count, inFlight));
+    });
   });
 
   describe.each(inFlight)("answers as the model does, %i in flight", (inFlight) => {
-    test.each(everyMethod)("%s", { timeout }, async (workload) => {
-      const options: RunOptions = { ...small, workload, inFlight };
-      await withIt(options, (opened) =>
-        compareWithModel(opened, workload, Math.min(transactions, 1_000)),
-      );
+    test.each(methods)("%s", { timeout }, async (workload) => {
+      const options: RunOptions = { ...small, size: sizeOf(workload), workload, inFlight };
+      const count = countOf(workload, Math.min(transactions, 1_000));
+      await withIt(options, (opened) => compareWithModel(opened, workload, count));
     });
   });
 
@@ -125,7 +143,13 @@ export function holdsForEngine(under: EngineUnderTest): void {
       .filter((workload) => workloads.includes(workload))
       .flatMap((workload) => inFlight.map((inFlight) => ({ workload, inFlight }))),
   )("two processes: $workload, $inFlight in flight", { timeout }, (how) =>
-    twoProcesses(driver.name, withIt, how.workload, how.inFlight, transactions),
+    twoProcesses(
+      driver.name,
+      withIt,
+      how.workload,
+      how.inFlight,
+      countOf(how.workload, transactions),
+    ),
   );
 
   if (folderOf === undefined) return;
@@ -167,6 +191,7 @@ async function compareWithModel(
     ycsb: () => both,
     smallbank: () => both,
     tatp: () => both,
+    tpcc: () => both,
     objects: () => both,
   } as never;
   const session = workload.session(asEngine, { seed: SEED, lane: 0, lanes: 1 });
@@ -179,9 +204,15 @@ async function compareWithModel(
 function modelOf(name: WorkloadName, engine: Engine): [ModelTables & object, object] {
   if (name === "smallbank") return [new SmallBankModel(), engine.smallbank()];
   if (name === "tatp") return [new TatpModel(), engine.tatp()];
+  if (name.startsWith("tpcc")) return [new TpccModel(), tpccOf(engine)];
   if (name === "retwis") return [new ObjectModel(RetwisObjects), engine.objects(RetwisObjects)];
   const table = name === "ycsb-e" ? OrderedUserTable : UserTable;
   return [new YcsbModel(table), engine.ycsb(table)];
+}
+
+function tpccOf(engine: Engine): object {
+  if (engine.tpcc === undefined) throw new Error("the engine has no TPC-C");
+  return engine.tpcc();
 }
 
 type Method = (...parameters: unknown[]) => unknown;
@@ -234,7 +265,8 @@ async function twoProcesses(
   inFlight: number,
   transactions: number,
 ): Promise<void> {
-  const options: RunOptions = { ...small, workload: name, inFlight, processes: 2 };
+  const size = sizeOf(name);
+  const options: RunOptions = { ...small, size, workload: name, inFlight, processes: 2 };
   await withIt(options, async ({ engine, place, workload }) => {
     const children = await Promise.all(
       [0, 1].map((lane) => {

@@ -14,6 +14,7 @@ export interface RunOptions {
   readonly inFlight: number;
   readonly processes: number;
   readonly durability: OpenOptions["durability"];
+  readonly protocol?: OpenOptions["protocol"];
 }
 
 export interface Opened {

@@ -4,6 +4,8 @@ import { open, type RemoteDatabase, type Table } from "situ";
 import { situObjectsAsync } from "../../../workloads/objects/situ.ts";
 import { situSmallBankAsync } from "../../../workloads/smallbank/situ-async.ts";
 import { clusterTatp } from "../../../workloads/tatp/situ-async.ts";
+import { clusterTpcc } from "../../../workloads/tpcc/situ-async.ts";
+import type { TpccStore } from "../../../workloads/tpcc/store.ts";
 import type { ReadRows } from "../../../workloads/workload.ts";
 import { situYcsbAsync } from "../../../workloads/ycsb/situ.ts";
 import { firstLine, missingPeer } from "../../harness/peers.ts";
@@ -41,7 +43,7 @@ async function startCluster(options: StartOptions): Promise<EngineHost> {
   const { cluster, connect, stop } = await startNodes(options);
   return {
     settings:
-      `${nodeCount} nodes on loopback, ${nodeCount} copies of each row, rpc, ` +
+      `${nodeCount} nodes on loopback, ${nodeCount} copies of each row, ${options.protocol ?? "rpc"}, ` +
       `durability "${options.durability}"`,
     place: { cluster, connect },
     stop,
@@ -65,6 +67,7 @@ class ClusterEngine implements Engine {
   ycsb: Engine["ycsb"] = (table) => situYcsbAsync(this.#db, table);
   smallbank: Engine["smallbank"] = () => situSmallBankAsync(this.#db);
   tatp: Engine["tatp"] = () => clusterTatp(this.#db);
+  tpcc = (): TpccStore => clusterTpcc(this.#db);
   objects: Engine["objects"] = (table) => situObjectsAsync(this.#db, table);
 
   /** A client does not count them. */

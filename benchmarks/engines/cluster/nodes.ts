@@ -43,13 +43,17 @@ export async function startNodes(options: StartOptions): Promise<Nodes> {
   }
 }
 
-function startNode(id: number, cluster: object, { durability, bytes }: StartOptions): Node {
+function startNode(
+  id: number,
+  cluster: object,
+  { durability, bytes, protocol }: StartOptions,
+): Node {
   const folder = temporaryFolder(durability === "none" ? tmpdir() : diskFolder());
   const memoryDir = temporaryFolder(memoryFolder);
   const file = join(folder, "node.json");
   const path = join(folder, "store");
   const memoryBytes = memoryBytesFor(bytes);
-  writeFileSync(file, JSON.stringify({ id, path, cluster, durability, memoryBytes }));
+  writeFileSync(file, JSON.stringify({ id, path, cluster, durability, memoryBytes, protocol }));
   const cli = join(bundleFolder, "situ-cli.js");
   const env = { ...process.env, SITU_MEMORY_DIR: memoryDir };
   const server = new ServerProcess(process.execPath, [cli, "node", "--config", file], env);

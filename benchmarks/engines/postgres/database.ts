@@ -29,12 +29,13 @@ export class Database {
     host: string,
     durability: Durability,
     inFlight: number,
+    settings = "",
   ): Promise<Database> {
     const count = writerCount(durability, inFlight);
-    const writers = await Lanes.open(module, host, { count, inFlight, options: "" });
+    const writers = await Lanes.open(module, host, { count, inFlight, options: settings });
     // One after the other: one connection.
     if (inFlight === 1) return new Database(writers, writers);
-    const options = "-c default_transaction_read_only=on";
+    const options = `${settings} -c default_transaction_read_only=on`;
     const readers = await Lanes.open(module, host, { count: 1, inFlight, options });
     return new Database(readers, writers);
   }

@@ -1,6 +1,7 @@
 // PostgreSQL, through node-postgres ("pg"): measured against postgres.js, its pipeline mode is the
 // faster one.
 import type { Table } from "situ";
+import type { TpccStore } from "../../../workloads/tpcc/store.ts";
 import type { InitialRow } from "../../../workloads/workload.ts";
 import { diskFolder } from "../../durable/disk.ts";
 import { firstLine, loadPeer, missingPeer, needPeer, type Peer } from "../../harness/peers.ts";
@@ -25,6 +26,8 @@ import { postgresObjects } from "./objects.ts";
 import { postgresSmallBank } from "./smallbank.ts";
 import { copyRows, createTables, readTable } from "./tables.ts";
 import { postgresTatp } from "./tatp.ts";
+import { postgresTpcc } from "./tpcc.ts";
+import { createTpccFunctions, isTpcc, tpccSettings } from "./tpcc-functions.ts";
 import { postgresYcsb } from "./ycsb.ts";
 
 /** In memory: what need not survive needs no disk. */
@@ -57,8 +60,14 @@ export const postgresDriver: EngineDriver = {
     const host = String(place.host);
     const { durability, inFlight, isFirst, tables } = options;
     const newClient = (): PgClient => plainClient(pg, host);
-    if (isFirst) await withClient(newClient, (each) => createTables(each, tables, durability));
-    const database = await Database.open(pg, host, durability, inFlight);
+    if (isFirst) {
+      await withClient(newClient, async (client) => {
+        await createTables(client, tables, durability);
+        if (isTpcc(tables)) await createTpccFunctions(client);
+      });
+    }
+    const settings = isTpcc(tables) ? tpccSettings : "";
+    const database = await Database.open(pg, host, durability, inFlight, settings);
     return new PostgresEngine(database, newClient);
   },
 };
@@ -93,7 +102,7 @@ function describeSettings(clientVersion: string, { durability, inFlight }: Start
       : `${writers} writing and 1 reading connection per process, ${inFlight} statements pipelined`;
   return [
     persistence[durability],
-    "serializable",
+    "serializable (TPC-C: read committed)",
     `pg ${clientVersion} over a unix socket`,
     connections,
     "each transaction one prepared statement",
@@ -121,6 +130,8 @@ class PostgresEngine implements Engine {
   readonly smallbank: Engine["smallbank"] = () => postgresSmallBank(this.#database);
 
   readonly tatp: Engine["tatp"] = () => postgresTatp(this.#database);
+
+  readonly tpcc = (): TpccStore => postgresTpcc(this.#database);
 
   readonly objects: Engine["objects"] = (table) => postgresObjects(this.#database, table);
 

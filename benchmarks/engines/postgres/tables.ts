@@ -26,6 +26,9 @@ function typeOf({ kind, isKey }: Column): string {
     case "u32":
       // Keys of all workloads are below 2^31. Other numbers, such as TATP's locations, are not.
       return isKey ? "integer" : "bigint";
+    case "u53":
+    case "i53":
+      return "bigint";
     case "f64":
       return "double precision";
     case "bool":
@@ -109,7 +112,8 @@ class TableCopy {
     for (let index = 0; index < this.#names.length; index++) {
       if (index > 0) this.#text += "\t";
       const value = row[this.#names[index]];
-      this.#text += typeof value === "string" ? escaped(value) : String(value);
+      if (value === null) this.#text += "\\N";
+      else this.#text += typeof value === "string" ? escaped(value) : String(value);
     }
     this.#text += "\n";
   }

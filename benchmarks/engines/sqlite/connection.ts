@@ -3,7 +3,13 @@
 // Trying again at once, in a loop, did less with two processes in nearly all runs of SmallBank and
 // TATP (on a busy machine; YCSB-A went either way). What is still locked is tried again, and counted.
 import type { Table } from "situ";
-import { columnNames, columnsOf, createTableSql, type SqlDialect } from "../tables.ts";
+import {
+  columnNames,
+  columnsOf,
+  createTableSql,
+  declaredBytes,
+  type SqlDialect,
+} from "../tables.ts";
 import type { Sqlite, Statement, Value } from "./module.ts";
 
 const types = {
@@ -11,6 +17,8 @@ const types = {
   u16: "INTEGER",
   u32: "INTEGER",
   i32: "INTEGER",
+  u53: "INTEGER",
+  i53: "INTEGER",
   bool: "INTEGER",
   f64: "REAL",
   str: "TEXT",
@@ -25,10 +33,17 @@ const dialect: SqlDialect = {
    * A single number is the rowid itself. Small rows with a longer key lie in the tree of their key:
    * measured a third quicker. Rows of YCSB are too large for that, and two to three times slower
    * ("WITHOUT ROWID tables work best when individual rows are not too large", withoutrowid.html §4),
-   * except for scans, with pages in which they fit (`pageBytes`).
+   * except for scans, with pages in which they fit (`pageBytes`). So are TPC-C's customers and stocks.
    */
-  suffix: ({ key, ordered }) => (key.length > 1 || ordered ? "STRICT, WITHOUT ROWID" : "STRICT"),
+  suffix: (table) => (isClustered(table) ? "STRICT, WITHOUT ROWID" : "STRICT"),
 };
+
+/** "Less than about 1/20th the size of a database page" (withoutrowid.html §4). */
+const MOST_CLUSTERED_BYTES = 4_096 / 20;
+
+function isClustered(table: Table): boolean {
+  return table.ordered || (table.key.length > 1 && declaredBytes(table) <= MOST_CLUSTERED_BYTES);
+}
 
 /** Each waits for the busy timeout: after so many something is wrong. */
 const MOST_ATTEMPTS = 12;
@@ -82,6 +97,11 @@ export class Connection {
       }
     };
     return retrying as unknown as (...parameters: A) => R;
+  }
+
+  /** Several statements that read one state. */
+  reading<A extends unknown[], R>(body: (...parameters: A) => R): (...parameters: A) => R {
+    return this.retried(this.db.transaction(body));
   }
 
   /** Takes the write lock at once: nobody has to give up what it has read (BEGIN IMMEDIATE). */

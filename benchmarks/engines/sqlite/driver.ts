@@ -1,6 +1,7 @@
 // SQLite, through better-sqlite3. It answers within the call, so it runs one transaction after the
 // other, however many are asked for.
 import type { Table } from "situ";
+import type { TpccStore } from "../../../workloads/tpcc/store.ts";
 import type { InitialRow } from "../../../workloads/workload.ts";
 import { loadPeer, needPeer, type Peer } from "../../harness/peers.ts";
 import type { Engine, EngineDriver, EngineHost, OpenOptions, Place } from "../engine.ts";
@@ -11,6 +12,7 @@ import { sqliteObjects } from "./objects.ts";
 import { describeSettings, pageBytes, pathFor, pragmasFor } from "./settings.ts";
 import { sqliteSmallBank } from "./smallbank.ts";
 import { sqliteTatp } from "./tatp.ts";
+import { sqliteTpcc } from "./tpcc.ts";
 import { sqliteYcsb } from "./ycsb.ts";
 
 /** better-sqlite3's default, and more than the longest checkpoint. */
@@ -83,6 +85,8 @@ class SqliteEngine implements Engine {
   readonly smallbank: Engine["smallbank"] = () => sqliteSmallBank(this.#connection);
 
   readonly tatp: Engine["tatp"] = () => sqliteTatp(this.#connection);
+
+  readonly tpcc = (): TpccStore => sqliteTpcc(this.#connection);
 
   readonly objects: Engine["objects"] = (table) => sqliteObjects(this.#connection, table);
 

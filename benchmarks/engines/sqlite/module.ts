@@ -12,7 +12,7 @@ export interface Sqlite {
   close(): void;
 }
 
-export type Value = number | string;
+export type Value = number | string | null;
 
 export interface Statement {
   get(...parameters: Value[]): unknown;

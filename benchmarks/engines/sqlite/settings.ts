@@ -6,6 +6,7 @@ import type { Table } from "situ";
 import { diskFolder } from "../../durable/disk.ts";
 import { temporaryFolder } from "../../harness/resources.ts";
 import type { StartOptions } from "../engine.ts";
+import { declaredBytes } from "../tables.ts";
 
 const MEMORY_FOLDER = process.env.SITU_MEMORY_DIR ?? "/dev/shm";
 export const IN_MEMORY = ":memory:";
@@ -47,13 +48,19 @@ export function pragmasFor(options: StartOptions): readonly string[] {
   ];
 }
 
+const PAGE_BYTES = 4_096;
+const LARGE_PAGE_BYTES = 16_384;
+
 /**
  * The default; but a table that is scanned lies in the tree of its key, where a row of more than a
  * quarter of a page spills into others (fileformat2.html §1.6). Measured, scans of YCSB-E take 0.6
- * times as long with these pages, point reads as long; changes half as long again.
+ * times as long with these pages, point reads as long; changes half as long again, as each writes
+ * whole pages. So they are for large rows only.
  */
 export function pageBytes(tables: readonly Table[]): number {
-  return tables.some(({ ordered }) => ordered) ? 16_384 : 4_096;
+  const isSpilled = (table: Table): boolean =>
+    table.ordered && declaredBytes(table) >= PAGE_BYTES / 4;
+  return tables.some(isSpilled) ? LARGE_PAGE_BYTES : PAGE_BYTES;
 }
 
 const exclusive = "locking_mode = EXCLUSIVE";

@@ -3,9 +3,9 @@
 import { readFileSync } from "node:fs";
 import type { ConnectOptions } from "../../database/remote/connect-options.ts";
 import { UsageError } from "../failures.ts";
-import type { Values } from "./context.ts";
+import type { OptionValues } from "./context.ts";
 
-type Given = Omit<Values<"cluster rebalance">, "timeout" | "json" | "config">;
+type Given = Omit<OptionValues<"cluster rebalance">, "timeout" | "json" | "config">;
 
 export function connectionOf(values: Given, timeoutMs: number): ConnectOptions {
   const { connect, cluster, secretFile, secret, ca } = values;

@@ -12,11 +12,11 @@ export interface Context {
   readonly origins: Readonly<Record<string, Origin>>;
 }
 
-export type Values<Name extends CommandName> = ValuesOf<(typeof COMMANDS)[Name]["options"]>;
+export type OptionValues<Name extends CommandName> = ValuesOf<(typeof COMMANDS)[Name]["options"]>;
 
 /** Comes to the exit code. */
 export type Run<Name extends CommandName> = (
-  values: Values<Name>,
+  values: OptionValues<Name>,
   context: Context,
 ) => Promise<number>;
 

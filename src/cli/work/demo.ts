@@ -14,7 +14,7 @@ import { SituError } from "../../runtime/errors.ts";
 import { shownCount } from "../../runtime/units.ts";
 import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
 import type { Screen } from "../screen.ts";
-import type { Context, Run, Values } from "./context.ts";
+import type { Context, OptionValues, Run } from "./context.ts";
 import {
   Account,
   count,
@@ -47,7 +47,7 @@ export const runDemo: Run<"demo"> = (values, context) =>
 
 class Demo {
   readonly #path: string;
-  readonly #values: Values<"demo">;
+  readonly #values: OptionValues<"demo">;
   readonly #screen: Screen;
   readonly #signal: AbortSignal;
   readonly #children = new Map<number, ChildProcess>();
@@ -59,7 +59,7 @@ class Demo {
   #counts = 0;
   #wrongCounts = 0;
 
-  constructor(path: string, values: Values<"demo">, { screen, signal }: Context) {
+  constructor(path: string, values: OptionValues<"demo">, { screen, signal }: Context) {
     this.#path = path;
     this.#values = values;
     this.#screen = screen;

@@ -8,7 +8,7 @@ import { EXIT_FAILED, EXIT_OK, failureOf, tellFailure, UsageError } from "../fai
 import { environmentOf, flagOf } from "../option-kinds.ts";
 import { readableByOthers } from "../read-options.ts";
 import { renderTable } from "../text-table.ts";
-import { type Context, type Run, untilStopped, type Values } from "./context.ts";
+import { type Context, type OptionValues, type Run, untilStopped } from "./context.ts";
 
 export const runServe: Run<"serve"> = async (values, context) => {
   const { screen, signal } = context;
@@ -51,7 +51,7 @@ export const runServe: Run<"serve"> = async (values, context) => {
 
 /** The file counts more: who names it on the command line means it. */
 function passwordOf(
-  { passwordFile, password }: Values<"serve">,
+  { passwordFile, password }: OptionValues<"serve">,
   { screen }: Context,
 ): string | undefined {
   if (passwordFile === undefined) return password;
@@ -72,7 +72,10 @@ function passwordOf(
   return line;
 }
 
-function gatewayOptions(values: Values<"serve">, password: string | undefined): GatewayOptions {
+function gatewayOptions(
+  values: OptionValues<"serve">,
+  password: string | undefined,
+): GatewayOptions {
   const { path, host, port, socket, threads, metricsPort, memory, durability } = values;
   const { maxClients, maxBulk, maxRequest, maxPipeline, maxOutput } = values;
   const given = {
@@ -97,7 +100,7 @@ function gatewayOptions(values: Values<"serve">, password: string | undefined): 
 }
 
 /** All settings and where they are from; of secrets only whether there are any. */
-function showConfig(values: Values<"serve">, { screen, origins }: Context): number {
+function showConfig(values: OptionValues<"serve">, { screen, origins }: Context): number {
   const settings = Object.entries(SERVE.options)
     .filter(([name]) => name !== "showConfig" && name !== "json")
     .map(([name, option]) => {

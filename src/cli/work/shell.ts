@@ -3,7 +3,7 @@
 import type { Run } from "./context.ts";
 import { Prompt } from "./shell/prompt.ts";
 import { linesOfStdin, runScript } from "./shell/script.ts";
-import { Session } from "./shell/session.ts";
+import { ShellSession } from "./shell/session.ts";
 
 /** Rows that a person wants to see of a table, if he has not said how many. */
 const PROMPT_ROWS = 100;
@@ -12,7 +12,12 @@ export const runShell: Run<"shell"> = async (values, { screen, signal }) => {
   const { path, execute, limit, transactionTime } = values;
   const isPrompt = execute === undefined && process.stdin.isTTY === true;
   const mostRows = limit ?? (isPrompt ? PROMPT_ROWS : Number.POSITIVE_INFINITY);
-  const session = await Session.open({ path, screen, mostRows, transactionMs: transactionTime });
+  const session = await ShellSession.open({
+    path,
+    screen,
+    mostRows,
+    transactionMs: transactionTime,
+  });
   try {
     if (isPrompt) return await new Prompt(session, signal).run();
     const lines = execute === undefined ? linesOfStdin(signal) : execute.split("\n");

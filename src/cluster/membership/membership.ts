@@ -116,7 +116,8 @@ export class Membership {
     this.#survey = undefined;
     this.#suspects = new Set();
     this.#restarted.clear();
-    this.#filled = this.#filled.filter((partition) => this.#fills(partition));
+    // Who copies says it again, of this configuration, if it is still so.
+    this.#filled = [];
     this.#announcement = this.isManager ? this.announce(configuration, this.#adoptedMs) : undefined;
     this.#host.adopt(configuration);
     if (this.#wasMember && !this.isMember) this.#host.removed(configuration);
@@ -138,8 +139,9 @@ export class Membership {
     return true;
   }
 
-  /** This node has copied these partitions, and tells the manager until they count. */
-  filled(partitions: readonly number[]): void {
+  /** This node has copied these partitions, in this configuration, and tells the manager until they count. */
+  filled(configurationId: ConfigurationId, partitions: readonly number[]): void {
+    if (configurationId !== this.configurationId) return;
     const all = new Set([...this.#filled, ...partitions]);
     this.#filled = [...all].filter((partition) => this.#fills(partition));
     this.#repeatAtMs = Number.NEGATIVE_INFINITY;

@@ -1,9 +1,10 @@
 /**
- * The transactions of `transact` and `begin` in local memory: all data is at hand, and a batch of
- * operations is a loop.
+ * The transactions of `transact` and `begin` in local memory. All data is at hand, so an operation is
+ * carried out when it is issued, and its promise is resolved already when its caller gets it.
  *
- * When a turn of the event loop is due (runtime/event-loop.ts), what is left of the queue is carried out
- * after it. Operations that are issued meanwhile join the end of the queue, so the order stays.
+ * When a turn of the event loop is due (runtime/event-loop.ts), operations wait in a queue, and are carried
+ * out after it. What is issued meanwhile joins the end of the queue, so the order stays. The same is done
+ * with operations that are issued by code which another operation runs, such as the getters of a row.
  */
 
 import type { Executor } from "../../engine/executor.ts";
@@ -11,6 +12,10 @@ import { isSignal, PAGE_MISS } from "../../engine/signals.ts";
 import type { Pointer } from "../../memory/pointer.ts";
 import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
 import { DEVICE_MISS_ROUNDS } from "../../runtime/limits.ts";
+import type { Plan } from "../../tables/bulk/plan.ts";
+import { aggregateProgram, deleteProgram, updateProgram } from "../../tables/bulk/requests.ts";
+import type { AggregateRun, ChangeRun, Deleted, Updated } from "../../tables/bulk/runs.ts";
+import type { Program } from "../../tables/expressions/program.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -22,6 +27,7 @@ import type {
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import type { LocalTransaction } from "../async-transaction.ts";
 import { listOf } from "../row-errors.ts";
+import { resultOf } from "../run/bulk-run.ts";
 import { OperationQueue } from "../run/operation-queue.ts";
 import { AsyncRowScan, queuedRows, type RowCount } from "../run/row-scan.ts";
 import type { AsyncScan } from "../scan.ts";
@@ -35,8 +41,27 @@ type Queued = () => boolean;
 const NOT_DONE = Symbol("not done");
 /** Keys of `getMany` that are read at a time. */
 const KEYS_AT_ONCE = 64;
-/** The clock is looked at before each batch, and in it after so many operations. */
-const OPERATIONS_PER_LOOK = 4;
+/** The clock is looked at when a transaction begins, and then after so many operations. */
+const OPERATIONS_PER_LOOK = 8;
+
+/** What an operation does with its arguments. */
+type Operation<A, B, C, T> = (tx: SyncTransaction, a: A, b: B, c: C) => T | typeof NOT_DONE;
+
+// Those that are used most.
+const GET = (tx: SyncTransaction, table: Table, key: unknown, options: unknown): unknown =>
+  tx.get(table, key as never, options as never);
+const HAS = (tx: SyncTransaction, table: Table, key: unknown): boolean => tx.has(table, key);
+const INSERT = (tx: SyncTransaction, table: Table, row: unknown): unknown =>
+  tx.insert(table, row as never);
+const PUT = (tx: SyncTransaction, table: Table, row: unknown): void => tx.put(table, row as never);
+const UPDATE = (tx: SyncTransaction, table: Table, key: unknown, changes: unknown): void =>
+  tx.update(table, key, changes as never);
+const DELETE = (tx: SyncTransaction, table: Table, key: unknown): boolean => tx.delete(table, key);
+
+/** The others. */
+function runStep<T>(_tx: SyncTransaction, run: () => T | typeof NOT_DONE): T | typeof NOT_DONE {
+  return run();
+}
 
 export class LocalAsyncTransaction extends OperationQueue<Queued> implements LocalTransaction {
   readonly #tx: SyncTransaction;
@@ -46,6 +71,8 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   /** Whether that one waits for pages of the device, and how often it has done so. */
   #isMissing = false;
   #misses = 0;
+  /** Operations since the last look at the clock. */
+  #unlooked = 0;
 
   constructor(tx: SyncTransaction, executor: Executor) {
     super();
@@ -60,11 +87,11 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options: GetOptions<Name & UniqueIndex<Ways, Name>>,
   ): Promise<Row | undefined>;
   get<Row, Key>(table: Table<Row, Key>, key: Key, options?: unknown): Promise<Row | undefined> {
-    return this.#enqueue(() => this.#tx.get(table, key as never, options as never));
+    return this.#issue(GET, table, key, options) as Promise<Row | undefined>;
   }
 
   getForUpdate<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<Row | undefined> {
-    return this.#enqueue(() => this.#tx.get(table, key));
+    return this.#issue(GET, table, key, undefined) as Promise<Row | undefined>;
   }
 
   scan<Row, Key, Changes, Ways>(
@@ -72,7 +99,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options?: ScanOptions<NoInfer<Ways>>,
   ): AsyncScan<Row> {
     const scan = this.#tx.scan(table, options);
-    return new AsyncRowScan(() => queuedRows(scan, (run) => this.#enqueue(run)));
+    return new AsyncRowScan(() => queuedRows(scan, (run) => this.#issueStep(run)));
   }
 
   count<Row, Key, Changes, Ways>(
@@ -80,10 +107,54 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     options?: CountOptions<NoInfer<Ways>>,
   ): Promise<number> {
     let counting: RowCount | undefined;
-    return this.#enqueue(() => {
+    return this.#issueStep(() => {
       counting ??= this.#tx.counting(table, options);
       while (counting.step()) if (isTurnDue()) return NOT_DONE;
       return counting.rows;
+    });
+  }
+
+  select(table: Table, options?: unknown): AsyncScan<never> {
+    const scan = this.#tx.select(table, options);
+    return new AsyncRowScan(() => queuedRows(scan, (run) => this.#enqueue(run)));
+  }
+
+  aggregate(table: Table, options: unknown): Promise<never> {
+    return this.#program(table, () => aggregateProgram(table, options)) as Promise<never>;
+  }
+
+  updateWhere(table: Table, options: unknown): Promise<Updated> {
+    return this.#program(table, () => updateProgram(table, options)) as Promise<Updated>;
+  }
+
+  deleteWhere(table: Table, options: unknown): Promise<Deleted> {
+    return this.#program(table, () => deleteProgram(table, options)) as Promise<Deleted>;
+  }
+
+  explain(table: Table, options?: unknown): Promise<Plan> {
+    return this.#enqueue(() => this.#tx.explain(table, options));
+  }
+
+  /** For the database, which has made the program before the transaction began. */
+  runProgram(table: Table, program: Program): Promise<unknown> {
+    return this.#program(table, () => program);
+  }
+
+  /** The caller's functions are called at once, and the steps are taken when their turn comes. */
+  #program(table: Table, make: () => Program): Promise<unknown> {
+    let program: Program;
+    try {
+      program = make();
+    } catch (error) {
+      return this.#enqueue(() => {
+        throw error;
+      });
+    }
+    let run: AggregateRun | ChangeRun | undefined;
+    return this.#enqueue<unknown>(() => {
+      run ??= this.#tx.running(table, program);
+      while (run.step()) if (isTurnDue()) return NOT_DONE;
+      return resultOf(program, run);
     });
   }
 
@@ -92,9 +163,10 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     keys: Iterable<NoInfer<Key>>,
   ): Promise<(Row | undefined)[]> {
     const wanted = listOf(table, keys);
-    if (wanted.length <= KEYS_AT_ONCE) return this.#enqueue(() => this.#tx.getMany(table, wanted));
+    if (wanted.length <= KEYS_AT_ONCE)
+      return this.#issueStep(() => this.#tx.getMany(table, wanted));
     const rows: (Row | undefined)[] = [];
-    return this.#enqueue(() => {
+    return this.#issueStep(() => {
       while (rows.length < wanted.length) {
         const some = wanted.slice(rows.length, rows.length + KEYS_AT_ONCE);
         for (const row of this.#tx.getMany(table, some)) rows.push(row);
@@ -105,21 +177,21 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
-    return this.#enqueue(() => this.#tx.has(table, key));
+    return this.#issue(HAS, table, key, undefined);
   }
 
   insert<Row, Key, Writes>(
     table: Table<Row, Key, unknown, unknown, Writes>,
     row: NoInfer<InsertOf<Row, Writes>>,
   ): Promise<InsertedKey<Writes>> {
-    return this.#enqueue(() => this.#tx.insert(table, row));
+    return this.#issue(INSERT, table, row, undefined) as Promise<InsertedKey<Writes>>;
   }
 
   put<Row, Key, Writes>(
     table: Table<Row, Key, unknown, unknown, Writes>,
     row: NoInfer<PutOf<Row, Writes>>,
   ): Promise<void> {
-    return this.#enqueue(() => this.#tx.put(table, row));
+    return this.#issue(PUT, table, row, undefined);
   }
 
   update<Row, Key, Changes>(
@@ -127,31 +199,31 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     key: NoInfer<Key>,
     changes: NoInfer<Changes>,
   ): Promise<void> {
-    return this.#enqueue(() => this.#tx.update(table, key, changes));
+    return this.#issue(UPDATE, table, key, changes);
   }
 
   delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Promise<boolean> {
-    return this.#enqueue(() => this.#tx.delete(table, key));
+    return this.#issue(DELETE, table, key, undefined);
   }
 
   alloc(size: number, options: AllocOptions = {}): Promise<Pointer> {
-    return this.#enqueue(() => this.#tx.alloc(size, options));
+    return this.#issueStep(() => this.#tx.alloc(size, options));
   }
 
   allocArray(size: number, count: number, options: AllocOptions = {}): Promise<Pointer> {
-    return this.#enqueue(() => this.#tx.allocArray(size, count, options));
+    return this.#issueStep(() => this.#tx.allocArray(size, count, options));
   }
 
   read(pointer: Pointer): Promise<Uint8Array> {
-    return this.#enqueue(() => this.#tx.read(pointer));
+    return this.#issueStep(() => this.#tx.read(pointer));
   }
 
   write(pointer: Pointer, data: Uint8Array): Promise<void> {
-    return this.#enqueue(() => this.#tx.write(pointer, data));
+    return this.#issueStep(() => this.#tx.write(pointer, data));
   }
 
   free(pointer: Pointer): Promise<void> {
-    return this.#enqueue(() => this.#tx.free(pointer));
+    return this.#issueStep(() => this.#tx.free(pointer));
   }
 
   /** All that has been issued, in as many turns of the event loop as that takes. */
@@ -188,7 +260,6 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     }
     tx.queue = [];
     tx.#next = 0;
-    tx.batches++;
     return true;
   }
 
@@ -212,6 +283,37 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     }
   }
 
+  /** Carries out an operation now, if it need not wait. Its arguments are passed on: no closure is made. */
+  #issue<A, B, C, T>(operation: Operation<A, B, C, T>, a: A, b: B, c: C): Promise<T> {
+    const executor = this.#executor;
+    // With pages of the device, each operation is one that may be carried out again.
+    const mayMiss = executor.pageLoads !== undefined;
+    if (mayMiss || this.queue.length > 0 || executor.isHurried || this.#isTurnDue()) {
+      return this.#enqueue(() => operation(this.#tx, a, b, c));
+    }
+    executor.isHurried = true;
+    try {
+      const result = operation(this.#tx, a, b, c);
+      if (result !== NOT_DONE) return Promise.resolve(result as T);
+    } catch (error) {
+      this.#cutShortBy(error);
+      return this.failed(error);
+    } finally {
+      executor.isHurried = false;
+    }
+    return this.#enqueue(() => operation(this.#tx, a, b, c));
+  }
+
+  #issueStep<T>(run: () => T | typeof NOT_DONE): Promise<T> {
+    return this.#issue(runStep<T>, run, undefined, undefined);
+  }
+
+  #isTurnDue(): boolean {
+    if (++this.#unlooked < OPERATIONS_PER_LOOK) return false;
+    this.#unlooked = 0;
+    return isTurnDue();
+  }
+
   #enqueue<T>(run: () => T | typeof NOT_DONE): Promise<T> {
     return this.enqueue<T>((resolve, fail) => () => {
       try {
@@ -219,11 +321,15 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
         if (result === NOT_DONE) return false;
         resolve(result as T);
       } catch (error) {
-        // Cut short where it would have had to wait: the attempt is over, even if the callback goes on.
-        if (isSignal(error)) this.#tx.cutShort();
+        this.#cutShortBy(error);
         fail(error);
       }
       return true;
     });
+  }
+
+  /** Cut short where it would have had to wait: the attempt is over, even if the callback goes on. */
+  #cutShortBy(error: unknown): void {
+    if (isSignal(error)) this.#tx.cutShort();
   }
 }

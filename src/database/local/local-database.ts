@@ -20,10 +20,21 @@ import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
 import { coded } from "../../runtime/system-errors.ts";
 import type { Store } from "../../stores/store.ts";
+import { planProgram } from "../../tables/bulk/count-rows.ts";
+import type { Plan } from "../../tables/bulk/plan.ts";
+import {
+  aggregateProgram,
+  deleteProgram,
+  explainedProgram,
+  selectProgram,
+  updateProgram,
+} from "../../tables/bulk/requests.ts";
+import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
 import { openTable, refreshTables, tablesAt } from "../../tables/catalogue.ts";
 import { turnOffChanges } from "../../tables/changes/turn-on.ts";
 import { ownKey } from "../../tables/copied-key.ts";
 import { removeStaleFiles } from "../../tables/device/stale-files.ts";
+import type { Program } from "../../tables/expressions/program.ts";
 import { buildIndexes } from "../../tables/indexes/build.ts";
 import {
   type CheckedScan,
@@ -67,6 +78,7 @@ import {
   type Settings,
 } from "../open-options.ts";
 import { listOf } from "../row-errors.ts";
+import { limitOf, planOf } from "../run/bulk-run.ts";
 import { ENDED } from "../run/ended.ts";
 import { handleOf } from "../run/interactive.ts";
 import {
@@ -78,7 +90,6 @@ import {
   WholeBatch,
 } from "../run/row-scan.ts";
 import { TransactionRunner } from "../run/runner.ts";
-import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { Scan } from "../scan.ts";
 import type { Snapshot } from "../snapshot.ts";
 import {
@@ -95,6 +106,7 @@ import type { Transaction } from "../transaction.ts";
 import type { ChangeOf, Watch, WatchOptions } from "../watch.ts";
 import type { LocalAsyncTransaction } from "./async-transaction.ts";
 import { Upkeep } from "./background-work.ts";
+import { aggregateOver, selectScan } from "./bulk-reads.ts";
 import { DatabaseDurability } from "./database-durability.ts";
 import { DeviceKeeper } from "./device-keeper.ts";
 import { ExpirySweeper } from "./expiry-sweeper.ts";
@@ -163,8 +175,8 @@ export class LocalDatabase implements Database, Stores {
   #state: typeof OPEN | typeof INSIDE_SYNC | typeof CLOSED = OPEN;
   #clearing: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
-  /** Whether looking for the context of a body is worth while: it costs more than a get. */
-  #asyncSeen = false;
+  /** Of transactions that name no options. */
+  readonly #usualLimits: LocalLimits;
 
   /** Use `open`. */
   constructor(executor: Executor, settings: Settings, found: Found = {}) {
@@ -190,10 +202,7 @@ export class LocalDatabase implements Database, Stores {
     this.metrics = new DatabaseMetrics(executor, path);
     const { transactions } = this.metrics;
     const host = new LocalTransactions(executor, this, transactions, this.#maintain);
-    this.#runner = new TransactionRunner(
-      this,
-      (limits: LocalLimits) => new LocalExecution(host, limits),
-    );
+    this.#runner = new TransactionRunner((limits: LocalLimits) => new LocalExecution(host, limits));
     this.#snapshotHost = {
       executor,
       reader: this.#reader,
@@ -208,6 +217,7 @@ export class LocalDatabase implements Database, Stores {
     this.#upkeep = new Upkeep(executor, this.expiry, this.device);
     this.#durability = new DatabaseDurability(executor, settings, found.identity);
     this.#waits = this.#durability.mode === "sync";
+    this.#usualLimits = { timeoutMs, signal: undefined, snapshotMs: 0, waits: this.#waits };
   }
 
   get<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): Row | undefined;
@@ -298,6 +308,59 @@ export class LocalDatabase implements Database, Stores {
     return countRows(source, plan);
   }
 
+  select(table: Table, options?: unknown): Scan<never> {
+    this.#checkRead();
+    const program = selectProgram(table, options);
+    this.tableOf(table);
+    return new RowScan<never>(
+      () =>
+        new CursorBatches(() => {
+          const { source, store } = this.#openTable(table);
+          return { source, plan: selectScan(store, program, source, limitOf(options)) };
+        }),
+    );
+  }
+
+  async aggregate(table: Table, options: unknown): Promise<never> {
+    this.#checkRead();
+    const program = aggregateProgram(table, options);
+    const { source, store } = this.#openTable(table);
+    return (await this.#runner.track(aggregateOver(source, store, program))) as never;
+  }
+
+  async updateWhere(
+    table: Table,
+    options: unknown,
+    transaction?: TransactOptions,
+  ): Promise<Updated> {
+    return (await this.#change(table, updateProgram(table, options), transaction)) as Updated;
+  }
+
+  async deleteWhere(
+    table: Table,
+    options: unknown,
+    transaction?: TransactOptions,
+  ): Promise<Deleted> {
+    return (await this.#change(table, deleteProgram(table, options), transaction)) as Deleted;
+  }
+
+  async explain(table: Table, options?: unknown): Promise<Plan> {
+    this.#checkRead();
+    const program = explainedProgram(table, options);
+    const { source, store } = this.#openTable(table);
+    try {
+      return planOf(program, planProgram(store, program, source, true));
+    } finally {
+      source.release();
+    }
+  }
+
+  #change(table: Table, program: Program, options: TransactOptions = {}): Promise<unknown> {
+    const run = (tx: LocalTransaction): Promise<unknown> =>
+      (tx as LocalAsyncTransaction).runProgram(table, program);
+    return this.transact(run, options);
+  }
+
   snapshot(): Snapshot {
     this.#check();
     const taken = EngineSnapshot.take(this.#executor, this.#maxSnapshotMs, this.#syncTimeoutMs);
@@ -315,7 +378,7 @@ export class LocalDatabase implements Database, Stores {
 
   transactSync<T>(body: (tx: Transaction) => SyncResult<T>, options?: TransactSyncOptions): T {
     this.#check();
-    if (this.#state !== OPEN || (this.#asyncSeen && isInsideTransaction(this))) throw nested();
+    if (this.#state !== OPEN || this.#runner.callbacks.isInside()) throw nested();
     if (typeof body !== "function") throw notAFunction("transactSync", body);
     let timeoutMs = this.#syncTimeoutMs;
     let diskMs = this.#timeoutMs;
@@ -376,23 +439,28 @@ export class LocalDatabase implements Database, Stores {
     };
   }
 
-  async transact<T>(
+  transact<T>(
     body: (tx: LocalTransaction) => T | PromiseLike<T>,
-    options: TransactOptions = {},
+    options?: TransactOptions,
   ): Promise<Awaited<T>> {
-    const limits = this.#limitsOf("transact", options);
-    if (typeof body !== "function") throw notAFunction("transact", body);
-    return await this.#runner.track(this.#runner.run(body, limits));
+    // Not an asynchronous function: that would be one promise more than there is to wait for.
+    try {
+      const limits = this.#limitsOf("transact", options);
+      if (typeof body !== "function") throw notAFunction("transact", body);
+      return this.#runner.run(body, limits);
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
-  async begin(options: TransactOptions = {}): Promise<InteractiveTransaction<LocalTransaction>> {
+  async begin(options?: TransactOptions): Promise<InteractiveTransaction<LocalTransaction>> {
     return handleOf(await this.#runner.begin(this.#limitsOf("begin", options)), LOCAL_OPERATIONS);
   }
 
-  #limitsOf(call: "transact" | "begin", options: TransactOptions): LocalLimits {
+  #limitsOf(call: "transact" | "begin", options: TransactOptions | undefined): LocalLimits {
     this.#check();
-    this.#asyncSeen = true;
-    if (this.#state !== OPEN || isInsideTransaction(this)) throw nested();
+    if (this.#state !== OPEN || this.#runner.callbacks.isInside()) throw nested();
+    if (options === undefined) return this.#usualLimits;
     checkOptions(call, options);
     const limits = {
       timeoutMs: this.#timeoutOf(options),
@@ -452,8 +520,7 @@ export class LocalDatabase implements Database, Stores {
     options: WatchOptions<InferRow<T extends readonly (infer One)[] ? One : T>> = {},
   ): Watch<ChangeOf<T extends readonly (infer One)[] ? One : T>> {
     this.#check();
-    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this)))
-      throw nested();
+    this.#checkNotInside();
     this.#durability.checkLogged("watch()");
     const given: readonly Table[] = Array.isArray(tables) ? tables : [tables];
     const host = {
@@ -470,8 +537,7 @@ export class LocalDatabase implements Database, Stores {
 
   unwatch(table: Table): boolean {
     this.#check();
-    if (this.#state === INSIDE_SYNC || (this.#asyncSeen && isInsideTransaction(this)))
-      throw nested();
+    this.#checkNotInside();
     return turnOffChanges(this.#executor, this.tableOf(table), this.#timeoutMs);
   }
 
@@ -481,7 +547,7 @@ export class LocalDatabase implements Database, Stores {
   }
 
   async close(): Promise<void> {
-    if (this.#state === INSIDE_SYNC || isInsideTransaction(this)) throw nested();
+    this.#checkNotInside();
     this.#closing ??= this.#close();
     await this.#closing;
   }
@@ -599,7 +665,7 @@ export class LocalDatabase implements Database, Stores {
     options: MigrateOptions = {},
   ): Promise<MigrationPlan> {
     this.#check();
-    if (this.#state === INSIDE_SYNC || isInsideTransaction(this)) throw nested();
+    this.#checkNotInside();
     const { tables = [], dryRun = false, onProgress, signal } = checkedMigration(steps, options);
     const context = this.#migrationContext(onProgress, signal);
     const plan = planMigration(context, tables, steps);
@@ -724,6 +790,20 @@ export class LocalDatabase implements Database, Stores {
     }
   }
 
+  /** A table as it is now, in a snapshot of its own. */
+  #openTable(table: Table): { source: ScanSource; store: TableStore } {
+    this.#refreshIfNeeded();
+    const snapshot = this.#takeForScan();
+    const source = new SnapshotSource(this.#snapshotHost, snapshot);
+    const tables = this.#tablesAt(snapshot);
+    try {
+      return { source, store: tables.tableOf(table) };
+    } catch (error) {
+      source.release();
+      throw error;
+    }
+  }
+
   /** A short scan is one read-only transaction; only where others get in between, a snapshot. */
   #readWhole<Row>(planned: Planned<Row>): Row[] {
     this.#checkRead();
@@ -765,6 +845,11 @@ export class LocalDatabase implements Database, Stores {
   #checkRead(): void {
     if (this.#state === OPEN) return;
     throw this.#state === CLOSED ? this.#closedError() : besideTransaction();
+  }
+
+  /** For calls that are made rarely: they may take their time to find out where they come from. */
+  #checkNotInside(): void {
+    if (this.#state === INSIDE_SYNC || this.#runner.callbacks.isSurelyInside()) throw nested();
   }
 
   #closedError(): SituError {

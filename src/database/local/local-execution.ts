@@ -100,7 +100,7 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     this.#host = host;
     this.#executor = host.executor;
     this.#limits = limits;
-    this.retry = new AsyncRetry(limits);
+    this.retry = new AsyncRetry(limits, undefined, this.#startMs);
   }
 
   begin(isOnly = false): LocalAsyncTransaction | Promise<LocalAsyncTransaction> {
@@ -110,7 +110,7 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     }
     this.#isOnly = isOnly;
     // Before anything is held, and before the callback reads what others may change meanwhile.
-    if (isTurnDue()) return this.#attemptLater();
+    if (isTurnDue(this.#startMs)) return this.#attemptLater();
     this.#enter();
     return this.#attempt();
   }

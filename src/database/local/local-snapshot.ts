@@ -5,6 +5,9 @@ import { readAtSnapshot } from "../../engine/run.ts";
 import type { Snapshot as EngineSnapshot } from "../../engine/snapshots/snapshot.ts";
 import type { Transaction as EngineTransaction } from "../../engine/transaction.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { planProgram } from "../../tables/bulk/count-rows.ts";
+import type { Plan } from "../../tables/bulk/plan.ts";
+import { aggregateProgram, explainedProgram, selectProgram } from "../../tables/bulk/requests.ts";
 import { ownKey } from "../../tables/copied-key.ts";
 import type {
   CountOptions,
@@ -18,9 +21,11 @@ import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { ScanSource } from "../../tables/scan-plan.ts";
 import type { Table } from "../../tables/table.ts";
 import { listOf } from "../row-errors.ts";
+import { limitOf, planOf } from "../run/bulk-run.ts";
 import { CursorBatches, countRows, RowScan } from "../run/row-scan.ts";
 import type { Scan } from "../scan.ts";
 import type { Snapshot } from "../snapshot.ts";
+import { aggregateOver, selectScan } from "./bulk-reads.ts";
 import type { TableSet } from "./table-set.ts";
 
 /** What a snapshot needs of its database. */
@@ -90,6 +95,29 @@ export class LocalSnapshot implements Snapshot {
   ): number {
     const plan = this.#tableStore(table).plan<Row>("count", options);
     return countRows(this.#source(), plan);
+  }
+
+  select(table: Table, options?: unknown): Scan<never> {
+    const program = selectProgram(table, options);
+    const store = this.#tableStore(table);
+    return new RowScan<never>(
+      () =>
+        new CursorBatches(() => {
+          const source = this.#source();
+          return { source, plan: selectScan(store, program, source, limitOf(options)) };
+        }),
+    );
+  }
+
+  async aggregate(table: Table, options: unknown): Promise<never> {
+    const program = aggregateProgram(table, options);
+    const store = this.#tableStore(table);
+    return (await aggregateOver(this.#source(), store, program)) as never;
+  }
+
+  async explain(table: Table, options?: unknown): Promise<Plan> {
+    const program = explainedProgram(table, options);
+    return planOf(program, planProgram(this.#tableStore(table), program, this.#source(), true));
   }
 
   get isClosed(): boolean {

@@ -15,7 +15,26 @@ import { SituError, TimeoutError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { show } from "../../runtime/show.ts";
 import type { Store } from "../../stores/store.ts";
+import { planProgram } from "../../tables/bulk/count-rows.ts";
+import { type ProgramCursor, programCursor } from "../../tables/bulk/cursor.ts";
+import type { Choice, Plan } from "../../tables/bulk/plan.ts";
+import {
+  aggregateProgram,
+  deleteProgram,
+  explainedProgram,
+  selectProgram,
+  updateProgram,
+} from "../../tables/bulk/requests.ts";
+import {
+  AggregateRun,
+  ChangeRun,
+  type Changes,
+  type Deleted,
+  selectPlan,
+  type Updated,
+} from "../../tables/bulk/runs.ts";
 import { wrongType } from "../../tables/codec/values.ts";
+import type { Program } from "../../tables/expressions/program.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -24,9 +43,11 @@ import type {
   ScanOptions,
   UniqueIndex,
 } from "../../tables/indexes/options.ts";
-import type { ScanSource } from "../../tables/scan-plan.ts";
+import type { TableStore } from "../../tables/indexes/table-store.ts";
+import type { ScanPlan, ScanSource } from "../../tables/scan-plan.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import { exists, keyOf, listOf, missing } from "../row-errors.ts";
+import { finish, limitOf, planOf, resultOf } from "../run/bulk-run.ts";
 import { ENDED } from "../run/ended.ts";
 import { CursorBatches, countRows, RowCount, RowScan } from "../run/row-scan.ts";
 import type { AllocOptions, Transaction } from "../transaction.ts";
@@ -107,6 +128,61 @@ export class SyncTransaction implements Transaction {
     this.#check();
     const plan = this.#stores.tableOf(table).plan<unknown>("count", options);
     return new RowCount(new TransactionSource(this, this.#tx.lives, table), plan);
+  }
+
+  select(table: Table, options?: unknown): RowScan<never> {
+    const program = selectProgram(table, options);
+    this.#check();
+    const store = this.#stores.tableOf(table);
+    const source = new TransactionSource(this, this.#tx.lives, table);
+    const open = (): ProgramCursor =>
+      programCursor(store, program, this.#plan(store, program).path);
+    const plan = selectPlan(open, limitOf(options)) as ScanPlan<never>;
+    return new RowScan(() => new CursorBatches(() => ({ source, plan })));
+  }
+
+  aggregate(table: Table, options: unknown): never {
+    const program = aggregateProgram(table, options);
+    return resultOf(program, finish(this.running(table, program))) as never;
+  }
+
+  updateWhere(table: Table, options: unknown): Updated {
+    const program = updateProgram(table, options);
+    return resultOf(program, finish(this.running(table, program))) as Updated;
+  }
+
+  deleteWhere(table: Table, options: unknown): Deleted {
+    const program = deleteProgram(table, options);
+    return resultOf(program, finish(this.running(table, program))) as Deleted;
+  }
+
+  explain(table: Table, options?: unknown): Plan {
+    const program = explainedProgram(table, options);
+    this.#check();
+    return planOf(program, this.#plan(this.#stores.tableOf(table), program, true));
+  }
+
+  /** A program, to be run step by step. */
+  running(table: Table, program: Program): AggregateRun | ChangeRun {
+    this.#check();
+    const store = this.#stores.tableOf(table);
+    const { path, gathersFirst } = this.#plan(store, program);
+    const source = new TransactionSource(this, this.#tx.lives, table);
+    const cursor = programCursor(store, program, path);
+    if (program.task.kind === "aggregate") return new AggregateRun(source, cursor, table, program);
+    const changes: Changes = {
+      apply: ({ key, changes: fields }) => {
+        if (fields === undefined) this.delete(table, key);
+        else this.update(table, key, fields);
+      },
+      failHalfWay: (error) => this.#tx.failHalfWay(error),
+    };
+    return new ChangeRun(source, cursor, changes, gathersFirst);
+  }
+
+  /** What is counted for a plan is read beside the transaction, and no part of what it has read. */
+  #plan(store: TableStore, program: Program, tellsAll = false): Choice {
+    return planProgram(store, program, this.#tx.executor, tellsAll);
   }
 
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {

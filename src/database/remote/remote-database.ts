@@ -21,6 +21,8 @@ import { SituError, TimeoutError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { FOLLOW_MAX_MS, OUTCOME_GRACE_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
+import type { Plan } from "../../tables/bulk/plan.ts";
+import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
 import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
@@ -30,7 +32,6 @@ import { isDuration, notADuration } from "../open-options.ts";
 import { listOf } from "../row-errors.ts";
 import { handleOf } from "../run/interactive.ts";
 import { TransactionRunner } from "../run/runner.ts";
-import { isInsideTransaction } from "../run/transaction-context.ts";
 import type { AsyncScan } from "../scan.ts";
 import { checkOptions, nested, notAFunction, type TransactOptions } from "../transact-options.ts";
 import { Admission } from "./admission.ts";
@@ -95,7 +96,6 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     this.#doubts = new Doubts(connection, (than, leftMs) => this.pause(than, leftMs));
     this.#admission = own === undefined ? new Admission(endpoint.clock) : undefined;
     this.#runner = new TransactionRunner(
-      this,
       (limits: RemoteLimits) => new RemoteExecution(connection, this, this.#doubts, random, limits),
     );
   }
@@ -205,7 +205,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
 
   #limitsOf(call: "transact" | "begin", options: TransactOptions): RemoteLimits {
     this.#check();
-    if (isInsideTransaction(this)) throw nested();
+    if (this.#runner.callbacks.isInside()) throw nested();
     checkOptions(call, options);
     const { isolation, durability, signal } = options;
     if (isolation === "snapshot" || durability !== undefined) {
@@ -232,6 +232,28 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     options?: CountOptions<NoInfer<Ways>>,
   ): Promise<number> {
     return this.transact((tx) => tx.count(table, options));
+  }
+
+  /** The rows that match; with the promises of `scan`. */
+  select(table: Table, options?: unknown): AsyncScan<never> {
+    this.#check();
+    return scanAlone(this.#loneScans(), (tx) => tx.select(table, options));
+  }
+
+  aggregate(table: Table, options: unknown): Promise<never> {
+    return this.transact((tx) => tx.aggregate(table, options));
+  }
+
+  updateWhere(table: Table, options: unknown, transaction?: TransactOptions): Promise<Updated> {
+    return this.transact((tx) => tx.updateWhere(table, options), transaction);
+  }
+
+  deleteWhere(table: Table, options: unknown, transaction?: TransactOptions): Promise<Deleted> {
+    return this.transact((tx) => tx.deleteWhere(table, options), transaction);
+  }
+
+  explain(table: Table, options?: unknown): Promise<Plan> {
+    return this.transact((tx) => tx.explain(table, options));
   }
 
   #loneScans(): LoneScans {
@@ -292,7 +314,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
       const returned = await this.callAt(node, called, time);
       if (returned?.isDone) return returned.value;
       const mayRetry = returned === undefined || isPassing(returned.error);
-      if (!mayRetry || time.leftMs() <= 0) throw returned?.error ?? notDone(called);
+      if (!mayRetry || time.leftMs() <= 0) throw notDone(called, returned?.error);
       await this.pause(configurationId, time.leftMs());
     }
   }
@@ -317,7 +339,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
 
   /** Leaves the cluster, after the transactions that run. */
   async close(): Promise<void> {
-    if (isInsideTransaction(this)) throw nested();
+    if (this.#runner.callbacks.isSurelyInside()) throw nested();
     this.#closing ??= this.#close();
     await this.#closing;
   }
@@ -391,9 +413,12 @@ function closed(): SituError {
   return new SituError("SITU_CLOSED", "the connection to the cluster is closed: open it again");
 }
 
-function notDone({ procedure }: Called): TimeoutError {
+/** Why a call was not done. That two ends had different configurations says nothing to a caller. */
+function notDone({ procedure }: Called, why: SituError | undefined): SituError {
+  if (why !== undefined && why.code !== "SITU_STALE_CONFIGURATION") return why;
   return new TimeoutError(
-    `procedure ${procedure} was not done: the node that was to run it has left the cluster. Call it again`,
+    `procedure ${procedure} was not done: the nodes of the cluster have changed` +
+      `${why === undefined ? "" : ` (${why.message})`}. Call it again`,
   );
 }
 

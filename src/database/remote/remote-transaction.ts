@@ -21,6 +21,15 @@ import type { RemoteTable } from "../../protocols/execute/remote-table.ts";
 import type { Routine } from "../../protocols/message.ts";
 import { runSteps } from "../../protocols/phases/scan.ts";
 import { SituError } from "../../runtime/errors.ts";
+import type { Plan } from "../../tables/bulk/plan.ts";
+import {
+  aggregateProgram,
+  deleteProgram,
+  explainedProgram,
+  selectProgram,
+  updateProgram,
+} from "../../tables/bulk/requests.ts";
+import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -33,9 +42,17 @@ import type { Values } from "../../tables/indexes/structure.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import type { AsyncTransaction } from "../async-transaction.ts";
 import { exists, listOf, missing } from "../row-errors.ts";
+import { limitOf, planOf } from "../run/bulk-run.ts";
 import { OperationQueue } from "../run/operation-queue.ts";
 import { AsyncRowScan } from "../run/row-scan.ts";
 import type { AsyncScan } from "../scan.ts";
+import {
+  aggregateRows,
+  changeRows,
+  type RemoteOperations,
+  remoteChoice,
+  takenRows,
+} from "./remote-bulk.ts";
 
 /** What a transaction needs of its database. */
 export interface Fetcher {
@@ -66,6 +83,8 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
   readonly view: Fetcher["view"];
   readonly #fetcher: Fetcher;
   #fetching: Promise<void> | undefined;
+  /** Bulk operations, each of which takes many others. */
+  readonly #running = new Set<Promise<void>>();
   #ended: SituError | undefined;
 
   constructor(fetcher: Fetcher) {
@@ -209,14 +228,82 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     return this.#enqueue([], () => count.rows, { fetch: () => count.fetch(), isLate: true });
   }
 
+  select(table: Table, options?: unknown): AsyncScan<never> {
+    const program = selectProgram(table, options);
+    const limit = limitOf(options);
+    this.#check();
+    return new AsyncRowScan(() => limited(takenRows(this.#operations(), table, program), limit));
+  }
+
+  aggregate(table: Table, options: unknown): Promise<never> {
+    return this.#bulk(async () => {
+      const program = aggregateProgram(table, options);
+      return (await aggregateRows(this.#operations(), table, program)) as never;
+    });
+  }
+
+  updateWhere(table: Table, options: unknown): Promise<Updated> {
+    return this.#bulk(async () => {
+      const program = updateProgram(table, options);
+      return { ...(await changeRows(this.#operations(), table, program)), place: "host" };
+    });
+  }
+
+  deleteWhere(table: Table, options: unknown): Promise<Deleted> {
+    return this.#bulk(async () => {
+      const program = deleteProgram(table, options);
+      const { matched } = await changeRows(this.#operations(), table, program);
+      return { matched, place: "host" };
+    });
+  }
+
+  explain(table: Table, options?: unknown): Promise<Plan> {
+    return this.#enqueue([], () => {
+      const program = explainedProgram(table, options);
+      this.#fetcher.tableOf(table);
+      return planOf(program, remoteChoice(table, program, true));
+    });
+  }
+
+  /**
+   * Runs what takes many operations, and is one itself: its failure is not lost if nobody awaits it. The
+   * transaction does not commit before it has ended.
+   */
+  #bulk<T>(run: () => Promise<T>): Promise<T> {
+    return this.enqueue<T>((resolve, fail) => {
+      const running: Promise<void> = run()
+        .then(resolve, fail)
+        .finally(() => this.#running.delete(running));
+      this.#running.add(running);
+      return { entries: [], fail, run: () => {} };
+    });
+  }
+
+  #operations(): RemoteOperations {
+    return {
+      getMany: (table, keys) => this.getMany(table, keys),
+      scan: (table, options) => this.scan(table, options),
+      update: (table, key, changes) => this.update(table, key, changes),
+      delete: (table, key) => this.delete(table, key),
+      check: (table, changes) => {
+        this.#fetcher.tableOf(table).codec.takeChanges(changes as Values);
+      },
+    };
+  }
+
   settle(): Promise<void> | undefined {
-    return this.queue.length > 0 || this.#fetching !== undefined ? this.#drain() : undefined;
+    const isBusy = this.queue.length > 0 || this.#fetching !== undefined || this.#running.size > 0;
+    return isBusy ? this.#drain() : undefined;
   }
 
   async #drain(): Promise<void> {
-    while (this.queue.length > 0 || this.#fetching !== undefined) {
-      this.flushAtEndOfTick();
-      await this.#fetching;
+    for (;;) {
+      if (this.queue.length > 0 || this.#fetching !== undefined) {
+        this.flushAtEndOfTick();
+        await this.#fetching;
+      } else if (this.#running.size > 0) {
+        await Promise.race(this.#running);
+      } else return;
     }
   }
 
@@ -299,7 +386,6 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     const late = this.queue.findIndex(({ isLate }, i) => isLate && i > 0);
     const queue = late < 0 ? this.queue : this.queue.slice(0, late);
     this.queue = late < 0 ? [] : this.queue.slice(late);
-    this.batches++;
     if (this.isStale && this.#ended === undefined) {
       this.#fetched(queue, CONFLICT);
       return;
@@ -360,6 +446,19 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     }
     // What was issued meanwhile.
     this.#flush();
+  }
+}
+
+/** The first rows of some. */
+async function* limited(
+  rows: AsyncGenerator<unknown, undefined>,
+  limit: number,
+): AsyncGenerator<never, undefined> {
+  if (limit === 0) return;
+  let given = 0;
+  for await (const row of rows) {
+    yield row as never;
+    if (++given === limit) return;
   }
 }
 

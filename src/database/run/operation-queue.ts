@@ -1,7 +1,7 @@
 /**
- * What the transactions of both databases have in common: operations are promises, and those that are
- * issued in one tick form one batch, carried out in their order when the tick ends. Here the batch is a
- * loop over local memory, or one message to each node.
+ * What the transactions of both databases have in common: operations are promises, carried out in the
+ * order in which they are issued. Those that cannot be carried out at once wait in a queue, which is looked
+ * at when the tick ends. What is in it then is one batch: for a cluster one message to each node.
  *
  * The failure of an operation that nobody awaited must not vanish, nor end the process: the transaction
  * fails with it.
@@ -33,13 +33,14 @@ class Operation<T> extends Promise<T> {
   }
 }
 
+/** The queue of all that have none. */
+const NOTHING: readonly never[] = [];
+
 export abstract class OperationQueue<Queued> {
-  /** Batches carried out, for those who count round trips. */
-  batches = 0;
-  protected queue: Queued[] = [];
-  readonly #failed: { readonly operation: Operation<unknown>; readonly error: unknown }[] = [];
+  /** Replaced, never emptied: most transactions of this machine have none of their own. */
+  protected queue: readonly Queued[] = NOTHING;
+  #failed: { readonly operation: Operation<unknown>; readonly error: unknown }[] | undefined;
   #explain: ((error: unknown) => unknown) | undefined;
-  readonly #flushAtEnd = (): void => this.flushAtEndOfTick();
 
   /** Carries out what has been issued, and waits for it. Undefined if all is done already. */
   abstract settle(): Promise<void> | undefined;
@@ -54,7 +55,7 @@ export abstract class OperationQueue<Queued> {
 
   /** The failure of an operation that nobody awaited, if there is one. */
   unseenFailure(): { readonly error: unknown } | undefined {
-    return this.#failed.find(({ operation }) => !operation.isObserved);
+    return this.#failed?.find(({ operation }) => !operation.isObserved);
   }
 
   protected enqueue<T>(
@@ -66,14 +67,30 @@ export abstract class OperationQueue<Queued> {
       resolve = onResolve;
       reject = onReject;
     });
-    const fail = (error: unknown): void => {
-      this.#failed.push({ operation, error });
-      operation.silence();
-      if (this.#explain === undefined) reject(error);
-      else void Promise.resolve(this.#explain(error)).then(reject, reject);
-    };
-    if (this.queue.length === 0) runAsMicrotask(this.#flushAtEnd);
-    this.queue.push(queued(resolve, fail));
+    const fail = (error: unknown): void => this.#fail(operation, reject, error);
+    if (this.queue.length === 0) {
+      this.queue = [];
+      runAsMicrotask(() => this.flushAtEndOfTick());
+    }
+    (this.queue as Queued[]).push(queued(resolve, fail));
     return operation;
+  }
+
+  /** An operation that has failed already. */
+  protected failed(error: unknown): Promise<never> {
+    let reject!: (error: unknown) => void;
+    const operation = new Operation<never>((_, onReject) => {
+      reject = onReject;
+    });
+    this.#fail(operation, reject, error);
+    return operation;
+  }
+
+  #fail(operation: Operation<unknown>, reject: (error: unknown) => void, error: unknown): void {
+    this.#failed ??= [];
+    this.#failed.push({ operation, error });
+    operation.silence();
+    if (this.#explain === undefined) reject(error);
+    else void Promise.resolve(this.#explain(error)).then(reject, reject);
   }
 }

@@ -145,7 +145,10 @@ class RowIterator<Row> implements IterableIterator<Row> {
     const batches = this.#batches;
     if (this.#at === batches.rows.length) {
       this.#at = 0;
-      if (!batches.read()) return { done: true, value: undefined };
+      // A batch of a selection may have no row that matches, and others may follow.
+      do {
+        if (!batches.read()) return { done: true, value: undefined };
+      } while (batches.rows.length === 0);
     } else {
       batches.check();
     }
@@ -213,9 +216,11 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
       await nextTurn();
       this.#batches.check();
     }
-    if (this.#at === this.#batches.rows.length) {
+    while (this.#at === this.#batches.rows.length) {
       this.#at = 0;
       if (!(await this.#read(this.#batches))) return { done: true, value: undefined };
+      // A batch of a selection may have no row that matches, and others may follow.
+      if (this.#batches.rows.length === 0 && isTurnDue()) await nextTurn();
     }
     return { done: false, value: this.#batches.rows[this.#at++] };
   }

@@ -6,98 +6,106 @@ import { ENDED } from "./ended.ts";
 import type { Execution } from "./execution.ts";
 import { Interactive } from "./interactive.ts";
 import type { OperationQueue } from "./operation-queue.ts";
-import { TransactionContext } from "./transaction-context.ts";
+import { CallbacksUnderWay } from "./transaction-context.ts";
+
+type Callback<Tx, T> = (tx: Tx) => T | PromiseLike<T>;
+/** Runs a callback until its transaction commits, or its policy is over. */
+type Run<Tx, Limits> = <T>(callback: Callback<Tx, T>, limits: Limits) => Promise<Awaited<T>>;
 
 export class TransactionRunner<Tx extends OperationQueue<unknown>, Limits extends AsyncLimits> {
-  readonly #database: object;
+  readonly run: Run<Tx, Limits>;
+  /** For calls that must not come from inside one. */
+  readonly callbacks = new CallbacksUnderWay();
   readonly #start: (limits: Limits) => Execution<Tx>;
-  readonly #running = new Set<Promise<unknown>>();
+  /** Callbacks that are run, from the first attempt to the acknowledgement of the last. */
+  #runs = 0;
+  #onIdle: (() => void) | undefined;
+  readonly #tracked = new Set<Promise<unknown>>();
   readonly #interactive = new Set<Interactive<Tx>>();
   #closing: SituError | undefined;
 
   /** `start` may throw; nothing is held before the first `begin`. */
-  constructor(database: object, start: (limits: Limits) => Execution<Tx>) {
-    this.#database = database;
+  constructor(start: (limits: Limits) => Execution<Tx>) {
     this.#start = start;
+    this.run = this.#named(this.callbacks.runnerName);
   }
 
   /** Whether nothing is under way. */
   get isIdle(): boolean {
-    return this.#running.size === 0;
+    return this.#runs === 0 && this.#tracked.size === 0;
   }
 
   /** `close` waits for it. */
   async track<T>(running: Promise<T>): Promise<T> {
-    this.#running.add(running);
+    this.#tracked.add(running);
     try {
       return await running;
     } finally {
-      this.#running.delete(running);
+      this.#tracked.delete(running);
     }
   }
 
-  /** Runs a callback until its transaction commits, or its policy is over. */
-  async run<T>(callback: (tx: Tx) => T | PromiseLike<T>, limits: Limits): Promise<Awaited<T>> {
-    const execution = this.#start(limits);
-    const { retry } = execution;
-    let result: Awaited<T>;
-    try {
-      try {
-        for (;;) {
-          const attempt = await this.#attempt(execution, callback);
-          if (attempt !== undefined) {
-            result = attempt.result;
-            break;
+  /**
+   * The function that runs callbacks, under the name by which nested calls know it. It is one function
+   * from the first attempt to the last: each asynchronous call more would be a promise more.
+   */
+  #named(name: string): Run<Tx, Limits> {
+    const { callbacks } = this;
+    const functions: Record<string, Run<Tx, Limits>> = {
+      [name]: async <T>(callback: Callback<Tx, T>, limits: Limits): Promise<Awaited<T>> => {
+        const execution = this.#start(limits);
+        const { retry } = execution;
+        let result: Awaited<T>;
+        this.#runs++;
+        try {
+          try {
+            for (let isAgain = false; ; isAgain = true) {
+              const beginning = execution.begin();
+              const tx = beginning instanceof Promise ? await beginning : beginning;
+              let isCommitted = false;
+              let why = ENDED;
+              callbacks.begin(isAgain);
+              try {
+                const returned = callbacks.call(callback, tx);
+                result = (
+                  isThenable(returned) ? await retry.race(Promise.resolve(returned)) : returned
+                ) as Awaited<T>;
+                const settling = tx.settle();
+                if (settling !== undefined) await retry.race(settling);
+                const unseen = tx.unseenFailure();
+                if (unseen !== undefined) throw unseen.error;
+                const committing = execution.commit();
+                isCommitted = typeof committing === "boolean" ? committing : await committing;
+              } catch (error) {
+                if (retry.isCause(error)) why = error as SituError;
+                // First: parts of the callback may still run, and must not touch what comes next.
+                execution.endAttempt(why);
+                await throwIfCallersOwn(execution, error);
+              } finally {
+                execution.endAttempt(why);
+                callbacks.end(isAgain);
+              }
+              if (isCommitted) break;
+              await execution.awaitRetry();
+            }
+          } finally {
+            retry.stop();
+            execution.end();
           }
-          await execution.awaitRetry();
+          // Nothing is held any more: others may go on with what it has done.
+          const acknowledged = execution.acknowledge();
+          if (acknowledged !== undefined) await acknowledged;
+        } catch (error) {
+          execution.count({ error });
+          throw error;
+        } finally {
+          if (--this.#runs === 0) this.#onIdle?.();
         }
-      } finally {
-        retry.stop();
-        execution.end();
-      }
-      // Nothing is held any more: others may go on with what it has done.
-      const acknowledged = execution.acknowledge();
-      if (acknowledged !== undefined) await acknowledged;
-    } catch (error) {
-      execution.count({ error });
-      throw error;
-    }
-    execution.count();
-    return result;
-  }
-
-  async #attempt<T>(
-    execution: Execution<Tx>,
-    callback: (tx: Tx) => T | PromiseLike<T>,
-  ): Promise<{ readonly result: Awaited<T> } | undefined> {
-    const { retry } = execution;
-    const beginning = execution.begin();
-    const tx = beginning instanceof Promise ? await beginning : beginning;
-    const context = new TransactionContext(this.#database);
-    let why = ENDED;
-    try {
-      const result = await retry.race(context.run(() => Promise.resolve(callback(tx))));
-      const settling = tx.settle();
-      if (settling !== undefined) await retry.race(settling);
-      const unseen = tx.unseenFailure();
-      if (unseen !== undefined) throw unseen.error;
-      const committing = execution.commit();
-      if (typeof committing === "boolean" ? committing : await committing) return { result };
-    } catch (error) {
-      if (retry.isCause(error)) why = error as SituError;
-      // First: parts of the callback may still run, and must not touch what comes next.
-      execution.endAttempt(why);
-      if (retry.isCause(error)) {
-        execution.countAbort(error);
-        throw retry.explained(error);
-      }
-      const isOwn = execution.isCallersOwn(error);
-      if (typeof isOwn === "boolean" ? isOwn : await isOwn) throw error;
-    } finally {
-      execution.endAttempt(why);
-      context.end();
-    }
-    return undefined;
+        execution.count();
+        return result!;
+      },
+    };
+    return functions[name];
   }
 
   /** Begins a transaction that its caller ends. */
@@ -117,6 +125,29 @@ export class TransactionRunner<Tx extends OperationQueue<unknown>, Limits extend
   async close(why: SituError): Promise<void> {
     this.#closing = why;
     for (const interactive of this.#interactive) interactive.abandon(why);
-    await Promise.allSettled(this.#running);
+    await Promise.allSettled(this.#tracked);
+    if (this.#runs === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#onIdle = resolve;
+    });
   }
+}
+
+/** Throws what has ended the transaction; returns if that was only an attempt, which saw two moments. */
+async function throwIfCallersOwn<Tx extends OperationQueue<unknown>>(
+  execution: Execution<Tx>,
+  error: unknown,
+): Promise<void> {
+  const { retry } = execution;
+  if (retry.isCause(error)) {
+    execution.countAbort(error);
+    throw retry.explained(error);
+  }
+  if (await execution.isCallersOwn(error)) throw error;
+}
+
+function isThenable(value: unknown): boolean {
+  if (value instanceof Promise) return true;
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
+  return typeof (value as { then?: unknown }).then === "function";
 }

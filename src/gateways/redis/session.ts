@@ -20,7 +20,7 @@ import type { RedisThread } from "./thread.ts";
 /** How long a client may take to say goodbye when the gateway closes. */
 const CLOSE_PATIENCE_MS = 1_000;
 
-export class Session implements SessionState {
+export class ClientSession implements SessionState {
   readonly id: number;
   readonly address: string;
   readonly localAddress: string;

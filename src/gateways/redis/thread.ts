@@ -32,7 +32,7 @@ import { isOfStore } from "./errors.ts";
 import { Keyspace } from "./keyspace.ts";
 import { Registry } from "./registry.ts";
 import type { Server, ServerFigures } from "./server.ts";
-import { Session } from "./session.ts";
+import { ClientSession } from "./session.ts";
 import { LiveSettings, type SettingChanges, type SettingValues } from "./settings.ts";
 import { Sweeper } from "./sweeper.ts";
 
@@ -67,7 +67,7 @@ export class RedisThread implements Server, ClientThread<SettingChanges> {
   readonly startedMs = wallClockMs();
   readonly port: number;
   readonly threads: number;
-  readonly sessions = new Map<number, Session>();
+  readonly sessions = new Map<number, ClientSession>();
   readonly allKeys: AllKeys;
   readonly registry = registry;
   readonly keys: Keyspace;
@@ -85,7 +85,7 @@ export class RedisThread implements Server, ClientThread<SettingChanges> {
   readonly #sweeper: Sweeper;
   #sweeping: { cancel(): void } | undefined;
   readonly #idleWatch: { cancel(): void };
-  readonly #unsent: Session[] = [];
+  readonly #unsent: ClientSession[] = [];
   #isPaying = false;
   #isClosing = false;
 
@@ -127,7 +127,7 @@ export class RedisThread implements Server, ClientThread<SettingChanges> {
 
   /** Serves a client from here on. */
   adopt(socket: Socket, peer: Peer): void {
-    const session = new Session(this, socket, peer);
+    const session = new ClientSession(this, socket, peer);
     this.sessions.set(peer.id, session);
     this.metrics.clients(this.sessions.size);
     this.metrics.add(COUNTER.connectionsReceived, 1);
@@ -145,7 +145,7 @@ export class RedisThread implements Server, ClientThread<SettingChanges> {
   }
 
   /** Sends a session's replies when there are some, or this turn is over. */
-  sendLater(session: Session): void {
+  sendLater(session: ClientSession): void {
     const unsent = this.#unsent.push(session);
     if (unsent === 1) afterTurn(this.#sendAll);
     else if (unsent === SENT_TOGETHER) this.#sendAll();

@@ -21,7 +21,7 @@
  */
 
 import type { Executor } from "../../engine/executor.ts";
-import type { NodeId } from "../../fabric/fabric.ts";
+import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import { SituError } from "../../runtime/errors.ts";
 import {
   COPY_TELL_MS,
@@ -51,8 +51,11 @@ export interface CopyingOptions {
   readonly tables: CopiedTables;
   readonly backup: BackupRecords;
   readonly disk: Disk;
-  /** Told which partitions are filled, again and again until a configuration counts them as copies. */
-  readonly filled: (partitions: readonly number[]) => void;
+  /**
+   * Told which partitions are filled, and in which configuration that is so, again and again until a later one
+   * counts them as copies.
+   */
+  readonly filled: (configurationId: ConfigurationId, partitions: readonly number[]) => void;
 }
 
 export interface CopyProgress {
@@ -78,10 +81,12 @@ export class Copying {
   readonly disk: Disk;
   readonly touched = new Touched();
   readonly #backup: BackupRecords;
-  readonly #filled: (partitions: readonly number[]) => void;
+  readonly #filled: CopyingOptions["filled"];
   readonly #fills = new Map<number, Fill>();
   /** Partitions whose rows must go: those that are not this node's, and those that are filled anew. */
   readonly #uncleared = new Set<number>();
+  /** Those that may have rows here, and were lost when that was found. */
+  readonly #ofLost = new Set<number>();
   #clearing: Clearing | undefined;
   readonly #copies = new Map<NodeId, PartitionCopy>();
   #view: CopyView | undefined;
@@ -120,6 +125,7 @@ export class Copying {
     const { placement, self, nodes } = view;
     const given = new Set<number>();
     for (let partition = 0; partition < placement.partitions; partition++) {
+      const mayHaveRows = this.#ofLost.delete(partition) || before === undefined;
       if (placement.copiesOf(partition).includes(self)) {
         this.#forget(partition);
       } else if (placement.fillingOf(partition).includes(self)) {
@@ -129,12 +135,12 @@ export class Copying {
       } else {
         given.add(partition);
         if (this.#uncleared.has(partition) && !this.#fills.has(partition)) continue;
-        const wasHere = before === undefined || isReplica(before, partition);
+        const wasHere = mayHaveRows || isReplica(before!, partition);
         this.#forget(partition);
+        if (!wasHere) continue;
         // Of a partition that is lost nobody knows who may need what is left.
-        if (wasHere && nodes.includes(placement.primaryOf(partition))) {
-          this.#uncleared.add(partition);
-        }
+        const isLost = !nodes.includes(placement.primaryOf(partition));
+        (isLost ? this.#ofLost : this.#uncleared).add(partition);
       }
     }
     this.#backup.forget(view.configurationId, (partition) => given.has(partition));
@@ -295,7 +301,10 @@ export class Copying {
   #tell(): void {
     const partitions = [...this.#fills].filter(([, { state }]) => state === "filled");
     if (this.#isStopped || partitions.length === 0) return;
-    this.#filled(partitions.map(([partition]) => partition));
+    this.#filled(
+      this.#view!.configurationId,
+      partitions.map(([partition]) => partition),
+    );
     if (this.#isTelling) return;
     this.#isTelling = true;
     this.clock.after(COPY_TELL_MS, () => {

@@ -20,7 +20,7 @@ export interface Changes {
   readonly nodes: readonly NodeId[];
   /** The configuration that took in this life of a member; undefined for others. */
   memberSince(node: NodeId): ConfigurationId | undefined;
-  readonly placement: Pick<Placement, "primarySince" | "replicasSince">;
+  readonly placement: Pick<Placement, "primaryOf" | "primarySince" | "replicasSince">;
 }
 
 /** What decides whether a transaction is recovering: the head of its record (records.ts). */
@@ -38,10 +38,14 @@ export function isRecovering(
   read: readonly number[] = [],
 ): boolean {
   const { configurationId, partitions } = doubtful;
-  const { placement } = changes;
+  const { placement, nodes } = changes;
+  // A partition whose copies are all lost keeps their names, and the number since when they had it.
+  const isLost = (partition: number): boolean => !nodes.includes(placement.primaryOf(partition));
   return (
     !hasCoordinator(doubtful, changes) ||
-    partitions.some((partition) => placement.replicasSince(partition) > configurationId) ||
+    partitions.some(
+      (partition) => placement.replicasSince(partition) > configurationId || isLost(partition),
+    ) ||
     read.some((partition) => placement.primarySince(partition) > configurationId)
   );
 }

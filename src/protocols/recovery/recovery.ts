@@ -21,6 +21,7 @@
 
 import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { APPLY_RETRY_MS } from "../../runtime/limits.ts";
 import type { Driver } from "../driver.ts";
 import { ABORT_RECOVERY, COMMIT_RECOVERY, TRUNCATE_RECOVERY } from "../kinds.ts";
 import type { Routine } from "../message.ts";
@@ -93,9 +94,11 @@ export class Recovery {
   adopt(view: RecoveryView, previous: RecoveryView): void {
     const { placement, self } = view;
     const blocked: number[] = [];
+    // One that is back has the locks that its store has kept, which may be fewer than it had.
+    const isBack = (view.memberSince(self) ?? 0) > previous.configurationId;
     for (let partition = 0; partition < placement.partitions; partition++) {
       if (placement.primaryOf(partition) !== self) continue;
-      const isNew = placement.primarySince(partition) > previous.configurationId;
+      const isNew = isBack || placement.primarySince(partition) > previous.configurationId;
       if (isNew || this.isBlocked(partition)) blocked.push(partition);
     }
     this.#round?.end();
@@ -234,9 +237,14 @@ export class Recovery {
     this.#unblock(round);
   }
 
-  /** Serves partitions in which all that is in doubt is locked, or not in doubt any more. */
+  /** Serves partitions in which all that is in doubt is locked, or not in doubt any more, and all else is applied. */
   #unblock(round: Round): void {
-    const kept = new Set<number>();
+    if (!round.isCurrent || !round.hasHeardAll) return;
+    const behind = [...round.blocked].filter((partition) => this.#replica.isBehind(partition));
+    if (behind.length > 0) {
+      this.#driver.endpoint.clock.after(APPLY_RETRY_MS, () => this.#unblock(round));
+    }
+    const kept = new Set<number>(behind);
     for (const [{ head, isEnded }, partition, doubt] of round.partitionDoubts()) {
       if (isEnded || !round.blocked.has(partition)) continue;
       doubt.isLocked ||= this.#replica.lock(head.name, partition);
@@ -280,9 +288,10 @@ export class Recovery {
     for (const partition of head.partitions) {
       if (votes.has(partition)) continue;
       const primary = placement.primaryOf(partition);
-      // All copies of it are lost. What the others know must do: one LOG proves that this one had the lock.
-      if (!nodes.includes(primary)) votes.set(partition, SAW_LOCK);
-      else append(missing, primary, partition);
+      // All copies of it are lost. Whichever of them returns may have committed it, or have never heard of it: it
+      // stays in doubt until then (votes.ts).
+      if (!nodes.includes(primary)) return;
+      append(missing, primary, partition);
     }
     const requests = [...missing].map(
       ([primary, partitions]) => new RequestVote(primary, round, head, partitions),

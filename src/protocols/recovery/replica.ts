@@ -41,6 +41,11 @@ export interface Replica {
    * the partition is not served until then.
    */
   lock(name: Name, partition: number): boolean;
+  /**
+   * At a primary: whether it has not applied yet what it has heard, as a backup, to be committed in a partition.
+   * Nobody is in doubt about that, and nobody may read what was there before.
+   */
+  isBehind(partition: number): boolean;
   /** Installs it, and removes the record. False if that must be tried again. */
   commit(name: Name): boolean;
   /** Drops the records that it has as a backup. As a primary it keeps its locks, for now. */

@@ -48,6 +48,7 @@ export class StoreReplica implements Replica {
     this.#participant = participant;
     this.#backup = backup;
     participant.underWay.remembersLives = true;
+    participant.rememberInstalled();
     backup.rememberLives();
   }
 
@@ -134,6 +135,10 @@ export class StoreReplica implements Replica {
   lock(given: Name, partition: number): boolean {
     const prepared = this.#participant.underWay.find(withoutLow(given));
     return this.#writesIn(prepared?.record, partition) !== undefined;
+  }
+
+  isBehind(partition: number): boolean {
+    return this.#backup.isBehind(partition);
   }
 
   commit(given: Name): boolean {

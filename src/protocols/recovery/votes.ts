@@ -24,6 +24,8 @@
  *   8. What was decided is remembered until all replicas of all written partitions know it, and the
  *      `low` of a coordinator speaks of its own life only: a later life does not make anyone forget,
  *      or apply, what an earlier one has left.
+ *   9. Where all copies of a written partition are lost, nothing is decided until one of them is back: it may
+ *      have installed the transaction as its coordinator, or never have heard of it.
  *
  * From these follows, for any f deaths among the f + 1 copies of each partition, at any moment: what
  * was told "committed", or was visible, is committed at all copies; what was told "aborted", or whose

@@ -10,7 +10,7 @@ import { damagedAt } from "../../memory/damage.ts";
 import type { Cursor, KeyRange, OrderedCodec } from "../store.ts";
 import type { Geometry } from "./geometry.ts";
 import { compareKeys } from "./keys.ts";
-import { INFINITE, MAX_KEY_WORDS, type NodeFormat, POINTER_WORDS } from "./layout.ts";
+import { INFINITE, type NodeFormat, POINTER_WORDS } from "./layout.ts";
 import type { Search } from "./search.ts";
 
 const NO_BOUND = new Int32Array(0);
@@ -61,7 +61,7 @@ export class TreeCursor<Row, Key> implements Cursor<Row> {
     this.#enough = this.#inline ? ENOUGH_ROWS : FIRST_OBJECTS;
     const { from, to } = range;
     // Short ones lie in V8's own heap, which is quicker to make and to forget.
-    const most = (codec.orderedWords || MAX_KEY_WORDS) + 1;
+    const most = codec.mostOrderedWords + 1;
     this.#bound = new Int32Array(most);
     this.#fence = new Int32Array(most);
     this.#spare = new Int32Array(most);

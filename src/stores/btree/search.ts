@@ -5,7 +5,8 @@
  * What becomes part of the read set is one object: the leaf, which proves a key present or absent,
  * or the row object, which proves it present. Inner nodes are read in one version each, and then
  * forgotten: should one be out of date, the leaf it leads to says so, by its fences or because its
- * cell has another incarnation.
+ * cell has another incarnation. For the same reason a leaf that an attempt has come to before need not be
+ * searched for again: if its fences hold the key, it is the one.
  */
 
 import type { Transaction } from "../../engine/transaction.ts";
@@ -19,6 +20,10 @@ import type { OrderedCodec } from "../store.ts";
 import { FixedNodes } from "./fixed-nodes.ts";
 import type { Geometry } from "./geometry.ts";
 import { INFINITE, LEVEL, type NodeFormat } from "./layout.ts";
+
+/** Leaves that are remembered: those of as many keys, if their bits differ. */
+const KNOWN_LEAVES = 16;
+const KNOWN_MASK = KNOWN_LEAVES - 1;
 
 export class Search<Row, Key> {
   readonly #codec: OrderedCodec<Row, Key>;
@@ -47,6 +52,11 @@ export class Search<Row, Key> {
   /** The row, if it was asked for. */
   row: Row | undefined;
 
+  /** Leaves that the attempt with this number has come to, by some bits of the key. */
+  readonly #knownLives = new Float64Array(KNOWN_LEAVES);
+  readonly #knownLeaves = new Int32Array(KNOWN_LEAVES);
+  readonly #knownIncarnations = new Int32Array(KNOWN_LEAVES);
+
   /** Words of the row object that was read last. */
   get rowWords(): number {
     return this.#row.words;
@@ -66,13 +76,21 @@ export class Search<Row, Key> {
     this.#rootWord = wordOf(root);
   }
 
-  /** Searches for the key that the codec has staged; `row` is decoded only if it is wanted. */
-  find(tx: Transaction, words: number, wanted: boolean): boolean {
+  /**
+   * Searches for the key that the codec has staged; `row` is decoded only if it is wanted. For one who does
+   * not go on to an insertion or a removal, and so needs no `path`, in a leaf that the attempt knows.
+   */
+  find(tx: Transaction, words: number, wanted: boolean, needsPath: boolean): boolean {
     const key = this.#codec.ordered;
     const nodes = this.#leafNodes;
+    const place = (key[0] + 2 * key[words - 1]) & KNOWN_MASK;
+    let isKnown = !needsPath && this.#knownLives[place] === tx.lives;
     this.row = undefined;
     for (let attempt = 0; attempt < MAX_DESCENTS; attempt++) {
-      if (!this.#descend(tx, key, words, false)) continue;
+      if (isKnown) this.#reopen(tx, place);
+      else if (!this.#descend(tx, key, words, false)) continue;
+      else this.#remember(tx, place);
+      isKnown = false;
       const { views, at } = tx;
       const { leaf } = this;
       const { i32 } = views;
@@ -98,6 +116,22 @@ export class Search<Row, Key> {
       if (this.readRow(tx, regionId, word, incarnation, wanted)) return true;
     }
     return tx.conflict(this.leaf);
+  }
+
+  /** A row that was read is mostly changed afterwards. */
+  #remember(tx: Transaction, place: number): void {
+    // A snapshot's transaction forgets what it has opened.
+    if (tx.snapshot !== undefined) return;
+    this.#knownLives[place] = tx.lives;
+    this.#knownLeaves[place] = this.leaf;
+    this.#knownIncarnations[place] = this.#incarnation;
+  }
+
+  /** Opens a leaf that this attempt has come to before. Its fences say whether it is the right one. */
+  #reopen(tx: Transaction, place: number): void {
+    this.leaf = this.#knownLeaves[place];
+    this.#incarnation = this.#knownIncarnations[place];
+    tx.reopen(this.leaf);
   }
 
   /**

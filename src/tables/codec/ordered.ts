@@ -74,6 +74,21 @@ function wordsOfKey(fields: readonly Field[]): number {
   return words.includes(0) || sum > MAX_FIXED_KEY_WORDS ? 0 : sum;
 }
 
+/** The most words that a key's ordered form can take. */
+function mostWordsOfKey(fields: readonly Field[]): number {
+  const words = fields.map((field) => orderedWordsOf(field) || mostTextWordsOf(field));
+  return Math.min(
+    words.reduce((a, b) => a + b, 0),
+    MAX_ORDERED_KEY_WORDS,
+  );
+}
+
+/** Each byte may be a zero, which becomes two; then the end, and perhaps the word of a null. */
+function mostTextWordsOf({ max, nullable }: Field): number {
+  if (max === undefined) return MAX_ORDERED_KEY_WORDS;
+  return Math.ceil((2 * max + 2) / 4) + (nullable ? 1 : 0);
+}
+
 const long = new BigInt64Array(1);
 const longWords = new Int32Array(long.buffer);
 /** The UTF-8 of the text that is being ordered. */
@@ -308,7 +323,9 @@ return {
 
 /** The codec of a table that is kept in the order of its keys. */
 export function orderedCodecOf<Row, Key>(table: Table<Row, Key>): OrderedCodec<Row, Key> {
-  const orderedWords = wordsOfKey(table.key.map((name) => table.fields[name]));
+  const fields = table.key.map((name) => table.fields[name]);
+  const orderedWords = wordsOfKey(fields);
+  const mostOrderedWords = mostWordsOfKey(fields);
   // What a key that is too long writes behind the end is dropped, then the key is refused.
   const ordered = new Int32Array(MAX_ORDERED_KEY_WORDS + 8);
   const layout = layoutOf(table);
@@ -331,5 +348,5 @@ export function orderedCodecOf<Row, Key>(table: Table<Row, Key>): OrderedCodec<R
   };
   const make = compile(orderedSource(table, layout, orderedWords > 0), Object.keys(library));
   const generated = make(...Object.values(library)) as Generated<Row, Key>;
-  return { ...codec, ...generated, orderedWords, ordered };
+  return { ...codec, ...generated, orderedWords, mostOrderedWords, ordered };
 }

@@ -34,6 +34,7 @@ import type { Index } from "./entries.ts";
 import { openIndex, structuresOf } from "./forms.ts";
 import { refuseTaken } from "./indexed-store.ts";
 import { clearLeftover } from "./leftovers.ts";
+import { isForChange, publicName } from "./replaced-names.ts";
 import type { TableStore } from "./table-store.ts";
 
 export interface BuildOptions {
@@ -108,8 +109,15 @@ class Builder {
         const what = `table ${table.name} is in the store with another schema`;
         throw new SituError("SITU_SCHEMA", `${what}:\n  ${lines.join("\n  ")}`);
       }
-      return index;
+      return index ?? this.#takenPlace(schema);
     });
+  }
+
+  /** The index that was built to take another one's place, if another process has seen to that by now. */
+  #takenPlace({ indexes }: StoredSchema): StoredIndex | undefined {
+    if (!isForChange(this.#definition.name)) return undefined;
+    const name = publicName(this.#definition.name);
+    return indexes.find((each) => each.name === name && sameDefinition(each, this.#definition));
   }
 
   /** Adds the index to the catalogue, unless another builder does so first. */
@@ -125,9 +133,12 @@ class Builder {
     return this.#transact(() => {
       const { indexes, leftovers, successor } = this.#schema();
       if (indexes.some(({ name }) => name === this.#definition.name)) return undefined;
+      if (this.#takenPlace(this.#schema()) !== undefined) return undefined;
       if (successor !== undefined) return undefined;
       if (this.#leftover()?.build !== leftover?.build) return undefined;
-      if (indexes.length >= MAX_INDEXES) {
+      // One that takes another one's place is none more, in the end.
+      const others = indexes.filter(({ name }) => !isForChange(name));
+      if (others.length >= MAX_INDEXES && !isForChange(this.#definition.name)) {
         throw new SituError(
           "SITU_SCHEMA",
           `table ${table.table.name} has ${MAX_INDEXES} indexes in the store, which is the most`,
@@ -204,8 +215,8 @@ class Builder {
   #notBuilt(cause: SituError): SituError {
     const { table } = this.#options;
     const message =
-      `index ${this.#definition.name} of table ${table.table.name} cannot be built, and was not ` +
-      `added; nothing else has changed. ${cause.message}`;
+      `index ${publicName(this.#definition.name)} of table ${table.table.name} cannot be built, and ` +
+      `was not added; nothing else has changed. ${cause.message}`;
     return cause instanceof RowError
       ? new RowError("SITU_UNIQUE", message, cause, { cause })
       : new SituError(cause.code, message, { cause });

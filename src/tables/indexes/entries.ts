@@ -8,6 +8,7 @@ import { compile } from "../codec/codec.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition, IndexState } from "./definition.ts";
 import type { CheckedScan } from "./options.ts";
+import { publicName } from "./replaced-names.ts";
 import type { Values } from "./structure.ts";
 
 export interface Index {
@@ -129,7 +130,8 @@ export function notUnique(
   row: Values,
   holder: unknown,
 ): RowError {
-  const { name, on } = definition;
+  const { on } = definition;
+  const name = publicName(definition.name);
   const values = on.map((name) => `${name} ${shownValue(row[name])}`).join(", ");
   const key = keyIn(row, table.key, table.singleKey);
   return new RowError(

@@ -8,7 +8,9 @@
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
+import type { Views } from "../../memory/views.ts";
 import { SituError } from "../../runtime/errors.ts";
+import type { AnyCodec } from "../../stores/kind.ts";
 import type { RowStore, Store } from "../../stores/store.ts";
 import { RecordingStore } from "../changes/recording-store.ts";
 import { ExpiringStore } from "../expiry/expiring-store.ts";
@@ -27,7 +29,7 @@ import { type StoredSchema, schemaOf } from "../schema.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
 import { type IndexDefinition, type StoredIndex, sameDefinition } from "./definition.ts";
-import { type Index, IndexCursor, withoutRow } from "./entries.ts";
+import { type Index, IndexCursor, type KeyWalk, withoutRow } from "./entries.ts";
 import { type CheckedScan, checkedGet, checkedScan } from "./options.ts";
 import { checkIndexScan, rowRange, unknownIndex } from "./scan-rules.ts";
 import { StoredTable } from "./stored-table.ts";
@@ -59,6 +61,9 @@ export class TableStore {
   readonly #expiring: ExpiringStore | undefined;
   /** Why the table cannot be used as it is declared, if it cannot. */
   readonly refusal: SituError | undefined;
+  /** Whether rows are shown through a declaration that is not the store's own. */
+  readonly isProjected: boolean;
+  readonly #executor: Executor;
   readonly #text: string;
   /** The schema of what is read. */
   readonly #seen: BuiltSchema;
@@ -71,12 +76,14 @@ export class TableStore {
   constructor(executor: Executor, table: Table, found: CatalogueTable, before?: TableStore) {
     const { schema, root, position } = found;
     this.isRecording = schema.changes !== undefined && executor.durability.isLogged;
+    this.#executor = executor;
     this.table = table;
     this.position = position;
     this.id = before === undefined ? schema.id : before.id;
     this.#text = textOf(found);
     const seen = schema.successor?.state === "switching" ? schema.successor.schema : schema;
     this.#seen = seen;
+    this.isProjected = !isSameRows(seen, schemaOf(table));
     const lines = harmfulDifferences(seen, schemaOf(table));
     if (schema.state !== undefined || lines.length > 0 || this.id !== schema.id) {
       this.refusal = refusalOf(table, schema, lines);
@@ -212,6 +219,28 @@ export class TableStore {
     if (table.expires === undefined) return this.reader.read(tx, found) ?? withoutRow(tx);
     const row = rows.read(tx, found) ?? withoutRow(tx);
     return isLive(row, table.expires, momentOf(tx)) ? this.reader.read(tx, found) : undefined;
+  }
+
+  /** The indexes that are declared here, and have an entry for each row by now. */
+  readyIndexes(): IndexDefinition[] {
+    return this.table.indexes.filter(({ name }) => this.#named.get(name)?.state === "ready");
+  }
+
+  /** The rows in another form, of tables that are not projected; with those that have expired. */
+  openForm<Form>(
+    decode: (views: Views, at: number, words: number) => Form,
+  ): RowStore<Form, unknown> {
+    const { structure, root } = this.#shown;
+    const codec = { ...structure.codec, decode } as unknown as AnyCodec<Form, unknown>;
+    return structure.openWith(this.#executor, root, codec);
+  }
+
+  /** The keys that an index has within bounds. */
+  indexWalk(name: string, bounds: object): KeyWalk {
+    const index = this.#index(name);
+    const scan = checkedScan("scan", this.table.name, { index: name, ...bounds });
+    checkIndexScan(this.#shown.table, index.definition, scan);
+    return index.walk(scan)();
   }
 
   /** Checks the options of a scan or count, and says how to carry it out. */

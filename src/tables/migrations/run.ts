@@ -4,16 +4,16 @@ import { SituError } from "../../runtime/errors.ts";
 import { uniqueId } from "../../runtime/random.ts";
 import { readSchemas, readTable, writeSchema } from "../catalogue.ts";
 import { announceChange, everyoneKnows } from "../everyone-knows.ts";
-import { buildIndexes } from "../indexes/build.ts";
-import { type CatalogueTable, TableStore } from "../indexes/table-store.ts";
+import type { CatalogueTable } from "../indexes/table-store.ts";
 import { BACKUP_LOG } from "../own-tables.ts";
 import type { StoredSchema } from "../schema.ts";
 import type { Table } from "../table.ts";
-import { tableFromSchema } from "../table-from-schema.ts";
+import type { Action } from "./action.ts";
 import { type MigrationContext, transact } from "./context.ts";
 import { announceSuccessor, countRows, finishSuccessor } from "./copy.ts";
 import { ownerIn } from "./owner.ts";
-import { type Action, isUnfinished, planOf } from "./plan.ts";
+import { isUnfinished, planOf } from "./plan.ts";
+import { buildIndex, replaceIndex } from "./replace-index.ts";
 import type { MigrationStep } from "./steps.ts";
 import type { Remains } from "./stored.ts";
 
@@ -92,6 +92,11 @@ async function perform(context: MigrationContext, action: Action): Promise<void>
         await finishSuccessor(context, table.position);
       }
       return;
+    case "build index":
+      await buildIndex(context, table, action.index);
+      return;
+    case "replace index":
+      return await replaceIndex(context, table, action.index, dropIndex);
     case "drop index":
       return await dropIndex(context, table.position, action.index);
     case "drop table":
@@ -111,9 +116,7 @@ async function finish(context: MigrationContext, table: CatalogueTable): Promise
 
 /** Builds the indexes that somebody has begun to build: the successor is to have what they promise. */
 async function buildAll(context: MigrationContext, table: CatalogueTable): Promise<void> {
-  const { executor, timeoutMs, source } = context;
-  const opened = new TableStore(executor, tableFromSchema(table.schema), table);
-  await buildIndexes({ executor, table: opened, timeoutMs, source });
+  for (const index of table.schema.indexes) await buildIndex(context, table, index);
 }
 
 async function dropIndex(context: MigrationContext, position: number, name: string): Promise<void> {

@@ -92,6 +92,11 @@ export interface RecordLog {
   remove(tx: Transaction, arrival: number, record: Int32Array): void;
   /** Removes it as a transaction of its own: it is not to be installed. */
   drop(arrival: number, record: Int32Array): void;
+  /**
+   * Some that were installed last, as far as nothing has been written over them: after a restart. What is not among them
+   * may have been installed, too.
+   */
+  installed(): Int32Array[];
   /** All that are kept, in the order of their arrival: after a restart. */
   all(): { readonly arrival: number; readonly record: Int32Array }[];
 }

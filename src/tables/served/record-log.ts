@@ -47,7 +47,7 @@ export class StoreRecordLog implements RecordLog {
     const { arrival, part } = this.#row;
     this.#store.put(this.#tx, this.#row);
     // What it replaces goes when the last of it is there.
-    if (part === 0 && this.#slots.has(arrival)) this.#slots.clear(this.#tx, arrival);
+    if (part === 0 && this.#slots.has(arrival)) this.#slots.clear(this.#tx, arrival, false);
   };
 
   /** `name` is that of its table (own-tables.ts). */
@@ -98,8 +98,12 @@ export class StoreRecordLog implements RecordLog {
   }
 
   remove(tx: Transaction, arrival: number, record: Int32Array): void {
+    this.#remove(tx, arrival, record, true);
+  }
+
+  #remove(tx: Transaction, arrival: number, record: Int32Array, isInstalled: boolean): void {
     if (this.#slots.has(arrival)) {
-      this.#slots.clear(tx, arrival);
+      this.#slots.clear(tx, arrival, isInstalled);
       return;
     }
     const parts = partsOf(record);
@@ -107,7 +111,12 @@ export class StoreRecordLog implements RecordLog {
   }
 
   drop(arrival: number, record: Int32Array): void {
-    this.#run(() => this.remove(this.#tx, arrival, record));
+    this.#run(() => this.#remove(this.#tx, arrival, record, false));
+  }
+
+  installed(): Int32Array[] {
+    const read = (tx: Transaction): Int32Array[] => this.#slots.installed(tx);
+    return runReadOnly(this.#executor, new Transaction(this.#executor), read, undefined);
   }
 
   all(): Found[] {

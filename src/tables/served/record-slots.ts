@@ -5,7 +5,8 @@
  * holds an earlier one, or the record is too long, its log keeps it as a row (record-log.ts). So nothing has to
  * be remembered of where a record is, and one that stays for long is in the way of one arrival of a round.
  *
- *   word 0  words of the record, 0 if the slot is free
+ *   word 0  words of the record; 0 if the slot is free; less than 0 if it is free and what it held was installed: what that
+ *           was, the next life of the node can read as long as nothing else is put there
  *   word 1  its arrival
  *   word 2… the record
  *
@@ -52,6 +53,11 @@ interface PieceRow {
   word: number;
 }
 
+interface InSlot {
+  readonly arrival: number;
+  readonly record: Int32Array;
+}
+
 /** Where the first slot of a piece is. */
 interface Piece {
   readonly region: Region;
@@ -87,7 +93,7 @@ export class RecordSlots {
   hasRoom(arrival: number, record: Int32Array): boolean {
     if (!this.fits(record)) return false;
     const piece = this.#pieceOf(arrival) ?? this.#makePiece(pieceAt(arrival));
-    return piece !== undefined && piece.region.i32[dataAt(piece, arrival) + LENGTH] === 0;
+    return piece !== undefined && piece.region.i32[dataAt(piece, arrival) + LENGTH] <= 0;
   }
 
   /** Whether the record of an arrival is in its slot. Only its log's thread changes that. */
@@ -96,7 +102,7 @@ export class RecordSlots {
     if (piece === undefined) return false;
     const { i32 } = piece.region;
     const at = dataAt(piece, arrival);
-    return i32[at + LENGTH] !== 0 && i32[at + ARRIVAL] >>> 0 === arrival;
+    return i32[at + LENGTH] > 0 && i32[at + ARRIVAL] >>> 0 === arrival;
   }
 
   put(tx: Transaction, arrival: number, record: Int32Array): void {
@@ -109,24 +115,35 @@ export class RecordSlots {
   }
 
   /** Makes the slot of a record free. */
-  clear(tx: Transaction, arrival: number): void {
+  clear(tx: Transaction, arrival: number, isInstalled: boolean): void {
+    const piece = this.#pieceOf(arrival)!;
+    const length = piece.region.i32[dataAt(piece, arrival) + LENGTH];
     const at = this.#open(tx, arrival, RECORD);
     const { i32 } = tx.set.arena;
-    i32[at + LENGTH] = 0;
+    i32[at + LENGTH] = isInstalled ? -length : 0;
     i32[at + ARRIVAL] = arrival;
   }
 
   /** What is in the slots, in their order. */
-  all(tx: Transaction): { readonly arrival: number; readonly record: Int32Array }[] {
-    const found: { readonly arrival: number; readonly record: Int32Array }[] = [];
+  all(tx: Transaction): InSlot[] {
+    return this.#inSlots(tx, (length) => length);
+  }
+
+  /** What was in slots that are free, and was installed. */
+  installed(tx: Transaction): Int32Array[] {
+    return this.#inSlots(tx, (length) => -length).map(({ record }) => record);
+  }
+
+  #inSlots(tx: Transaction, lengthOf: (length: number) => number): InSlot[] {
+    const found: InSlot[] = [];
     for (const piece of this.#pieces) {
       if (piece === undefined) continue;
       for (let slot = 0; slot < RECORD_PIECE_SLOTS; slot++) {
         const entry = tx.open(piece.region, piece.word + slot * STRIDE);
         const { views, at } = tx;
-        const length = Math.min(views.i32[at + LENGTH], MOST_WORDS);
+        const length = Math.min(lengthOf(views.i32[at + LENGTH]), MOST_WORDS);
         const arrival = views.i32[at + ARRIVAL] >>> 0;
-        const record = views.i32.slice(at + RECORD, at + RECORD + length);
+        const record = views.i32.slice(at + RECORD, at + RECORD + Math.max(length, 0));
         if (!tx.settle(entry)) tx.conflict(entry);
         tx.depend(entry);
         if (length > 0) found.push({ arrival, record });

@@ -222,4 +222,4 @@ test("clients of two threads and a process without a socket: no money is lost", 
   const db = await open({ path, tables: [...REDIS_TABLES, Transfer] });
   databases.push(db);
   expect(db.count(Transfer)).toBe(3_000);
-}, 60_000);
+});

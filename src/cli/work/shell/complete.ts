@@ -4,7 +4,7 @@
  */
 
 import type { Table } from "../../../tables/table.ts";
-import type { Session } from "./session.ts";
+import type { ShellSession } from "./session.ts";
 import { shownBytes } from "./show.ts";
 import { SCAN_WORDS, STATEMENT_NAMES } from "./statements.ts";
 import type { Row } from "./target.ts";
@@ -29,7 +29,7 @@ const WITH_ROW = ["insert", "put", "update"];
 /** As readline wants it: what fits, and the part of the line that it is for. */
 export type Completion = [matches: string[], part: string];
 
-export function complete(line: string, session: Session): Completion {
+export function complete(line: string, session: ShellSession): Completion {
   const { rest, text } = lastStatement(line);
   if (rest !== undefined) return fieldCompletion(rest, session);
   const part = /[^\s]*$/.exec(text)![0];
@@ -73,7 +73,7 @@ function wordsBefore(text: string): Word[] | undefined {
 }
 
 /** Inside of { … }: names of fields that are not there yet. */
-function fieldCompletion(text: string, session: Session): Completion {
+function fieldCompletion(text: string, session: ShellSession): Completion {
   const part = /[\w$]*$/.exec(text)![0];
   const found = /^\s*(\w+)\s+(\S+)[^{]*\{(.*)$/s.exec(text);
   if (found === null || !WITH_ROW.includes(found[1])) return [[], part];
@@ -89,7 +89,7 @@ function fieldCompletion(text: string, session: Session): Completion {
 }
 
 /** The first field of keys that begin so. */
-function keysOf(table: Table, part: string, session: Session): string[] {
+function keysOf(table: Table, part: string, session: ShellSession): string[] {
   const [first] = table.key;
   const { kind } = table.fields[first];
   const isText = kind === "str" || kind === "bytes";

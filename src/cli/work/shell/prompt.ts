@@ -11,12 +11,12 @@ import { EXIT_OK, failureOf, Interrupted } from "../../failures.ts";
 import { complete } from "./complete.ts";
 import { HISTORY_LINES, History } from "./history.ts";
 import { runLine, type Verdict } from "./run.ts";
-import type { Session } from "./session.ts";
+import type { ShellSession } from "./session.ts";
 import { ChangedError } from "./transaction.ts";
 import { splitStatements } from "./words.ts";
 
 export class Prompt {
-  readonly #session: Session;
+  readonly #session: ShellSession;
   readonly #signal: AbortSignal;
   readonly #history = new History();
   readonly #readline: Interface;
@@ -27,7 +27,7 @@ export class Prompt {
   #isClosed = false;
   #wake: () => void = () => {};
 
-  constructor(session: Session, signal: AbortSignal) {
+  constructor(session: ShellSession, signal: AbortSignal) {
     this.#session = session;
     this.#signal = signal;
     const { screen } = session.options;

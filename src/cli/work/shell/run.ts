@@ -8,7 +8,7 @@ import { ProgressLine } from "../../progress.ts";
 import { renderRecord, renderTable } from "../../text-table.ts";
 import { showInspectedTable, showStats } from "../inspect.ts";
 import { showOutcome } from "./render.ts";
-import type { Session } from "./session.ts";
+import type { ShellSession } from "./session.ts";
 import { fieldNames } from "./show.ts";
 import {
   dataStatement,
@@ -26,7 +26,7 @@ export type Verdict = "go on" | "exit";
 
 export async function runLine(
   line: string,
-  session: Session,
+  session: ShellSession,
   signal: AbortSignal,
 ): Promise<Verdict> {
   const given = typed(line);
@@ -41,7 +41,7 @@ export async function runLine(
 
 type DataName = "get" | "scan" | "count" | "insert" | "put" | "update" | "delete";
 type OtherName = Exclude<StatementName, DataName | "exit">;
-type Other = (given: Typed, session: Session, signal: AbortSignal) => Promise<void> | void;
+type Other = (given: Typed, session: ShellSession, signal: AbortSignal) => Promise<void> | void;
 
 const OTHERS: Readonly<Record<OtherName, Other>> = {
   tables(given, session) {
@@ -168,7 +168,7 @@ const OTHERS: Readonly<Record<OtherName, Other>> = {
   },
 };
 
-function done({ options: { screen } }: Session, did: string, text: string): void {
+function done({ options: { screen } }: ShellSession, did: string, text: string): void {
   screen.json({ did });
   screen.line(screen.dim(text));
 }

@@ -4,12 +4,12 @@ import { createInterface } from "node:readline";
 import { SituError } from "../../../runtime/errors.ts";
 import { EXIT_OK } from "../../failures.ts";
 import { runLine } from "./run.ts";
-import type { Session } from "./session.ts";
+import type { ShellSession } from "./session.ts";
 import { splitStatements } from "./words.ts";
 
 export async function runScript(
   lines: AsyncIterable<string> | Iterable<string>,
-  session: Session,
+  session: ShellSession,
   signal: AbortSignal,
 ): Promise<number> {
   let begun = "";
@@ -34,7 +34,7 @@ export async function runScript(
 }
 
 /** A script that forgets its commit has not done what it was written for. */
-function ended(session: Session): number {
+function ended(session: ShellSession): number {
   if (!session.isInTransaction) return EXIT_OK;
   throw new SituError("SITU_ABORTED", "the script ended inside a transaction: it was rolled back");
 }

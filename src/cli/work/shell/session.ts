@@ -11,7 +11,7 @@ import type { DataStatement, Outcome } from "./outcome.ts";
 import { StoreTarget } from "./target.ts";
 import { ChangedError, ShellTransaction } from "./transaction.ts";
 
-export interface SessionOptions {
+export interface ShellSessionOptions {
   readonly path: string;
   readonly screen: Screen;
   /** Rows of a scan without a limit. */
@@ -19,8 +19,8 @@ export interface SessionOptions {
   readonly transactionMs: number;
 }
 
-export class Session {
-  readonly options: SessionOptions;
+export class ShellSession {
+  readonly options: ShellSessionOptions;
   #store: OpenStore;
   #transaction: ShellTransaction | undefined;
   /** The statements of a transaction that others were quicker than. */
@@ -28,13 +28,13 @@ export class Session {
   /** Told when a transaction ends that nobody has ended. */
   onLost: (error: unknown) => void = () => {};
 
-  private constructor(options: SessionOptions, store: OpenStore) {
+  private constructor(options: ShellSessionOptions, store: OpenStore) {
     this.options = options;
     this.#store = store;
   }
 
-  static async open(options: SessionOptions): Promise<Session> {
-    return new Session(options, await openStored(options.path, options.screen));
+  static async open(options: ShellSessionOptions): Promise<ShellSession> {
+    return new ShellSession(options, await openStored(options.path, options.screen));
   }
 
   get db(): Database {

@@ -6,7 +6,7 @@ import type { AnyScanOptions } from "../../../tables/indexes/options.ts";
 import type { Table } from "../../../tables/table.ts";
 import { keyFor, rowFor } from "./fields.ts";
 import type { DataStatement } from "./outcome.ts";
-import type { Session } from "./session.ts";
+import type { ShellSession } from "./session.ts";
 import { type Word, wordsOf } from "./words.ts";
 
 /** How statements are written, and what they are for. */
@@ -90,7 +90,7 @@ export function expectWords({ name, words }: Typed, most: number): void {
 /** A statement about rows; undefined if it is another one. */
 export async function dataStatement(
   given: Typed,
-  session: Session,
+  session: ShellSession,
 ): Promise<DataStatement | undefined> {
   const { name, line, words } = given;
   const table = async (): Promise<Table> => session.table(words[0]?.text);

@@ -1,0 +1,34 @@
+/**
+ * The part of a node's service that makes copies of partitions: as the primary it gives rows to those who copy
+ * (protocols/copying/source.ts), and as one that a configuration gives a partition it copies them
+ * (protocols/copying/copying.ts). Both belong to the thread that keeps the node's copies.
+ */
+
+import type { ConfigurationId } from "../fabric/fabric.ts";
+import { Copying, type CopyingOptions } from "../protocols/copying/copying.ts";
+import { COPYING_PHASES } from "../protocols/copying/phases.ts";
+import { CopySource } from "../protocols/copying/source.ts";
+import type { Handler } from "../protocols/phases/table.ts";
+import type { ViewHolder } from "./view.ts";
+
+/** Told which partitions are copied, as of a configuration, until they count as copies. */
+export type TellFilled = (configurationId: ConfigurationId, partitions: readonly number[]) => void;
+
+export interface CopiesOptions extends Omit<CopyingOptions, "filled"> {
+  readonly view: ViewHolder;
+  readonly filled: TellFilled;
+}
+
+/** Serves those who copy, by handlers that `handle` takes, and copies for this node. */
+export function copiesOf(
+  { view, filled, ...options }: CopiesOptions,
+  handle: (handler: Handler<unknown>) => void,
+): Copying {
+  const { driver, executor, tables, backup } = options;
+  const { clock } = driver.endpoint;
+  const source = new CopySource({ view, executor, tables, backup, clock });
+  for (const { serve, ...handler } of COPYING_PHASES) {
+    handle({ ...handler, serve: (_, incoming) => serve(source, incoming) });
+  }
+  return new Copying({ ...options, filled });
+}

@@ -1,0 +1,28 @@
+/**
+ * Whole lives of clusters: leases, membership, recovery and copies as nodes have them, and the clients that users have.
+ * Nothing acknowledged is lost or done twice, histories are strictly serializable, and when all is healed every copy is
+ * there and equal.
+ */
+
+import { expect, test } from "vitest";
+import { livingRun, replayLiving, simulateLiving } from "../../simulation/living/simulate.ts";
+import { fixedSeed, SOAK } from "../helpers/seed.ts";
+
+const FIRST = fixedSeed(1);
+
+test("nodes die, stop, are cut off and come back, again and again", async () => {
+  let [crashes, copied] = [0, 0];
+  for (let seed = FIRST; seed < FIRST + 6 * SOAK; seed++) {
+    const report = await simulateLiving(livingRun(seed));
+    expect(report.problems, `replay: ${replayLiving(seed)}`).toEqual([]);
+    crashes += report.crashes;
+    copied += report.copied;
+  }
+  expect(crashes).toBeGreaterThan(0);
+  expect(copied).toBeGreaterThan(0);
+});
+
+test("the same seed gives the same life", async () => {
+  const run = livingRun(FIRST);
+  expect(await simulateLiving(run)).toEqual(await simulateLiving(run));
+});
