@@ -75,7 +75,8 @@ export class Device implements PageLoads {
   readonly #opened = new Map<string, PageFile>();
   /** What the operation that was cut short last has asked for. */
   #wanted: { readonly file: PageFile; readonly page: number }[] = [];
-  #isCuttable = false;
+  /** The transaction whose operation may be cut short, and what it had written when that began. */
+  #cuttable: Transaction | undefined;
   #writes = 0;
   /** Where the row that `open` has found lies. */
   views: Views = this.#run;
@@ -139,7 +140,7 @@ export class Device implements PageLoads {
 
   /** Whether an operation of `tx` may be cut short now: then all pages that it needs are asked for first. */
   isCuttable(tx: Transaction): boolean {
-    return this.#isCuttable && tx.set.writes === this.#writes;
+    return tx === this.#cuttable && tx.set.writes === this.#writes;
   }
 
   /** Asks for a page that an operation will need, if it is not there. */
@@ -156,14 +157,14 @@ export class Device implements PageLoads {
   }
 
   /** Before an operation of an asynchronous transaction; `writes` of its set tells what it has changed. */
-  beginOperation(isCuttable: boolean, writes: number): void {
-    this.#isCuttable = isCuttable;
-    this.#writes = writes;
+  beginOperation(isCuttable: boolean, tx: Transaction): void {
+    this.#cuttable = isCuttable ? tx : undefined;
+    this.#writes = tx.set.writes;
     this.#wanted.length = 0;
   }
 
   endOperation(): void {
-    this.#isCuttable = false;
+    this.#cuttable = undefined;
   }
 
   /** Reads what was asked for. Whatever fails here, the operation will meet again and tell. */

@@ -109,7 +109,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     let counting: RowCount | undefined;
     return this.#issueStep(() => {
       counting ??= this.#tx.counting(table, options);
-      while (counting.step()) if (isTurnDue()) return NOT_DONE;
+      while (counting.step()) if (this.#hasStepped()) return NOT_DONE;
       return counting.rows;
     });
   }
@@ -153,7 +153,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     let run: AggregateRun | ChangeRun | undefined;
     return this.#enqueue<unknown>(() => {
       run ??= this.#tx.running(table, program);
-      while (run.step()) if (isTurnDue()) return NOT_DONE;
+      while (run.step()) if (this.#hasStepped()) return NOT_DONE;
       return resultOf(program, run);
     });
   }
@@ -267,7 +267,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   #runOnPages<T>(run: () => T | typeof NOT_DONE): T | typeof NOT_DONE {
     const loads = this.#executor.pageLoads!;
     // Where pages keep leaving before they are used, it waits for the disk itself.
-    loads.beginOperation(this.#misses < DEVICE_MISS_ROUNDS, this.#tx.writes);
+    loads.beginOperation(this.#misses < DEVICE_MISS_ROUNDS, this.#tx.own);
     this.#isMissing = false;
     try {
       const result = run();
@@ -281,6 +281,16 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     } finally {
       loads.endOperation();
     }
+  }
+
+  /**
+   * After a step of many, from whose end the operation goes on if the next one is cut short: that one may be
+   * again, whatever this one has changed. Says whether a turn of the event loop is due.
+   */
+  #hasStepped(): boolean {
+    this.#misses = 0;
+    this.#executor.pageLoads?.beginOperation(true, this.#tx.own);
+    return isTurnDue();
   }
 
   /** Carries out an operation now, if it need not wait. Its arguments are passed on: no closure is made. */

@@ -290,9 +290,9 @@ export class SyncTransaction implements Transaction {
     freeInTransaction(this.#tx, pointer);
   }
 
-  /** How many objects it has changed. */
-  get writes(): number {
-    return this.#tx.set.writes;
+  /** For asynchronous bodies: what it runs on, also when it has ended. */
+  get own(): EngineTransaction {
+    return this.#tx;
   }
 
   /** Fails if the transaction has ended. */
