@@ -14,6 +14,7 @@ import { PAGE_MISS } from "../engine/signals.ts";
 import type { Transaction } from "../engine/transaction.ts";
 import type { StoreFiles } from "../folder/files.ts";
 import { NodeFiles } from "../folder/node-files.ts";
+import type { Address } from "../memory/address.ts";
 import { Views } from "../memory/views.ts";
 import { SituError } from "../runtime/errors.ts";
 import {
@@ -70,6 +71,8 @@ export class Device implements PageLoads {
   readonly work: unknown[] = [];
   /** Called when there is something to do in the background; set by the database. */
   onPressure: () => void = () => {};
+  /** Whether the catalogue has a table with this root and file; set by the database. */
+  isInUse: (root: Address, file: string) => boolean = () => true;
   /** Where a long row is put together. */
   readonly #run = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
   readonly #opened = new Map<string, PageFile>();

@@ -69,7 +69,9 @@ export class PageFile implements BufferedFile {
   create(): void {
     explainedOnDisk(this.path, () => {
       this.#files.makeFolder(DEVICE_FOLDER);
-      this.#file ??= this.#files.create(this.name, 0);
+      // One who has died, or met an error, may have made it before.
+      const { name } = this;
+      this.#file ??= this.#files.has(name) ? this.#files.open(name) : this.#files.create(name, 0);
       this.#files.syncFolder(DEVICE_FOLDER);
       this.#files.syncFolder("");
     });

@@ -1,9 +1,10 @@
 /**
  * Bulk operations on tables on the device do what they do on tables in memory, wherever they are cut short for
- * a page: the buffer loses all pages whenever some are read.
+ * a page: the buffer loses all pages whenever some are read, and between any two steps.
  */
 
 import { describe, expect, it } from "vitest";
+import type { Database } from "../../src/database/database.ts";
 import type { LocalDatabase } from "../../src/database/local/local-database.ts";
 import { type Device, knownDevice } from "../../src/device/device.ts";
 import { workOf } from "../../src/tables/device/device-work.ts";
@@ -33,17 +34,28 @@ const SHAPES = {
   expiring: table("device", fields, { ...onDevice, expires: "until" }) as unknown as Account,
 };
 
+/** With the types of the calls, and what is behind them. */
+type Both = Database & LocalDatabase;
+
 const ROWS = 400;
 const byId = (a: { id: number }, b: { id: number }): number => a.id - b.id;
 
-/** Has all pages leave the buffer before others are read; counts how often that was. */
+/** Has all pages leave the buffer before others are read, and elsewhere; counts how often some were read. */
 function forgetful(device: Device): { loads: number } {
   const seen = { loads: 0 };
+  let areRead = false;
+  const begin = device.beginOperation.bind(device);
+  device.beginOperation = (isCuttable, tx) => {
+    if (!areRead) empty(device);
+    areRead = false;
+    begin(isCuttable, tx);
+  };
   const load = device.load.bind(device);
   device.load = async () => {
     seen.loads++;
     empty(device);
     await load();
+    areRead = true;
   };
   return seen;
 }
@@ -60,7 +72,7 @@ function flush(db: LocalDatabase): void {
   empty(device);
 }
 
-async function filled(Account: Account): Promise<LocalDatabase> {
+async function filled(Account: Account): Promise<Both> {
   const db = await stores.open({ tables: [InMemory, Account] });
   for (const each of [InMemory, Account]) {
     db.transactSync((tx) => {
@@ -76,7 +88,7 @@ async function filled(Account: Account): Promise<LocalDatabase> {
   for (const each of [InMemory, Account]) {
     for (let id = 0; id < ROWS; id += 17) db.update(each, id, { balance: 1_000 });
   }
-  return db;
+  return db as Both;
 }
 
 const rowsOf = (db: LocalDatabase, each: Account): unknown[] => db.scan(each).toArray().sort(byId);
@@ -92,6 +104,14 @@ async function program(db: LocalDatabase, each: Account): Promise<unknown[]> {
         values: (a) => ({ n: count(), sum: sum(a.balance), avg: avg(a.id), max: max(a.name) }),
       });
     found.push(await totals());
+    // Rows that are on pages yet: gathered by an index, and then by the key.
+    found.push(
+      await tx.updateWhere(each, {
+        where: (a) => a.branch.eq(6),
+        set: (a) => ({ branch: 7, balance: a.balance.plus(5) }),
+      }),
+      await tx.deleteWhere(each, { where: (a) => a.id.in([11, 12, 13]) }),
+    );
     found.push(
       await tx.updateWhere(each, { set: (a) => ({ balance: a.balance.plus(1) }) }),
       await totals(),

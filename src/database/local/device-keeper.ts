@@ -10,6 +10,7 @@ import type { Executor } from "../../engine/executor.ts";
 import { passOver } from "../../runtime/background-errors.ts";
 import { DEVICE_WORK_AGAIN_MS, DEVICE_WORK_MS } from "../../runtime/limits.ts";
 import { workOf } from "../../tables/device/device-work.ts";
+import { filesInUse } from "../../tables/device/stale-files.ts";
 
 export class DeviceKeeper {
   readonly #executor: Executor;
@@ -23,7 +24,9 @@ export class DeviceKeeper {
   /** For databases: after tables were opened. */
   start(): void {
     const device = knownDevice(this.#executor);
-    if (device !== undefined) device.onPressure = () => this.#soon();
+    if (device === undefined) return;
+    device.onPressure = () => this.#soon();
+    device.isInUse = (root, file) => filesInUse(this.#executor).get(file) === root;
   }
 
   /** One round of work; says whether there is more to do. */

@@ -99,7 +99,8 @@ export class Collector {
     this.#release();
     if (this.#walk === undefined && this.#sparse.length === 0 && !this.#begin()) return false;
     while (this.#walk !== undefined) {
-      this.#step(this.#walk);
+      const walk = this.#walk;
+      if (asKeeper(this.#table, () => this.#step(walk)) === NOT_KEEPER) return true;
       if (nowMs() >= endMs) return true;
     }
     while (this.#sparse.length > 0) {
@@ -116,7 +117,7 @@ export class Collector {
     const pages = table.file.pages();
     if (table.writtenPages < pages * DEVICE_COLLECT_SHARE) return false;
     // Under the role: nobody is between writing pages and giving rows their places.
-    const epoch = asKeeper(table.executor, () => table.executor.mark());
+    const epoch = asKeeper(table, () => table.executor.mark());
     if (epoch === NOT_KEEPER) return false;
     table.writtenPages = 0;
     const cursor = this.#places.cursor(ALL, false);
@@ -178,7 +179,7 @@ export class Collector {
   #release(): void {
     this.#dead = this.#dead.filter(({ pages, writtenBy, diedBy }) => {
       if (!this.#isForgotten(diedBy)) return true;
-      const done = asKeeper(this.#table.executor, () => this.#free(pages, writtenBy));
+      const done = asKeeper(this.#table, () => this.#free(pages, writtenBy));
       return done === NOT_KEEPER;
     });
   }
@@ -207,7 +208,7 @@ export class Collector {
   /** Empties some sparse pages; false if another has the role. */
   #compact(): boolean {
     const { executor } = this.#table;
-    const done = asKeeper(executor, () => {
+    const done = asKeeper(this.#table, () => {
       const pages = this.#sparse.splice(0, DEVICE_COMPACT_PAGES);
       const emptied = this.#empty(pages.filter((page) => this.#isOld(page)));
       if (emptied.length === 0) return;

@@ -7,6 +7,8 @@ import { type Device, deviceOf } from "../../device/device.ts";
 import type { PageFile } from "../../device/page-file.ts";
 import type { Executor } from "../../engine/executor.ts";
 import type { Address } from "../../memory/address.ts";
+import { SCHEMA_GENERATION } from "../../memory/control.ts";
+import { loadAcquire } from "../../memory/ordering.ts";
 import type { Views } from "../../memory/views.ts";
 import type { AnyCodec } from "../../stores/kind.ts";
 import type { RowStore } from "../../stores/store.ts";
@@ -48,6 +50,9 @@ export class DeviceTable {
   writtenBytes = 0;
   /** Pages that were written here since their space was last looked after. */
   writtenPages = 0;
+  /** The generation of the catalogue that was looked at last. */
+  #generation: number;
+  #isGone = false;
   /** Called by a store after a transaction, when much was written: see mover.ts. */
   relieve: () => void = () => {};
 
@@ -60,6 +65,7 @@ export class DeviceTable {
   ) {
     this.executor = executor;
     this.device = deviceOf(executor);
+    this.#generation = generationOf(executor);
     this.table = table;
     this.hidden = hidden;
     this.address = address;
@@ -71,6 +77,15 @@ export class DeviceTable {
     this.entries = mapKind.open(executor, mapCodec, this.root.map);
     this.free = FREE_KIND.open(executor, freeCodec, this.root.free);
     this.#keyOf = keyDecoder(table);
+  }
+
+  /** Whether it was dropped. Its rows can be read in snapshots from before; nothing is done for it any more. */
+  isGone(): boolean {
+    const generation = generationOf(this.executor);
+    if (this.#isGone || generation === this.#generation) return this.#isGone;
+    this.#isGone = !this.device.isInUse(this.address, this.file.name);
+    this.#generation = generation;
+    return this.#isGone;
   }
 
   /** The key of a row in its stored form. */
@@ -101,6 +116,10 @@ export class DeviceTable {
       where: entry[where] as number,
     };
   }
+}
+
+function generationOf({ memory }: Executor): number {
+  return loadAcquire(memory.control.i32, SCHEMA_GENERATION);
 }
 
 function keyDecoder(table: Table): (views: Views, at: number, words: number) => Values {

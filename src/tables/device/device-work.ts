@@ -37,7 +37,7 @@ export class DeviceWork {
 
   /** Works for about so long; says whether there is more to do. */
   work(mostMs: number): boolean {
-    if (nowMs() < this.#pauseUntilMs) return false;
+    if (nowMs() < this.#pauseUntilMs || this.table.isGone()) return false;
     const endMs = nowMs() + mostMs;
     return this.#tried(() => {
       if (this.isDue) this.mover.move(mostMs);
@@ -64,18 +64,23 @@ export class DeviceWork {
     } catch (error) {
       this.failure = error;
       this.#pauseUntilMs = nowMs() + DEVICE_RETRY_MS;
-      if (isNeeded && error instanceof SituError) throw error;
-      if (isNeeded || !(error instanceof SituError) || error.code === "SITU_CORRUPT") throw error;
+      if (isNeeded || !(error instanceof SituError)) throw error;
+      if (error.code === "SITU_CORRUPT" && !isOfDisk(error)) throw error;
       return false;
     }
   }
 }
 
+/** A disk that fails, and has damaged nothing yet. */
+function isOfDisk({ cause }: SituError): boolean {
+  return (cause as NodeJS.ErrnoException | undefined)?.code === "EIO";
+}
+
 /** The work of a table, which is known from when the table is opened. */
 export function startWork(table: DeviceTable): void {
   const { device } = table;
-  device.work.push(new DeviceWork(table));
-  if (device.work.length > 1) return;
+  const others = workOf(device).filter((each) => !each.table.isGone());
+  device.work.splice(0, device.work.length, ...others, new DeviceWork(table));
   device.executor.makeRoom = () => {
     let hasMoved = false;
     for (const each of workOf(device)) hasMoved = each.makeRoom() || hasMoved;

@@ -1,6 +1,7 @@
 /** A table on the device as a kind of structure, for those who make, open and free tables. */
 
 import { deviceOf } from "../../device/device.ts";
+import { fileName } from "../../device/page-file.ts";
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { type Address, NO_ADDRESS } from "../../memory/address.ts";
@@ -13,6 +14,7 @@ import {
   clearRoot,
   createDeviceRoot,
   DELTA_KIND,
+  deviceRootAt,
   FREE_KIND,
   type HiddenTables,
   hiddenTablesOf,
@@ -42,11 +44,17 @@ function openShared(
 ): DeviceTable {
   const { tables } = deviceOf(executor);
   const known = tables.get(root) as DeviceTable | undefined;
-  if (known !== undefined) return known;
+  // Where one was that is gone there may be another one.
+  if (known !== undefined && (!known.isGone() || isAt(known, root))) return known;
   const opened = new DeviceTable(executor, table, hidden, codec, root);
   tables.set(root, opened);
   startWork(opened);
   return opened;
+}
+
+function isAt({ executor, file }: DeviceTable, root: Address): boolean {
+  const { fileHigh, fileLow } = deviceRootAt(executor, root);
+  return fileName(fileHigh, fileLow) === file.name;
 }
 
 function dismantle(

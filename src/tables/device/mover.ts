@@ -58,7 +58,7 @@ export class Mover {
     const before = this.moved;
     const cursor = this.#raw.cursor(ALL, false);
     for (let isDone = false; !isDone; ) {
-      const done = asKeeper(this.#table.executor, () => this.#moveSome(cursor));
+      const done = asKeeper(this.#table, () => this.#moveSome(cursor));
       if (done === NOT_KEEPER) return this.moved > before;
       isDone = done;
       if (isDone) this.#table.writtenBytes = 0;

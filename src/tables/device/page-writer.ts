@@ -34,6 +34,9 @@ export class PageWriter {
   readonly #tx: Transaction;
   readonly #packer = new PagePacker(BATCH_PAGES);
 
+  /** Whether the root says that there is a file. */
+  #isMade = false;
+
   constructor(table: DeviceTable) {
     this.#table = table;
     this.#tx = new Transaction(table.executor);
@@ -86,7 +89,7 @@ export class PageWriter {
   /** When the file is there for certain, the root says so: from then on, one that is missing is lost. */
   #makeFile(): void {
     const { executor, file, address } = this.#table;
-    if (file.exists) return;
+    if (this.#isMade) return;
     const isMade = runSync(
       executor,
       this.#tx,
@@ -94,7 +97,9 @@ export class PageWriter {
       () => readDeviceRoot(this.#tx, address).isMade,
       undefined,
     );
-    if (isMade) throw file.missing();
+    if (isMade && !file.exists) throw file.missing();
+    this.#isMade = isMade;
+    if (isMade) return;
     file.create();
     runSync(
       executor,
@@ -106,6 +111,7 @@ export class PageWriter {
       },
       undefined,
     );
+    this.#isMade = true;
   }
 
   /** Numbers for so many pages. */
