@@ -19,7 +19,7 @@ import { failureSync, MIB, seed, temporaryStores } from "../helpers/store.ts";
 const stores = temporaryStores();
 const fields = { id: u32(), n: u32(), text: str() };
 const T = table("t", fields, { key: "id", storage: "device" });
-const Kept = table("kept", fields, { key: "id", storage: "device" });
+const Kept = table("kept", fields, { key: "id", storage: "device" }) as unknown as typeof T;
 const ROWS = 200;
 
 function flush(db: LocalDatabase): void {

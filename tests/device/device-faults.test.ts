@@ -24,7 +24,9 @@ const workIn = (db: LocalDatabase) => workOf(knownDevice(db.executor)!)[0];
 const flush = (db: LocalDatabase) => workIn(db).mover.move(Number.POSITIVE_INFINITY);
 
 function put(db: LocalDatabase, n: number, rows = 100): void {
-  for (let id = 0; id < rows; id++) db.put(T, { id, n, text: "x".repeat(300) });
+  db.transactSync((tx) => {
+    for (let id = 0; id < rows; id++) tx.put(T, { id, n, text: "x".repeat(300) });
+  });
 }
 
 it("recovers all rows, wherever the power was lost while rows were moved", async () => {

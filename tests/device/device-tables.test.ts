@@ -41,6 +41,7 @@ async function collect(db: LocalDatabase): Promise<void> {
   await db.durable().catch(() => {});
   for (let round = 0; round < 20; round++) {
     while (db.device.work());
+    if (work.collector.isIdle) return;
     await db.durable().catch(() => {});
   }
 }
@@ -217,11 +218,11 @@ it("keeps rows of all sizes, and keys of all types", async () => {
 it("holds a table that is much larger than the store's memory", async () => {
   const Large = table("large", { id: u32(), text: str() }, { key: "id", storage: "device" });
   const db = await stores.open({ tables: [Large], memoryBytes: 8 * MIB });
-  const rows = 2_700;
+  const rows = 1_100;
   for (let id = 0; id < rows; id++) db.put(Large, { id, text: `${id} `.padEnd(30_000, "x") });
   const { file } = workOf(knownDevice(db.executor)!)[0].table;
   flush(db);
-  expect(file.pages() * 8_192).toBeGreaterThan(9 * 8 * MIB);
+  expect(file.pages() * 8_192).toBeGreaterThan(4 * 8 * MIB);
   for (let i = 0; i < 200; i++) {
     const id = (i * 977) % rows;
     expect(db.get(Large, id)?.text.startsWith(`${id} `)).toBe(true);
@@ -283,10 +284,14 @@ describe("recovery", () => {
     const path = stores.folder();
     const options = { path, tables: [T], durability: "lazy" as const };
     let db = await stores.open(options);
-    for (let id = 0; id < 500; id++) db.put(T, { id, n: id, text: "x".repeat(150) });
+    db.transactSync((tx) => {
+      for (let id = 0; id < 500; id++) tx.put(T, { id, n: id, text: "x".repeat(150) });
+    });
     flush(db);
     await db.checkpoint();
-    for (let id = 0; id < 500; id += 2) db.update(T, id, { n: id + 1_000 });
+    db.transactSync((tx) => {
+      for (let id = 0; id < 500; id += 2) tx.update(T, id, { n: id + 1_000 });
+    });
     flush(db);
     for (let id = 0; id < 500; id += 4) db.update(T, id, { n: id + 2_000 });
     await collect(db);

@@ -93,6 +93,11 @@ export class Collector {
     this.#places = hidden.mapKind.open(executor, copiedPlaces(table), root.map);
   }
 
+  /** Whether nothing is under way, nor waits for those who may still read. */
+  get isIdle(): boolean {
+    return this.#walk === undefined && this.#sparse.length === 0 && this.#dead.length === 0;
+  }
+
   /** Works until about then; says whether there is more to do now. */
   work(endMs: number): boolean {
     if (!this.#table.file.exists) return false;
