@@ -29,6 +29,7 @@ import { Epochs } from "./epoch.ts";
 import { Journal } from "./journal.ts";
 import type { Leases } from "./leases/leases.ts";
 import { clearGauges, JOURNAL_ABORT, SlotMetrics } from "./metrics.ts";
+import type { PageLoads } from "./page-loads.ts";
 import { type EndedCommit, endCommitOf, releaseSlot } from "./recovery.ts";
 import { CONFLICT } from "./signals.ts";
 import {
@@ -95,6 +96,10 @@ export class Executor implements SlabHost {
   readonly counters: Float64Array;
   readonly counterBase: number;
   readonly metrics: SlotMetrics;
+  /** For asynchronous operations that need pages of the device; set when there are device tables. */
+  pageLoads: PageLoads | undefined;
+  /** Makes room when memory is short, by moving rows to the device; says whether it did. */
+  makeRoom: () => boolean = () => false;
   readonly #leases: Leases;
   readonly #activeAt: number;
   readonly #journals = new Map<number, Journal>();
@@ -436,7 +441,10 @@ export class Executor implements SlabHost {
     this.sweep();
     const deadlineMs = nowMs() + RECLAIM_PATIENCE_MS;
     while (!this.slabs.reclaim(sizeClass)) {
-      if (!this.slabs.isWaiting(sizeClass)) return false;
+      if (!this.slabs.isWaiting(sizeClass)) {
+        if (this.#running > 0 || nowMs() > deadlineMs || !this.makeRoom()) return false;
+        continue;
+      }
       // Memory that only snapshots keep from being used: writers come first.
       if (this.slabs.isKeptBySnapshots(sizeClass)) {
         if (!this.versions.keeper.releaseOldest()) return false;

@@ -17,7 +17,13 @@
 
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
-import { EXPIRY_SWEEPER, KEEPER, LOG_STARTER, LOG_WRITER } from "../memory/control.ts";
+import {
+  DEVICE_KEEPER,
+  EXPIRY_SWEEPER,
+  KEEPER,
+  LOG_STARTER,
+  LOG_WRITER,
+} from "../memory/control.ts";
 import {
   ALLOCATED,
   ARRAY,
@@ -72,6 +78,8 @@ export function releaseSlot(memory: StoreMemory, slot: SlotId): void {
   Atomics.compareExchange(control.i32, KEEPER, slot + 1, 0);
   // So can those of one who removes expired rows.
   Atomics.compareExchange(control.i32, EXPIRY_SWEEPER, slot + 1, 0);
+  // Of one who moves rows to the device, pages are left that nothing leads to.
+  Atomics.compareExchange(control.i32, DEVICE_KEEPER, slot + 1, 0);
   // The log's writer too: what it had not published, the next one writes again.
   Atomics.compareExchange(control.i32, LOG_WRITER, slot + 1, 0);
   Atomics.compareExchange(control.i32, LOG_STARTER, slot + 1, 0);

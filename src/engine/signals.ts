@@ -17,6 +17,9 @@ export const CONFLICT = new Signal("situ: conflict, will be retried; do not catc
 /** No memory left in this attempt; give back what can be given back, then try again. */
 export const EXHAUSTED = new Signal("situ: memory exhausted, will be reclaimed; do not catch this");
 
+/** A page that an operation needs is being read: the operation is repeated, not the transaction. */
+export const PAGE_MISS = new Signal("situ: a page is being read; do not catch this");
+
 export function isSignal(error: unknown): boolean {
   return error instanceof Signal;
 }

@@ -15,6 +15,8 @@ export interface StoreFile {
   write(parts: readonly Uint8Array[], at: number): number;
   /** Fills `into` from a place in the file; says how many bytes there were before its end. */
   read(into: Uint8Array, at: number): number;
+  /** The same without holding the thread, where the file system can. */
+  readLater?(into: Uint8Array, at: number): Promise<number>;
   /** Returns when all that was written is on disk (fdatasync). */
   sync(): void;
   size(): number;

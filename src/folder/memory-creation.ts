@@ -11,7 +11,8 @@
  * with nobody in it: the next one begins again at 1.
  */
 
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { bootId } from "../memory/boot.ts";
 import { controlBytes, type Geometry, LIMIT_RISES } from "../memory/control.ts";
 import { freeBytesOf } from "../memory/free-bytes.ts";
@@ -41,6 +42,8 @@ export interface NewMemory {
 export function createMemory(path: string, given: Identity, size: MemorySize): NewMemory {
   const { geometry, regionLimit, rises } = size;
   removeMemory(given);
+  // Without a log the tables on the device were lost with the memory that had led to their pages.
+  if (given.logId === undefined) rmSync(join(path, "device"), { recursive: true, force: true });
   const memoryId = uniqueId();
   const memoryBytes = rises ? "auto" : regionLimit * geometry.regionBytes;
   const identity = writeIdentity(path, { ...given, memoryId, memoryBytes });

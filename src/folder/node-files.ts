@@ -17,6 +17,7 @@ import {
   ftruncateSync,
   mkdirSync,
   openSync,
+  read,
   readdirSync,
   readSync,
   renameSync,
@@ -28,6 +29,7 @@ import {
   writevSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { libc } from "../memory/libc.ts";
 import type { StoreFile, StoreFiles } from "./files.ts";
 
@@ -38,6 +40,8 @@ const MAX_PARTS = 1_024;
 /** Zeroes that are written at a time where room cannot be reserved otherwise. */
 const ZERO_BYTES = 1 << 20;
 const ENOSPC = 28;
+
+const readLater = promisify(read);
 
 export class NodeFiles implements StoreFiles {
   readonly place: string;
@@ -137,6 +141,17 @@ class NodeFile implements StoreFile {
       const bytes = readSync(this.#fd, into, done, into.length - done, at + done);
       if (bytes === 0) break;
       done += bytes;
+    }
+    return done;
+  }
+
+  async readLater(into: Uint8Array, at: number): Promise<number> {
+    let done = 0;
+    while (done < into.length) {
+      const left = into.length - done;
+      const { bytesRead } = await readLater(this.#fd, into, done, left, at + done);
+      if (bytesRead === 0) break;
+      done += bytesRead;
     }
     return done;
   }

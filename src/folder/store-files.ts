@@ -247,7 +247,7 @@ export function writeJson(path: string, name: string, value: object): void {
 /** For one who is alone in the store. A copy has no memory, and that of the original is not touched. */
 export function removeStore(path: string, identity: Identity): void {
   if (!isCopied(path, identity)) removeMemory(identity);
-  for (const folder of ["log", "checkpoints"]) {
+  for (const folder of ["log", "checkpoints", "device"]) {
     rmSync(join(path, folder), { recursive: true, force: true });
   }
   // Last what makes it a store: whoever dies over this can be asked to do it again.

@@ -11,6 +11,7 @@
  *   words 192–195    the keeper of old versions, and its overflow area (engine/snapshots/)
  *   word 196         1 + the highest slot that was ever claimed
  *   word 197         counts the snapshots that were released: only then versions become garbage
+ *   words 198–199    who removes expired rows, and who writes device pages
  *   words 224–227    the turn of a starved transaction, on a cache line of its own (engine/turns.ts)
  *   words 256–257    the durable epoch: every commit up to it is on disk
  *   words 272–343    the log and its writer (log/)
@@ -77,6 +78,8 @@ export const SLOTS_IN_USE = 196;
 export const SNAPSHOT_RELEASES = 197;
 /** Slot + 1 of the executor that removes expired rows at this moment, or 0. */
 export const EXPIRY_SWEEPER = 198;
+/** Slot + 1 of the executor that writes pages of device tables at this moment, or 0. */
+export const DEVICE_KEEPER = 199;
 /** Read by every commit, written only when a transaction starves. */
 export const TURN = 224;
 export const TURN_TICKETS = 225;

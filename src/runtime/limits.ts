@@ -610,6 +610,40 @@ export const LOOP_DELAY_MS = 20;
 /** Redis commands. The table of LCS, so that no client makes the others wait for long. */
 export const MAX_LCS_BYTES = 64 * MIB;
 
+/** Tables on the device (src/device/). The pages of a device file, of one size for good. */
+export const DEVICE_PAGE_BYTES = 8 * KIB;
+/** The buffer of device pages in a process: a share of the store's memory, within these bounds. */
+export const DEVICE_BUFFER_SHARE = 1 / 4;
+export const MIN_DEVICE_BUFFER_PAGES = 128;
+export const MAX_DEVICE_BUFFER_PAGES = 128 * KIB;
+/** Frames of the buffer are made so many at a time, when they are needed. */
+export const DEVICE_BUFFER_STEP_PAGES = 64;
+/** Bytes of new rows that a process leaves in memory before it moves them to the device, at most. */
+export const DEVICE_DELTA_BYTES = 4 * MIB;
+/** The same as a share of the store's memory. */
+export const DEVICE_DELTA_SHARE = 1 / 16;
+/** After so many times as much, whoever writes waits for the move. */
+export const DEVICE_DELTA_FACTOR = 2;
+/** Bytes that one round of a move writes and syncs, and the rows that one transaction moves. */
+export const DEVICE_FLUSH_BYTES = 512 * KIB;
+export const DEVICE_MOVE_ROWS = 32;
+/** How long one round of background work on device tables may take, and when it goes on. */
+export const DEVICE_WORK_MS = 4;
+export const DEVICE_WORK_AGAIN_MS = 1;
+/** After the disk has failed: when it is tried again. */
+export const DEVICE_RETRY_MS = 1_000;
+/** A file is looked through for space after so many new pages, or this share of its pages. */
+export const DEVICE_COLLECT_PAGES = 64;
+export const DEVICE_COLLECT_SHARE = 1 / 4;
+/** Pages that are filled less than this are emptied; so many of them at a time. */
+export const DEVICE_SPARSE_SHARE = 1 / 2;
+export const DEVICE_COMPACT_PAGES = 32;
+/** Pages that one transaction adds to the free ones, or takes. */
+export const DEVICE_FREE_PAGES = 64;
+/** Pages of one operation that are loaded without holding the event loop; then it reads them itself. */
+export const DEVICE_MISSES_AT_ONCE = 32;
+export const DEVICE_MISS_ROUNDS = 3;
+
 function relation(holds: boolean, what: string): void {
   if (!holds) throw new Error(`limits: ${what}`);
 }
@@ -620,6 +654,11 @@ relation(MIN_MEMORY_BYTES % (UNIT_BYTES * MAX_BLOCK_UNITS) === 0, "a store is wh
 relation(
   EVENT_LOOP_TURN_MS + ASYNC_PATIENCE_MS + MAINTENANCE_TURN_MS < 10,
   "an asynchronous transaction holds the event loop for a few milliseconds",
+);
+relation(MAX_ROW_BYTES < 4 * 2 ** 21, "the words of a row fit 21 bits of its place on the device");
+relation(
+  4 * DEVICE_MISSES_AT_ONCE <= MIN_DEVICE_BUFFER_PAGES,
+  "the pages that an operation waits for do not drive each other out of the buffer",
 );
 relation(MAX_SLOTS < 256, "a slot id fits eight bits and leaves one value for nobody");
 relation(1 << (32 - MAX_SHARD_DEPTH) === SHARD_BUCKETS, "hash bits: bucket and depth");

@@ -1,6 +1,6 @@
 /** A schema as it is kept in the store, and the difference between two. */
 
-import { defaultKind, type TableKind } from "../stores/kinds.ts";
+import { defaultKind, isTableKind, type TableKind } from "../stores/kinds.ts";
 import { isStoredChanges, type StoredChanges } from "./changes/format.ts";
 import { fieldText } from "./field-text.ts";
 import type { IndexDefinition, IndexState, StoredIndex } from "./indexes/definition.ts";
@@ -13,6 +13,28 @@ import type {
 } from "./migrations/stored.ts";
 import type { Table } from "./table.ts";
 
+/**
+ * A layout as the catalogue has it. Of a table on the device it is that of its map, with this in front: a
+ * version of Situ that knows no such tables finds a layout that it does not know, and refuses the table.
+ */
+export type StoredLayout = TableKind | `device-${TableKind}`;
+const ON_DEVICE = "device-";
+
+/** The parts of a stored layout; undefined if it is none. */
+export function partsOfLayout(
+  layout: unknown,
+): { readonly kind: TableKind; readonly storage: "memory" | "device" } | undefined {
+  if (isTableKind(layout)) return { kind: layout, storage: "memory" };
+  if (typeof layout !== "string" || !layout.startsWith(ON_DEVICE)) return undefined;
+  const kind = layout.slice(ON_DEVICE.length);
+  return isTableKind(kind) ? { kind, storage: "device" } : undefined;
+}
+
+/** Whether the rows of a schema are on the device. */
+export function isOnDevice({ layout }: Pick<Schema, "layout">): boolean {
+  return partsOfLayout(layout)?.storage === "device";
+}
+
 /** Field order does not matter, neither to the layout of rows nor here; the key's order does. */
 export interface Schema {
   readonly name: string;
@@ -21,7 +43,7 @@ export interface Schema {
   /** Whether rows lie in the order of their keys. */
   readonly ordered: boolean;
   /** Where there is none, it is the default: stores from before there were several have none. */
-  readonly layout?: TableKind;
+  readonly layout?: StoredLayout;
   readonly indexes: readonly IndexDefinition[];
   /** The field with the time at which a row ends, if rows do. */
   readonly expires?: string;
@@ -121,7 +143,9 @@ export function schemaOf(table: Table): Schema {
   for (const name of Object.keys(table.fields).sort()) {
     fields[name] = fieldText(table.fields[name]);
   }
-  const { name, key, ordered, layout, indexes, expires } = table;
+  const { name, key, ordered, indexes, expires } = table;
+  const layout: StoredLayout =
+    table.storage === "device" ? `${ON_DEVICE}${table.layout}` : table.layout;
   const schema =
     layout === defaultKind(ordered)
       ? { name, fields, key, ordered, indexes }

@@ -11,7 +11,7 @@ import { EXPIRY_INDEX } from "./expiry/expiry.ts";
 import { fieldFromText } from "./field-text.ts";
 import type { IndexDefinition } from "./indexes/definition.ts";
 import { isForChange } from "./indexes/replaced-names.ts";
-import type { Schema } from "./schema.ts";
+import { partsOfLayout, type Schema } from "./schema.ts";
 import { type Fields, type Table, table } from "./table.ts";
 
 /** The table of a schema that was read from a store. SITU_CORRUPT if it can be no schema. */
@@ -35,11 +35,13 @@ export function tableFromSchema(stored: Schema): Table {
   if (new Set(definitions.map((each) => each.name)).size < definitions.length) {
     return refuse("two indexes have the same name");
   }
+  const parts = layout === undefined ? undefined : partsOfLayout(layout);
+  if (layout !== undefined && parts === undefined) return refuse(`${show(layout)} is no layout`);
   try {
     const made = table(name, declared, {
       key: key.length === 1 ? key[0] : key,
       ordered,
-      ...(layout === undefined ? {} : { layout }),
+      ...(parts === undefined ? {} : { layout: parts.kind, storage: parts.storage }),
       ...(expires === undefined ? {} : { expires }),
       // The one for the time comes with that.
       indexes: Object.fromEntries(

@@ -162,6 +162,8 @@ export interface Table<
   readonly autoKey?: string | undefined;
   /** The field with the time at which a row ends; undefined if rows stay. */
   readonly expires: string | undefined;
+  /** Where rows are kept, if not in memory only. */
+  readonly storage?: "device" | undefined;
   /** Numbers the tables of this thread: databases find their part of a table by it. */
   readonly ordinal: number;
   /** Only for the type checker. */
@@ -218,6 +220,11 @@ export interface TableOptions<F extends Fields, K, Ordered, I> {
    * the background. The field is a `timestamp()`, or a whole number of milliseconds since 1970.
    */
   readonly expires?: TimeName<F>;
+  /**
+   * Where rows are kept: in memory, the default, or on the device: in a file of the store's folder, with only
+   * their keys and what was written lately in memory. Such a table may be larger than the store's memory.
+   */
+  readonly storage?: "memory" | "device";
 }
 
 /** The fields that hold a time. Of fields of which nothing is known at compile time, any. */
@@ -246,7 +253,7 @@ const KEY_KINDS: ReadonlySet<FieldKind> = new Set([
   "enum",
 ]);
 
-const KNOWN = ["key", "ordered", "layout", "indexes", "expires"];
+const KNOWN = ["key", "ordered", "layout", "indexes", "expires", "storage"];
 
 let tables = 0;
 
@@ -305,6 +312,10 @@ export function table<
     const whose = ordered ? "an ordered table's layout" : "layout";
     refuse(`${whose} is ${layouts.map(show).join(" or ")}, not ${show(layout)}`);
   }
+  const { storage = "memory" } = options;
+  if (storage !== "memory" && storage !== "device") {
+    refuse(`storage is "memory" or "device", not ${show(storage)}`);
+  }
   const indexes = definitionsOf(fields, options.indexes, KEY_KINDS, refuse);
   const forExpiry = expiryIndexOf(fields, options.expires, refuse);
   for (const { name: each } of indexes) {
@@ -324,6 +335,7 @@ export function table<
     indexes: Object.freeze([...indexes, ...forExpiry]),
     autoKey: counted,
     expires: options.expires,
+    ...(storage === "device" ? { storage } : {}),
     ordinal: tables++,
   });
 }

@@ -21,6 +21,7 @@ export const LAYERS = [
   "stores",
   "attach",
   "log",
+  "device",
   "folder",
   "engine",
   "fabric",

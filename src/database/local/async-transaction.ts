@@ -8,9 +8,10 @@
  */
 
 import type { Executor } from "../../engine/executor.ts";
-import { isSignal } from "../../engine/signals.ts";
+import { isSignal, PAGE_MISS } from "../../engine/signals.ts";
 import type { Pointer } from "../../memory/pointer.ts";
 import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
+import { DEVICE_MISS_ROUNDS } from "../../runtime/limits.ts";
 import type { Plan } from "../../tables/bulk/plan.ts";
 import { aggregateProgram, deleteProgram, updateProgram } from "../../tables/bulk/requests.ts";
 import type { AggregateRun, ChangeRun, Deleted, Updated } from "../../tables/bulk/runs.ts";
@@ -67,6 +68,9 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   readonly #executor: Executor;
   /** The next operation of the queue that is to be carried out. */
   #next = 0;
+  /** Whether that one waits for pages of the device, and how often it has done so. */
+  #isMissing = false;
+  #misses = 0;
   /** Operations since the last look at the clock. */
   #unlooked = 0;
 
@@ -105,7 +109,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     let counting: RowCount | undefined;
     return this.#issueStep(() => {
       counting ??= this.#tx.counting(table, options);
-      while (counting.step()) if (isTurnDue()) return NOT_DONE;
+      while (counting.step()) if (this.#hasStepped()) return NOT_DONE;
       return counting.rows;
     });
   }
@@ -149,7 +153,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     let run: AggregateRun | ChangeRun | undefined;
     return this.#enqueue<unknown>(() => {
       run ??= this.#tx.running(table, program);
-      while (run.step()) if (isTurnDue()) return NOT_DONE;
+      while (run.step()) if (this.#hasStepped()) return NOT_DONE;
       return resultOf(program, run);
     });
   }
@@ -239,7 +243,12 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   }
 
   async #drain(): Promise<void> {
-    while (!this.#flush()) await nextTurn();
+    while (!this.#flush()) {
+      if (this.#isMissing) {
+        this.#isMissing = false;
+        await this.#executor.pageLoads?.load();
+      } else await nextTurn();
+    }
   }
 
   static #carryOut(tx: LocalAsyncTransaction): boolean {
@@ -254,10 +263,42 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
     return true;
   }
 
+  /** An operation that may need pages of the device: when they are there, it is carried out again. */
+  #runOnPages<T>(run: () => T | typeof NOT_DONE): T | typeof NOT_DONE {
+    const loads = this.#executor.pageLoads!;
+    // Where pages keep leaving before they are used, it waits for the disk itself.
+    loads.beginOperation(this.#misses < DEVICE_MISS_ROUNDS, this.#tx.own);
+    this.#isMissing = false;
+    try {
+      const result = run();
+      if (result !== NOT_DONE) this.#misses = 0;
+      return result;
+    } catch (error) {
+      if (error !== PAGE_MISS) throw error;
+      this.#isMissing = true;
+      this.#misses++;
+      return NOT_DONE;
+    } finally {
+      loads.endOperation();
+    }
+  }
+
+  /**
+   * After a step of many, from whose end the operation goes on if the next one is cut short: that one may be
+   * again, whatever this one has changed. Says whether a turn of the event loop is due.
+   */
+  #hasStepped(): boolean {
+    this.#misses = 0;
+    this.#executor.pageLoads?.beginOperation(true, this.#tx.own);
+    return isTurnDue();
+  }
+
   /** Carries out an operation now, if it need not wait. Its arguments are passed on: no closure is made. */
   #issue<A, B, C, T>(operation: Operation<A, B, C, T>, a: A, b: B, c: C): Promise<T> {
     const executor = this.#executor;
-    if (this.queue.length > 0 || executor.isHurried || this.#isTurnDue()) {
+    // With pages of the device, each operation is one that may be carried out again.
+    const mayMiss = executor.pageLoads !== undefined;
+    if (mayMiss || this.queue.length > 0 || executor.isHurried || this.#isTurnDue()) {
       return this.#enqueue(() => operation(this.#tx, a, b, c));
     }
     executor.isHurried = true;
@@ -286,7 +327,7 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
   #enqueue<T>(run: () => T | typeof NOT_DONE): Promise<T> {
     return this.enqueue<T>((resolve, fail) => () => {
       try {
-        const result = run();
+        const result = this.#executor.pageLoads === undefined ? run() : this.#runOnPages(run);
         if (result === NOT_DONE) return false;
         resolve(result as T);
       } catch (error) {

@@ -15,6 +15,7 @@ import {
   SWEEP_MS,
   SWEPT_SLOTS,
 } from "../../runtime/limits.ts";
+import type { DeviceKeeper } from "./device-keeper.ts";
 import type { ExpirySweeper } from "./expiry-sweeper.ts";
 
 export class Upkeep {
@@ -24,9 +25,11 @@ export class Upkeep {
   #hasWarned = false;
   readonly #expiry: ExpirySweeper;
   #expiring: NodeJS.Timeout | undefined;
+  readonly #device: DeviceKeeper;
 
-  constructor(executor: Executor, expiry: ExpirySweeper) {
+  constructor(executor: Executor, expiry: ExpirySweeper, device: DeviceKeeper) {
     this.#executor = executor;
+    this.#device = device;
     this.#expiry = expiry;
     this.#sweeper = setInterval(() => quietly(() => this.#sweep()), SWEEP_MS).unref();
   }
@@ -74,6 +77,7 @@ export class Upkeep {
     versions.keeper.tick();
     slabs.tidy();
     this.#sweepExpired();
+    this.#device.tick();
   }
 }
 

@@ -33,6 +33,7 @@ import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
 import { openTable, refreshTables, tablesAt } from "../../tables/catalogue.ts";
 import { turnOffChanges } from "../../tables/changes/turn-on.ts";
 import { ownKey } from "../../tables/copied-key.ts";
+import { removeStaleFiles } from "../../tables/device/stale-files.ts";
 import type { Program } from "../../tables/expressions/program.ts";
 import { buildIndexes } from "../../tables/indexes/build.ts";
 import {
@@ -107,6 +108,7 @@ import type { LocalAsyncTransaction } from "./async-transaction.ts";
 import { Upkeep } from "./background-work.ts";
 import { aggregateOver, selectScan } from "./bulk-reads.ts";
 import { DatabaseDurability } from "./database-durability.ts";
+import { DeviceKeeper } from "./device-keeper.ts";
 import { ExpirySweeper } from "./expiry-sweeper.ts";
 import { LocalExecution, type LocalLimits, LocalTransactions } from "./local-execution.ts";
 import { LocalSnapshot, type SnapshotHost, SnapshotSource } from "./local-snapshot.ts";
@@ -140,6 +142,8 @@ export class LocalDatabase implements Database, Stores {
   readonly metrics: DatabaseMetrics;
   /** Removes expired rows; for tests, which do not wait for it. */
   readonly expiry: ExpirySweeper;
+  /** Moves rows of device tables out of memory; for tests, which do not wait for it. */
+  readonly device: DeviceKeeper;
   readonly #executor: Executor;
   readonly #identity: Identity | undefined;
   readonly #control: Control;
@@ -187,6 +191,7 @@ export class LocalDatabase implements Database, Stores {
     this.#maxSnapshotMs = maxSnapshotMs;
     executor.timeoutMs = syncTimeoutMs;
     this.#generation = this.#currentGeneration();
+    this.device = new DeviceKeeper(executor);
     // Tables that are to be migrated are opened when they have been.
     if (settings.migrate === undefined) this.openTables(tables);
     this.#reader = new EngineTransaction(executor);
@@ -209,7 +214,7 @@ export class LocalDatabase implements Database, Stores {
       this.#refreshIfNeeded();
       return this.#set.tables;
     });
-    this.#upkeep = new Upkeep(executor, this.expiry);
+    this.#upkeep = new Upkeep(executor, this.expiry, this.device);
     this.#durability = new DatabaseDurability(executor, settings, found.identity);
     this.#waits = this.#durability.mode === "sync";
     this.#usualLimits = { timeoutMs, signal: undefined, snapshotMs: 0, waits: this.#waits };
@@ -555,6 +560,7 @@ export class LocalDatabase implements Database, Stores {
     // Not by waiting for the promise: the timers that it waits for keep no process alive.
     while (this.#clearing !== undefined) await sleep(1);
     await this.#runner.close(this.#closedError());
+    this.device.stop();
     const failure = await this.#durability.stop(this.#timeoutMs);
     const isLast = this.#executor.close();
     if (failure !== undefined) throw failure;
@@ -621,6 +627,7 @@ export class LocalDatabase implements Database, Stores {
       this.#sequences.set(each.table, new Sequence(this.#executor, each));
     }
     this.#use(new TableSet([...this.#set.tables, ...opened]));
+    this.device.start();
   }
 
   /** For transactions: numbers for the keys of a table that is open here. */
@@ -691,7 +698,10 @@ export class LocalDatabase implements Database, Stores {
     const context = this.#migrationContext();
     while (!this.#isClosed) {
       try {
-        if (!hasRemains(context)) return;
+        if (!hasRemains(context)) {
+          removeStaleFiles(this.#executor);
+          return;
+        }
         await clearRemains(context);
       } catch (error) {
         if (this.#isClosed) return;

@@ -290,6 +290,11 @@ export class SyncTransaction implements Transaction {
     freeInTransaction(this.#tx, pointer);
   }
 
+  /** For asynchronous bodies: what it runs on, also when it has ended. */
+  get own(): EngineTransaction {
+    return this.#tx;
+  }
+
   /** Fails if the transaction has ended. */
   get engine(): EngineTransaction {
     this.#check();

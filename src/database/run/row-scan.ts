@@ -3,6 +3,7 @@
  * rows in batches while it goes, and lets go of the source when it ends or is left.
  */
 
+import { PAGE_MISS } from "../../engine/signals.ts";
 import type { Transaction as EngineTransaction } from "../../engine/transaction.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
@@ -67,7 +68,8 @@ export class CursorBatches<Row> implements Batches<Row> {
         return true;
       }
     } catch (error) {
-      this.end();
+      // One that waits for a page is repeated.
+      if (error !== PAGE_MISS) this.end();
       throw error;
     }
     this.end();

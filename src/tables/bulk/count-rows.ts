@@ -10,6 +10,8 @@ import { nowMs } from "../../runtime/clock.ts";
 import { PLAN_COUNT_MS, PLAN_RANGE_ROWS, PLAN_TABLE_ROWS } from "../../runtime/limits.ts";
 import type { Cursor, KeyRange, PlacedCursor, PlacedStore } from "../../stores/store.ts";
 import type { Program } from "../expressions/program.ts";
+import { IndexCursor } from "../indexes/entries.ts";
+import { keyRange } from "../indexes/ranges.ts";
 import type { TableStore } from "../indexes/table-store.ts";
 import type { ScanSource } from "../scan-plan.ts";
 import { inTurn, rangeCursors } from "./cursor.ts";
@@ -54,7 +56,7 @@ class Counter implements RowCounter {
 
   #count(path: Path, most: number): RowCount {
     const placed = path === FULL_SCAN ? placedCursor(this.#store) : undefined;
-    const cursor = placed?.cursor ?? inTurn(rangeCursors(this.#store, path));
+    const cursor = placed?.cursor ?? inTurn(countCursors(this.#store, path));
     const counting: Counting = { cursor, most, rows: 0, isExact: false };
     const peek = this.#peek;
     if ("run" in peek) {
@@ -68,6 +70,20 @@ class Counter implements RowCounter {
     });
     return estimated(counting, placed);
   }
+}
+
+/** To see which rows of a device table have expired, pages would have to be read: there, all are counted. */
+function countCursors(store: TableStore, path: Path): Cursor<unknown>[] {
+  const { table, isProjected } = store;
+  if (isProjected || table.storage === undefined || table.expires === undefined) {
+    return rangeCursors(store, path);
+  }
+  const { index, ranges } = path;
+  if (index !== undefined) {
+    return ranges.map((bounds) => new IndexCursor(store.indexWalk(index, bounds), () => true));
+  }
+  const rows = store.openForm(() => true);
+  return ranges.map((bounds) => rows.cursor(keyRange(table, bounds), false));
 }
 
 interface Placed {

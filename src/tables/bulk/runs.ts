@@ -2,7 +2,8 @@
  * Programs on their way: each step reads some rows, a few hundred at most, and does with them what is to be done. Between
  * two steps whoever runs it may let the event loop turn.
  *
- * A step reads first and changes then. What a cursor has read stays as it was: changes of the rows behind it do not move
+ * A step reads first and changes then. One that is cut short, for a page of the device, is repeated: it goes on with the row
+ * that it could not change. What a cursor has read stays as it was: changes of the rows behind it do not move
  * it, and rows that are found by an index whose entries would move are gathered before the first is changed.
  */
 
@@ -85,6 +86,9 @@ export class ChangeRun {
   readonly #gathered: Taken[] | undefined;
   #applied = 0;
   #isRead = false;
+  /** Whether rows were read that are being looked at, and the first that was not yet. */
+  #isTaking = false;
+  #at = 0;
 
   constructor(source: ScanSource, cursor: ProgramCursor, changes: Changes, gathersFirst: boolean) {
     this.#reading = new Reading(source, cursor.cursor);
@@ -96,12 +100,15 @@ export class ChangeRun {
   step(): boolean {
     try {
       if (this.#isRead) return this.#applyGathered();
-      if (this.#reading.read()) {
-        this.#take(this.#reading.taken);
-        return true;
+      if (!this.#isTaking && !this.#reading.read()) {
+        this.#isRead = true;
+        return this.#gathered !== undefined;
       }
-      this.#isRead = true;
-      return this.#gathered !== undefined;
+      this.#isTaking = true;
+      this.#take(this.#reading.taken);
+      this.#isTaking = false;
+      this.#at = 0;
+      return true;
     } catch (error) {
       if (this.changed > 0) this.#changes.failHalfWay(error);
       throw error;
@@ -109,21 +116,22 @@ export class ChangeRun {
   }
 
   #take(all: readonly unknown[]): void {
-    for (let i = 0; i < all.length; i++) {
-      const taken = all[i];
+    for (; this.#at < all.length; this.#at++) {
+      const taken = all[this.#at];
       if (taken === false) continue;
       if (taken instanceof Failure) throw taken.error;
+      if (taken !== true) {
+        if (this.#gathered !== undefined) this.#gathered.push(taken as Taken);
+        else this.#apply(taken as Taken);
+      }
       this.matched++;
-      if (taken === true) continue;
-      if (this.#gathered !== undefined) this.#gathered.push(taken as Taken);
-      else this.#apply(taken as Taken);
     }
   }
 
   #applyGathered(): boolean {
     const gathered = this.#gathered!;
     const end = Math.min(gathered.length, this.#applied + SCAN_BATCH_ROWS);
-    while (this.#applied < end) this.#apply(gathered[this.#applied++]);
+    for (; this.#applied < end; this.#applied++) this.#apply(gathered[this.#applied]);
     return this.#applied < gathered.length;
   }
 

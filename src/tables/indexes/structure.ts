@@ -10,6 +10,7 @@ import type { OrderedCodec, RowStore, Store } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
 import { layoutOf } from "../codec/layout.ts";
 import { orderedCodecOf } from "../codec/ordered.ts";
+import { deviceKindOf } from "../device/kind.ts";
 import type { Fields, Table } from "../table.ts";
 import type { IndexDefinition } from "./definition.ts";
 
@@ -26,9 +27,12 @@ export class Structure<Row, Key> {
 
   constructor(table: Table<Row, Key>) {
     this.table = table;
-    this.kind = TABLE_KINDS[table.layout];
-    this.ordered = this.kind.ordered ? orderedCodecOf(table) : undefined;
+    this.ordered = TABLE_KINDS[table.layout].ordered ? orderedCodecOf(table) : undefined;
     this.codec = this.ordered ?? codecOf(table);
+    this.kind =
+      table.storage === "device"
+        ? deviceKindOf(table as Table, this.codec as AnyCodec<never, never>)
+        : TABLE_KINDS[table.layout];
   }
 
   /** Makes an empty one and returns where it is rooted. */

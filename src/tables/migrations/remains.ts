@@ -11,6 +11,7 @@ import { type Address, NO_ADDRESS } from "../../memory/address.ts";
 import { pause, turn } from "../../runtime/clock.ts";
 import { MIGRATION_POLL_MS } from "../../runtime/limits.ts";
 import { readSchema, readSchemas, writeSchema } from "../catalogue.ts";
+import { nobodyKeeps } from "../device/keeper-role.ts";
 import { everyoneKnows } from "../everyone-knows.ts";
 import { structuresOf } from "../indexes/forms.ts";
 import { Structure, type Values } from "../indexes/structure.ts";
@@ -84,6 +85,11 @@ class Clearing {
       check();
       await pause(MIGRATION_POLL_MS);
       registry.releaseExpired();
+    }
+    // In the background, rows of tables on the device are moved without a look at the catalogue's generation.
+    while (!nobodyKeeps(executor)) {
+      check();
+      await pause(MIGRATION_POLL_MS);
     }
     const pace = new Pace(executor);
     for (;;) {

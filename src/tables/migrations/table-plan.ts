@@ -13,7 +13,7 @@ import { knownField } from "../field-text.ts";
 import { describeIndex, type IndexDefinition, sameDefinition } from "../indexes/definition.ts";
 import { isForChange, nextName, publicName } from "../indexes/replaced-names.ts";
 import type { CatalogueTable } from "../indexes/table-store.ts";
-import { type Schema, type StoredSchema, schemaOf } from "../schema.ts";
+import { isOnDevice, type Schema, type StoredSchema, schemaOf } from "../schema.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
 import { type Action, type CopyTarget, refusal } from "./action.ts";
@@ -81,6 +81,13 @@ export class TablePlan {
     const target = this.#target();
     const table = this.#table;
     if (this.#lines.length === 0) return this.#indexActions;
+    if (isOnDevice(this.#stored) || isOnDevice(target.schema)) {
+      throw new SituError(
+        "SITU_UNSUPPORTED",
+        `rows of a table on the device cannot be migrated yet, only its indexes: dump the table, drop it, and ` +
+          `load it into the new one\n  ${this.#lines.join("\n  ")}`,
+      );
+    }
     // A copy has its indexes from the start.
     const lines = [...this.#lines, ...this.#indexActions.flatMap((each) => each.lines)];
     return [{ what: "copy", table, lines, target }];

@@ -119,7 +119,13 @@ function tableIn(text: string): Table {
 }
 
 /** What a cluster's tables cannot have, for it would have to hold across nodes. */
-function refuseUnserved({ name, fields, indexes }: Table): void {
+function refuseUnserved({ name, fields, indexes, storage }: Table): void {
+  if (storage === "device") {
+    throw new SituError(
+      "SITU_UNSUPPORTED",
+      `table ${name} is on the device, which tables of a cluster cannot be yet`,
+    );
+  }
   if (isOwn(name)) {
     throw new SituError("SITU_PERMISSION", `names that begin with "${OWN}" are the nodes' own`);
   }

@@ -8,6 +8,7 @@
  * read again. Whatever fails, the files that were made are removed.
  */
 
+import { DEVICE_FOLDER, isDeviceFile } from "../../device/page-file.ts";
 import { type Damage, type StoreFiles, writeFully } from "../../folder/files.ts";
 import { CHECKPOINTS_FOLDER, UNFINISHED } from "../../log/checkpoint/format.ts";
 import { Checkpoint } from "../../log/checkpoint/reader.ts";
@@ -107,6 +108,8 @@ async function tryCopy(
   options: CopyOptions,
 ): Promise<Copied | Damage> {
   const plan = planCopy(from, point, options.logId, known);
+  // After the plan: where there is no such file by then, nothing that the plan has leads to one.
+  refuseDevice(from);
   const files = filesOf(plan);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   // What was found sound stays as it is: files only grow, and are removed.
@@ -262,6 +265,16 @@ function shown({ file, offset, what }: Damage): string {
 
 function shortened(name: string, at: number): SituError {
   return new SituError("SITU_CORRUPT", `${name} was shortened to ${at} bytes while it was copied`);
+}
+
+/** Pages are written again when nothing in the running store leads to them; a copy's log might. */
+function refuseDevice(from: StoreFiles): void {
+  if (!from.list(DEVICE_FOLDER).some(isDeviceFile)) return;
+  throw new SituError(
+    "SITU_UNSUPPORTED",
+    `${from.place} has tables on the device, of which no backup can be made while the store is in use: dump ` +
+      `it (situ dump), or close it everywhere and copy its whole folder`,
+  );
 }
 
 function refuseUsed(to: StoreFiles): void {

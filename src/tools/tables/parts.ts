@@ -13,6 +13,7 @@ import type { Check, Problems } from "../structures/check.ts";
 import { type Figures, STRUCTURE_CHECKS } from "../structures/kinds.ts";
 import { ObjectReader } from "../structures/reader.ts";
 import type { SeenCells } from "../structures/seen-cells.ts";
+import { checkDeviceTable } from "./device-check.ts";
 import { rowFaultOf } from "./row-faults.ts";
 import type { ToolRun } from "./tool-run.ts";
 
@@ -83,6 +84,11 @@ export function checkOf(
   each: (row: Values) => void,
 ): Check<Figures> {
   const { table, codec } = part.structure;
+  if (table.storage === "device") {
+    return checkDeviceTable(tool, part, seen, problems, each, (hidden, found) =>
+      checkOf(tool, hidden, seen, problems.of(hidden.subject), found),
+    );
+  }
   const owner = seen.addOwner(part.subject);
   const reader = new ObjectReader(tool.executor, tool.run, seen, owner, problems);
   return STRUCTURE_CHECKS[table.layout](

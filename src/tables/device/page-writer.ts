@@ -1,0 +1,163 @@
+/**
+ * Writes rows to pages of a device file, in four steps, for one who has the keeper's role:
+ *
+ *   1. pages are taken from the free ones, in a transaction, or are the next ones behind the end of the file
+ *   2. the rows are written to them, in a generation that no page had before
+ *   3. the file is synced
+ *   4. the caller gives the rows their places, in transactions
+ *
+ * Nothing leads to a page before step 4. Who dies before leaves pages that nothing leads to: they are found
+ * when the file is looked through for space (collector.ts). Rows that do not fit a page have runs of pages
+ * side by side.
+ */
+
+import { MAX_PAGE_ROW_WORDS, PAGE_BYTES, PagePacker, runPages } from "../../device/page.ts";
+import { runSync } from "../../engine/run.ts";
+import { Transaction } from "../../engine/transaction.ts";
+import { SituError } from "../../runtime/errors.ts";
+import { DEFAULT_TIMEOUT_MS, DEVICE_FLUSH_BYTES, DEVICE_FREE_PAGES } from "../../runtime/limits.ts";
+import type { DeviceTable } from "./device-table.ts";
+import { noteFile, readDeviceRoot, whereOf } from "./hidden-tables.ts";
+
+const BATCH_PAGES = DEVICE_FLUSH_BYTES / PAGE_BYTES;
+const MAX_PAGES = 2 ** 32;
+
+/** Where a row was written. */
+export interface WrittenPlace {
+  readonly page: number;
+  readonly generation: number;
+  readonly where: number;
+}
+
+export class PageWriter {
+  readonly #table: DeviceTable;
+  readonly #tx: Transaction;
+  readonly #packer = new PagePacker(BATCH_PAGES);
+
+  /** Whether the root says that there is a file. */
+  #isMade = false;
+
+  constructor(table: DeviceTable) {
+    this.#table = table;
+    this.#tx = new Transaction(table.executor);
+    this.#tx.subject = `the pages of table ${table.table.name}`;
+  }
+
+  /** Writes as many of the rows as one batch takes, the first ones, and returns their places. */
+  write(rows: readonly Int32Array[]): WrittenPlace[] {
+    this.#makeFile();
+    const [first] = rows;
+    const isLong = first !== undefined && first.length > MAX_PAGE_ROW_WORDS;
+    // A row that is longer than a whole batch is one by itself.
+    const needed = isLong ? runPages(first.length) : 0;
+    const packer = needed > BATCH_PAGES ? new PagePacker(needed) : this.#packer;
+    packer.clear();
+    const packed: { readonly page: number; readonly slot: number }[] = [];
+    for (const row of rows) {
+      // Either short rows, whose pages may lie anywhere, or long ones.
+      if (row.length > MAX_PAGE_ROW_WORDS !== isLong) break;
+      const at = packer.add(row);
+      if (at === undefined) break;
+      packed.push(at);
+    }
+    const numbers = this.#pages(packer.pages, isLong);
+    const epoch = this.#table.executor.mark();
+    this.#writePages(packer, numbers, epoch);
+    this.#table.writtenPages += numbers.length;
+    return packed.map(({ page, slot }, i) => ({
+      page: numbers[page],
+      generation: epoch | 0,
+      where: whereOf(rows[i].length, slot),
+    }));
+  }
+
+  #writePages(packer: PagePacker, numbers: readonly number[], epoch: number): void {
+    const { file } = this.#table;
+    for (let from = 0; from < numbers.length; ) {
+      let to = from + 1;
+      while (to < numbers.length && numbers[to] === numbers[to - 1] + 1) to++;
+      for (let page = from; page < to; page++) {
+        packer.finish(page, numbers[page], epoch, file.id);
+      }
+      file.write(packer.bytes.subarray(from * PAGE_BYTES, to * PAGE_BYTES), numbers[from]);
+      from = to;
+    }
+    // Without a log, too: one may begin later, and what it rests on must be there.
+    file.sync();
+  }
+
+  /** When the file is there for certain, the root says so: from then on, one that is missing is lost. */
+  #makeFile(): void {
+    const { executor, file, address } = this.#table;
+    if (this.#isMade) return;
+    const isMade = runSync(
+      executor,
+      this.#tx,
+      DEFAULT_TIMEOUT_MS,
+      () => readDeviceRoot(this.#tx, address).isMade,
+      undefined,
+    );
+    if (isMade && !file.exists) throw file.missing();
+    this.#isMade = isMade;
+    if (isMade) return;
+    file.create();
+    runSync(
+      executor,
+      this.#tx,
+      DEFAULT_TIMEOUT_MS,
+      () => {
+        const { entry, isMade: isNoted } = readDeviceRoot(this.#tx, address);
+        if (!isNoted) noteFile(this.#tx, entry);
+      },
+      undefined,
+    );
+    this.#isMade = true;
+  }
+
+  /** Numbers for so many pages. */
+  #pages(count: number, isRun: boolean): number[] {
+    const taken = isRun ? this.#takeRun(count) : this.#takeFree(count);
+    const end = this.#table.file.pages();
+    if (end + count > MAX_PAGES) {
+      throw new SituError(
+        "SITU_FULL",
+        `the device file ${this.#table.file.path} has no more pages`,
+      );
+    }
+    for (let next = end; taken.length < count; next++) taken.push(next);
+    return taken;
+  }
+
+  #takeFree(count: number): number[] {
+    return this.#take((pages) => pages.slice(0, count));
+  }
+
+  /** So many free pages side by side, or none. */
+  #takeRun(count: number): number[] {
+    return this.#take((pages) => {
+      for (let from = 0, to = 1; to <= pages.length; to++) {
+        if (to - from === count) return pages.slice(from, to);
+        if (pages[to] !== pages[to - 1] + 1) from = to;
+      }
+      return [];
+    });
+  }
+
+  #take(choose: (pages: readonly number[]) => readonly number[]): number[] {
+    const { executor, free } = this.#table;
+    const tx = this.#tx;
+    return runSync(
+      executor,
+      tx,
+      DEFAULT_TIMEOUT_MS,
+      () => {
+        const found: { page: number }[] = [];
+        free.cursor({ from: undefined, to: undefined }, false).next(tx, found, DEVICE_FREE_PAGES);
+        const chosen = choose(found.map(({ page }) => page));
+        for (const page of chosen) free.remove(tx, page);
+        return [...chosen];
+      },
+      undefined,
+    );
+  }
+}
