@@ -1,34 +1,22 @@
 /**
- * `situ cluster drain`, `remove` and `rebalance`: ask the manager, and watch until it is done. The manager does
- * it whether anybody watches or not. It may die meanwhile, and what it was asked for be forgotten: whatever
- * is not seen in the cluster's status is asked for again.
+ * `situ cluster drain`, `remove` and `rebalance`: ask the manager, and watch until it is done (wished-change.ts).
+ * The manager does it whether anybody watches or not.
  */
 
 import { administer, type Wish } from "../../database/remote/administer.ts";
 import { type ClusterStatus, clusterStatus } from "../../database/remote/cluster-status.ts";
 import type { ConnectOptions } from "../../database/remote/connect-options.ts";
-import { nowMs, sleep } from "../../runtime/clock.ts";
+import { nowMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { counted } from "../../runtime/units.ts";
 import { EXIT_OK } from "../failures.ts";
 import { ProgressLine } from "../progress.ts";
 import { connectionOf } from "./cluster-connection.ts";
 import type { Context, Run } from "./context.ts";
+import { isPassing, type Seen, WishedChange } from "./wished-change.ts";
 
-/** How long one question may take, and the pause before the next. */
+/** How long one question may take. */
 const ANSWER_MS = 2_000;
-const LOOK_MS = 500;
-/** How long a cluster may be without a manager that answers. */
-const MANAGER_PATIENCE_MS = 10_000;
-
-/** How far it is. */
-interface Seen {
-  /** Partitions that are still to move; 0 and done are two things. */
-  readonly left: number;
-  readonly isDone: boolean;
-  /** Whether the manager knows of it. */
-  readonly isUnderWay: boolean;
-}
 
 interface Task {
   readonly wish: Wish;
@@ -107,25 +95,28 @@ async function follow(
   const what = wish.node === undefined ? doing : `${doing} node ${wish.node}`;
   const line = new ProgressLine(screen, what);
   let told: number | undefined;
-  let isKnown = false;
-  try {
-    for (;;) {
-      if (!isKnown) await asked(connection, wish);
+  const change = new WishedChange({
+    ask: () => administer(connection, wish),
+    look: async () => {
       const status = await seenStatus(connection);
-      const seen = status && look(status);
+      return status && look(status);
+    },
+  });
+  try {
+    await change.begin();
+    for (;;) {
+      const seen = await change.advance();
       if (seen?.isDone === true) return;
       if (seen !== undefined && seen.left !== told) {
         told = seen.left;
         screen.json({ event: doing, node: wish.node, partitionsLeft: told });
       }
       line.show({ text: `${counted(told ?? 0, "partition")} left` });
-      // A manager that has died may have forgotten it.
-      isKnown = seen === undefined || seen.isUnderWay;
       if (nowMs() >= deadlineMs) {
         const left = `${counted(told ?? 0, "partition")} left to move`;
         throw new SituError("SITU_TIMEOUT", `${what}: ${left}; the cluster goes on by itself`);
       }
-      await sleep(LOOK_MS);
+      await change.pause();
       if (signal.aborted) {
         line.clear();
         screen.note(`${what}: the cluster goes on by itself`);
@@ -137,20 +128,6 @@ async function follow(
   }
 }
 
-/** While another manager is found, this is asked again. */
-async function asked(connection: ConnectOptions, wish: Wish): Promise<void> {
-  const deadlineMs = nowMs() + MANAGER_PATIENCE_MS;
-  for (;;) {
-    try {
-      await administer(connection, wish);
-      return;
-    } catch (error) {
-      if (!isPassing(error) || nowMs() >= deadlineMs) throw error;
-      await sleep(LOOK_MS);
-    }
-  }
-}
-
 async function seenStatus(connection: ConnectOptions): Promise<ClusterStatus | undefined> {
   try {
     return await clusterStatus(connection);
@@ -158,10 +135,4 @@ async function seenStatus(connection: ConnectOptions): Promise<ClusterStatus | u
     if (isPassing(error)) return undefined;
     throw error;
   }
-}
-
-/** Nobody, or the wrong one, has answered: the cluster may be about to change. */
-function isPassing(error: unknown): boolean {
-  const { code = "" } = error as { code?: string };
-  return ["SITU_UNREACHABLE", "SITU_LOST", "SITU_TIMEOUT", "SITU_OVERLOADED"].includes(code);
 }
