@@ -1,7 +1,7 @@
 /** The tables phase → place: what they say, and that messages go where they say. */
 
 import { describe, expect, test } from "vitest";
-import { DESCRIBE_KIND, MEMBERSHIP_KIND } from "../../src/fabric/fabric.ts";
+import { ADMINISTER_KIND, DESCRIBE_KIND, MEMBERSHIP_KIND } from "../../src/fabric/fabric.ts";
 import { COPYING_PHASES } from "../../src/protocols/copying/phases.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import { PHASES } from "../../src/protocols/phases/table.ts";
@@ -64,6 +64,7 @@ test("every kind of message has one row: a name, a place, a handler", () => {
     kinds.OPEN_TABLE,
     DESCRIBE_KIND,
     MEMBERSHIP_KIND,
+    ADMINISTER_KIND,
   ];
   expect([...phases, ...others].sort()).toEqual(Object.keys(kinds.KIND_NAMES).map(Number).sort());
 });
