@@ -1,5 +1,6 @@
 // A cluster of our own on loopback: three `situ node` processes, three copies of each row, nothing on
 // disk; and the client of this process.
+
 import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -10,9 +11,10 @@ import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import { f64, i64, table, u32 } from "../../src/index.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import type { ProtocolName } from "../../src/protocols/places.ts";
+import { freePorts } from "../harness/free-ports.ts";
 import { keyMask, randomPairs } from "../harness/random.ts";
 import { temporaryFolder } from "../harness/resources.ts";
-import { accepts, freePorts, loopback, ServerProcess } from "../harness/server-process.ts";
+import { accepts, loopback, ServerProcess } from "../harness/server-process.ts";
 import { accountTable, checkRow, checkTotal, makeRow } from "./accounts.ts";
 
 export const Account = accountTable(situ);

@@ -1,6 +1,7 @@
 // A cluster of our own on loopback, with its configuration in an etcd of our own. The rows are accounts. Whoever
 // transfers money notes what was acknowledged, so that every commit that was lost or done twice is found when the
 // cluster is closed.
+
 import { setTimeout as sleep } from "node:timers/promises";
 import * as situ from "situ";
 import type { Configuration } from "../../src/cluster/configuration.ts";
@@ -8,7 +9,8 @@ import { EtcdGateway } from "../../src/cluster/etcd/gateway.ts";
 import { EtcdRecord } from "../../src/cluster/etcd/record.ts";
 import { accountTable, makeRow } from "../fabric/accounts.ts";
 import { type EtcdServer, startEtcd } from "../harness/etcd-server.ts";
-import { freePorts, loopback } from "../harness/server-process.ts";
+import { freePorts } from "../harness/free-ports.ts";
+import { loopback } from "../harness/server-process.ts";
 import { BenchNode } from "./node.ts";
 
 export const Account = accountTable(situ);

@@ -2,14 +2,16 @@
 // outlive their coordinators, against a checkout of an earlier version without them (`--before`), which only knows
 // clusters of fixed nodes. Such a cluster of this version runs, too. All take turns. Beside the rate stands the
 // processor time of a transfer, at the nodes and at the client: it depends less on who else uses the machine.
+
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import * as situ from "situ";
 import { accountTable, makeRow, type SituModule } from "../fabric/accounts.ts";
 import { type Figure, missingFigure, timesFaster } from "../harness/figures.ts";
+import { freePorts } from "../harness/free-ports.ts";
 import { keyMask, randomPairs } from "../harness/random.ts";
-import { freePorts, loopback } from "../harness/server-process.ts";
+import { loopback } from "../harness/server-process.ts";
 import { summarize } from "../harness/statistics.ts";
 import type { TrustMeasure } from "../trust/measure.ts";
 import { Account, BenchCluster, COPIES, NODES } from "./cluster.ts";

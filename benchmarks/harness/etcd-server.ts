@@ -1,9 +1,11 @@
 // etcd of our own: one member or several on free loopback ports, data in memory (a folder of tmpfs),
 // so that no disk slows its log down. Debian's etcd-server has the program.
+
 import { spawnSync } from "node:child_process";
+import { freePorts } from "./free-ports.ts";
 import { firstLine, missingPeer, type Peer } from "./peers.ts";
 import { temporaryFolder } from "./resources.ts";
-import { freePorts, loopback, ServerProcess } from "./server-process.ts";
+import { loopback, ServerProcess } from "./server-process.ts";
 
 export interface EtcdServer {
   /** Of all members, for clients. */

@@ -1,11 +1,13 @@
 // A Redis server of our own: free loopback port, unix socket and files in a temporary folder.
+
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePorts } from "./free-ports.ts";
 import { firstLine, missingPeer, type Peer, peersFolder } from "./peers.ts";
 import { temporaryFolder } from "./resources.ts";
-import { accepts, freePorts, loopback, ServerProcess } from "./server-process.ts";
+import { accepts, loopback, ServerProcess } from "./server-process.ts";
 
 export interface RedisServer {
   readonly host: string;

@@ -3,7 +3,7 @@
 // is never used or touched.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { guardProcesses, onRelease } from "./resources.ts";
 
@@ -80,16 +80,6 @@ export class ServerProcess {
     // By pid and not child.kill(): an exit handler must work while events no longer arrive.
     if (pid !== undefined && !this.hasEnded) killQuietly(pid, signal);
   }
-}
-
-/** Different ones. Another process may take one before it is bound: callers try again then. */
-export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, loopback));
-  await Promise.all(servers.map((server) => once(server, "listening")));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  for (const server of servers) server.close();
-  await Promise.all(servers.map((server) => once(server, "close")));
-  return ports;
 }
 
 export async function accepts(port: number): Promise<boolean> {

@@ -1,11 +1,13 @@
 // The two sides: `situ serve` as users start it, and redis-server, each a process of its own.
+
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { freePorts } from "../harness/free-ports.ts";
 import type { RedisServer } from "../harness/redis-server.ts";
 import { temporaryFolder } from "../harness/resources.ts";
-import { accepts, freePorts, ServerProcess } from "../harness/server-process.ts";
+import { accepts, ServerProcess } from "../harness/server-process.ts";
 
 export interface Target {
   readonly name: string;

@@ -1,13 +1,14 @@
 /** The client of etcd's JSON gateway, against members that fail in every way they can. */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import type { EtcdOptions } from "../../src/cluster/etcd/endpoints.ts";
 import { endpointsOf } from "../../src/cluster/etcd/endpoints.ts";
 import { EtcdConfigurations } from "../../src/cluster/etcd/etcd-configurations.ts";
 import { EtcdGateway, NO_REVISION } from "../../src/cluster/etcd/gateway.ts";
 import { EtcdRecord } from "../../src/cluster/etcd/record.ts";
-import { eventually, freePorts } from "../helpers/cluster.ts";
+import { eventually } from "../helpers/cluster.ts";
 import { OTHER_TLS, TLS } from "../helpers/fabric-certificates.ts";
 import { failure } from "../helpers/failure.ts";
 import { FakeEtcd, type Fault } from "../helpers/fake-etcd.ts";

@@ -2,8 +2,9 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterEach, expect, test } from "vitest";
+import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { open, type RemoteDatabase } from "../../src/index.ts";
-import { eventually, freePorts, RealCluster } from "../helpers/cluster.ts";
+import { eventually, RealCluster } from "../helpers/cluster.ts";
 import { codeOf } from "../helpers/failure.ts";
 import { Account } from "./procedures.ts";
 

@@ -1,8 +1,9 @@
 /** What operators do with a cluster: it grows, a node is drained, and all the while it is healthy. */
 
 import { afterEach, expect, test } from "vitest";
+import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { str, table, u32 } from "../../src/index.ts";
-import { copiesApplied, eventually, freePorts, situ } from "../helpers/cluster.ts";
+import { copiesApplied, eventually, situ } from "../helpers/cluster.ts";
 import { LivingCluster } from "../helpers/living-cluster.ts";
 
 let cluster: LivingCluster;

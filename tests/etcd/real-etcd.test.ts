@@ -5,12 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type EtcdServer, startEtcd } from "../../benchmarks/harness/etcd-server.ts";
+import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { type Configuration, configurationOf } from "../../src/cluster/configuration.ts";
 import { EtcdConfigurations } from "../../src/cluster/etcd/etcd-configurations.ts";
 import { EtcdGateway, NO_REVISION } from "../../src/cluster/etcd/gateway.ts";
 import { EtcdRecord } from "../../src/cluster/etcd/record.ts";
 import { destroy, open, str, table, u32 } from "../../src/index.ts";
-import { eventually, freePorts, NodeProcess, situ } from "../helpers/cluster.ts";
+import { eventually, NodeProcess, situ } from "../helpers/cluster.ts";
 
 let folder: string;
 let etcd: EtcdServer;

@@ -7,6 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type EtcdServer, startEtcd } from "../../benchmarks/harness/etcd-server.ts";
+import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import type { Configuration } from "../../src/cluster/configuration.ts";
 import { EtcdGateway } from "../../src/cluster/etcd/gateway.ts";
 import { EtcdRecord } from "../../src/cluster/etcd/record.ts";
@@ -20,7 +21,7 @@ import {
   type Table,
 } from "../../src/index.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
-import { eventually, freePorts, NodeProcess, PROCEDURES, problemsOf } from "./cluster.ts";
+import { eventually, NodeProcess, PROCEDURES, problemsOf } from "./cluster.ts";
 
 export interface LivingOptions {
   readonly nodes?: number;

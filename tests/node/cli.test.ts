@@ -5,8 +5,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { destroy, open } from "../../src/index.ts";
-import { freePorts, NodeProcess, situ } from "../helpers/cluster.ts";
+import { NodeProcess, situ } from "../helpers/cluster.ts";
 
 let folder: string;
 const nodes: NodeProcess[] = [];

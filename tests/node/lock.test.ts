@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { isOpenSomewhere } from "../../src/attach/openers.ts";
 import { openStore } from "../../src/database/open.ts";
 import { settingsOf } from "../../src/database/open-options.ts";
@@ -14,7 +15,6 @@ import { destroy, open, SituError } from "../../src/index.ts";
 import { SituNode } from "../../src/node/node.ts";
 import { nodeConfigurationOf } from "../../src/node/node-configuration.ts";
 import { rethrow } from "../../src/protocols/driver.ts";
-import { freePorts } from "../helpers/cluster.ts";
 
 const SMALL = { durability: "none", memoryBytes: 32 * 2 ** 20 } as const;
 

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { Call } from "../../src/cluster/call.ts";
 import { CLIENT, type Request } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
@@ -20,7 +21,6 @@ import { rethrow } from "../../src/protocols/driver.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { Account } from "../cluster/procedures.ts";
-import { freePorts } from "../helpers/cluster.ts";
 import { mutated, noise } from "../helpers/cluster-fuzz.ts";
 import { fixedSeed } from "../helpers/seed.ts";
 

@@ -1,10 +1,12 @@
 // A cluster of our own on loopback: three `situ node` processes, three copies of each row.
+
 import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { diskFolder } from "../../durable/disk.ts";
+import { freePorts } from "../../harness/free-ports.ts";
 import { temporaryFolder } from "../../harness/resources.ts";
-import { accepts, freePorts, loopback, ServerProcess } from "../../harness/server-process.ts";
+import { accepts, loopback, ServerProcess } from "../../harness/server-process.ts";
 import type { StartOptions } from "../engine.ts";
 import { bundleFolder, memoryBytesFor } from "../situ/version.ts";
 
