@@ -10,7 +10,7 @@ import { configurationOf } from "../../src/cluster/configuration.ts";
 import { ClusterPlacement } from "../../src/cluster/placement.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
 import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
-import { type Incoming, MEMBERSHIP_KIND, type Ticket } from "../../src/fabric/fabric.ts";
+import { ADMINISTER_KIND, type Incoming, type Ticket } from "../../src/fabric/fabric.ts";
 import { Reader, Writer } from "../../src/fabric/wire.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import { COORDINATORS_PER_NODE } from "../../src/protocols/names.ts";
@@ -161,7 +161,7 @@ class GarbageIncoming implements Incoming, Ticket {
 
 export const ALL_KINDS = Object.keys(kinds.KIND_NAMES)
   .map(Number)
-  .filter((kind) => kind < MEMBERSHIP_KIND);
+  .filter((kind) => kind < ADMINISTER_KIND);
 
 const NAME_WORDS = 6;
 const NAMED = new Set([kinds.READ_LOCK, kinds.LOCK, kinds.LOG, kinds.COMMIT, kinds.ABORT]);
