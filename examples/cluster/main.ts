@@ -91,12 +91,13 @@ async function work<T>(
   meanwhile: (tellers: Tellers) => Promise<T>,
 ): Promise<{ transfers: number; result: T }> {
   const tellers = new Tellers(db, transfer, groups, added);
+  let result: T;
   try {
-    const result = await meanwhile(tellers);
-    return { transfers: tellers.count, result };
+    result = await meanwhile(tellers);
   } finally {
     await tellers.stop();
   }
+  return { transfers: tellers.count, result };
 }
 
 interface Survived {
