@@ -1,6 +1,9 @@
 import { relative } from "node:path";
-import { defineConfig, type TestProjectConfiguration } from "vitest/config";
+import { fileURLToPath } from "node:url";
+import { defineConfig, type Plugin, type TestProjectConfiguration } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { isBuilt } from "./scripts/fresh.mjs";
+import { compiledModules } from "./tests/compiled-modules.ts";
 import { LONGEST, TIERS } from "./tests/tiers.ts";
 
 /** Long files first, whichever tier they belong to, so that no core is idle at the end. */
@@ -18,28 +21,37 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-const others = Object.values(TIERS).flat();
+const root = fileURLToPath(new URL(".", import.meta.url));
+const compiled = isBuilt(root) ? [compiledModules(root)] : [];
+const { alone, mocked, ...others } = TIERS;
+const unitSetup = ["tests/helpers/unit-setup.ts"];
 
 function tier(
   name: string,
-  test: { include: string[]; exclude?: string[]; setupFiles?: string[] },
+  globs: readonly string[],
+  more: { exclude?: string[]; setupFiles?: string[]; isolate?: boolean; plugins?: Plugin[] } = {},
 ): TestProjectConfiguration {
-  return { extends: true, test: { name, ...test } };
+  const { plugins = compiled, ...test } = more;
+  const include = globs.map((glob) => glob.replace(/\*\*$/, "**/*.test.ts"));
+  return { extends: true, plugins, test: { name, include, exclude: [...mocked], ...test } };
 }
 
 export default defineConfig({
   test: {
     projects: [
-      tier("unit", {
-        include: ["tests/**/*.test.ts"],
-        exclude: others,
-        setupFiles: ["tests/helpers/unit-setup.ts"],
+      tier("unit", ["tests/**"], {
+        exclude: Object.values(TIERS).flat(),
+        setupFiles: [...unitSetup, "tests/helpers/shared-process-setup.ts"],
+        // They run one after the other in a few processes, with modules loaded and code compiled.
+        isolate: false,
       }),
-      ...Object.entries(TIERS).map(([name, globs]) =>
-        tier(name, { include: globs.map((glob) => glob.replace(/\*\*$/, "**/*.test.ts")) }),
-      ),
+      tier("alone", alone, { setupFiles: unitSetup }),
+      ...Object.entries(others).map(([name, globs]) => tier(name, globs)),
+      tier("mocked", mocked, { exclude: [], plugins: [] }),
     ],
     pool: "forks",
+    // Node loads what was compiled, as it would for users.
+    server: { deps: { external: [/\/dist\//] } },
     // No process and no folder of a test stays behind, however it ends.
     globalSetup: ["tests/helpers/run-setup.ts"],
     setupFiles: ["tests/helpers/file-setup.ts"],

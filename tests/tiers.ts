@@ -1,12 +1,14 @@
 /**
  * Which tests run when. A file that no other tier names belongs to `unit`.
  *
- *   unit        quick, in one process, nothing listens and nothing is started (helpers/unit-setup.ts
- *               sees to that): to run after each change
+ *   unit        quick, nothing listens and nothing is started (helpers/unit-setup.ts sees to that): to
+ *               run after each change. A few processes run all of these files, one after the other
+ *   alone       the same, but each file in a process of its own: what they set holds for a process
  *   models      in one process too, but long: every crash point, random models, simulated clusters
  *   processes   real processes, threads that share a store, sockets, clusters
  *   peers       what needs redis-server, PostgreSQL, etcd, Chromium or the packages in benchmarks/peers
  *   nodes       the package on other versions of Node.js
+ *   mocked      like models, but with vi.mock(): these load sources (tests/compiled-modules.ts)
  */
 
 export const TIERS = {
@@ -18,12 +20,14 @@ export const TIERS = {
     "tests/database/lifecycle.test.ts",
     "tests/database/migrate{,-online}.test.ts",
     "tests/database/log-end.test.ts",
+    "tests/database/record-log.test.ts",
     "tests/database/recovery-checkpoints.test.ts",
     "tests/database/reentrant.test.ts",
     "tests/database/remote-scan*.test.ts",
     "tests/database/snapshot-isolation-large.test.ts",
     "tests/database/snapshots.test.ts",
     "tests/database/wide-rows.test.ts",
+    "tests/device/**",
     "tests/engine/commit.test.ts",
     "tests/engine/{,large-record-,resize-,sequence-,splices-}crash-points.test.ts",
     "tests/engine/snapshots-{crash-points,model,races}.test.ts",
@@ -32,14 +36,16 @@ export const TIERS = {
     "tests/log/faults-*.test.ts",
     "tests/log/log-{power-loss,reader}.test.ts",
     "tests/membership/simulation.test.ts",
+    "tests/memory/slabs.test.ts",
     "tests/papers/{farm,fasst,namdb}.test.ts",
     "tests/copying/random.test.ts",
     "tests/recovery/{model,recovery,store-replica}.test.ts",
     "tests/report/pages.test.ts",
-    "tests/simulation/{clients,living,planted-bugs,seeds,fabric-*}.test.ts",
+    "tests/simulation/{clients,crashes,failover,living,planted-bugs,seeds,fabric-*}.test.ts",
     "tests/stores/*-{conflicts,growth}.test.ts",
     "tests/stores/{btree,buckets,hash-seeds,hopscotch,remote,remote-threads}.test.ts",
     "tests/tools/{check-*,copy,verify,verify-damage}.test.ts",
+    "tests/workloads/ycsb.test.ts",
   ],
   processes: [
     "tests/cli/{commands,living,serve,shell,shell-transaction,transfer}.test.ts",
@@ -67,6 +73,22 @@ export const TIERS = {
     "tests/workloads/{lmdb,peers,postgres,redis,sqlite}.test.ts",
   ],
   nodes: ["tests/nodes/**"],
+  alone: [
+    "tests/engine/{deaths,executor,prepared-crash-points,tid,turns-crash-points}.test.ts",
+    "tests/log/checkpoint-edits.test.ts",
+    "tests/memory/{blocks,closings,closings-races}.test.ts",
+    "tests/scripts/local.test.ts",
+    "tests/stores/{cut-rows,lookup-races}.test.ts",
+  ],
+  mocked: [
+    "tests/database/expiry.test.ts",
+    "tests/log/crash-points.test.ts",
+    "tests/log/crash-points-commit.test.ts",
+    "tests/log/crash-points-writer.test.ts",
+    "tests/log/faults-damage.test.ts",
+    "tests/log/faults-disk.test.ts",
+    "tests/log/faults-recovery.test.ts",
+  ],
 } as const;
 
 /**

@@ -6,10 +6,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { destroy } from "../../src/index.ts";
+import { compiled } from "../helpers/project-root.ts";
 
-export const CLI = fileURLToPath(new URL("../../dist/situ-cli.js", import.meta.url));
+export const CLI = compiled("situ-cli.js");
 
 /** Before the time of a test is over. */
 const PATIENCE_MS = 240_000;

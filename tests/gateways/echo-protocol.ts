@@ -1,10 +1,10 @@
 /** A second wire protocol, as small as one can be: it answers each line with the number of its row. */
 
-import { fileURLToPath } from "node:url";
 import { openLocal as open } from "../../src/database/open.ts";
 import type { WireProtocol } from "../../src/gateways/threads/wire-protocol.ts";
 import { str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
+import { compiled } from "../helpers/project-root.ts";
 
 export const Line = table("line", { id: u32(), text: str() }, { key: "id" });
 
@@ -14,7 +14,7 @@ export interface EchoOptions {
 }
 
 export const ECHO: WireProtocol<EchoOptions, string> = {
-  script: fileURLToPath(new URL("../../dist/tests/gateways/echo-thread.js", import.meta.url)),
+  script: compiled("tests/gateways/echo-thread.js"),
   tooManyClients: "full\n",
   open: ({ path }) => open({ path, tables: [Line], durability: "none" }),
   serve: (database, _options, listener) => {

@@ -24,10 +24,10 @@ import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { BACKUP_LOG } from "../../src/tables/own-tables.ts";
 import type { Placement } from "../../src/tables/partitions.ts";
 import { StoreRecordLog } from "../../src/tables/served/record-log.ts";
-import { projectRoot } from "./engine-processes.ts";
+import { compiled } from "./project-root.ts";
 
-const CLI = join(projectRoot(), "dist", "situ-cli.js");
-export const PROCEDURES = join(projectRoot(), "dist", "tests", "cluster", "procedures.js");
+const CLI = compiled("situ-cli.js");
+export const PROCEDURES = compiled("tests/cluster/procedures.js");
 const MEMORY_BYTES = 64 * 2 ** 20;
 
 export interface ClusterOptions {

@@ -3,20 +3,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { destroy } from "../../src/index.ts";
-
-/** The folder with package.json, from here or from the compiled copy of this file. */
-export function projectRoot(): string {
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (!existsSync(join(folder, "package.json"))) folder = dirname(folder);
-  return folder;
-}
+import { compiled } from "./project-root.ts";
 
 /** The bundled form of a script in tests/processes/: workers and processes run plain Node. */
 export function scriptPath(name: string): string {
-  const path = join(projectRoot(), "dist", "tests", "bundled", `${name}.js`);
+  const path = compiled(`tests/bundled/${name}.js`);
   if (!existsSync(path)) throw new Error(`${path} is missing: run npm run build`);
   return path;
 }

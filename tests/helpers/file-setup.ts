@@ -6,21 +6,23 @@
  */
 
 import { appendFileSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { afterAll, beforeEach, expect } from "vitest";
 import { ownerOfThis, redirectFolders } from "../../benchmarks/harness/guard/guard.ts";
 import { kill, processesOf } from "../../benchmarks/harness/guard/owned.ts";
 import { releaseAll } from "../../benchmarks/harness/resources.ts";
-import { commandToRepeat, startTest } from "./seed.ts";
+import { projectRoot } from "./project-root.ts";
+import { commandToRepeat, startFile, startTest } from "./seed.ts";
 
 /** Far more than a process needs that was told to end. */
 const END_MS = 20_000;
 
 const owner = ownerOfThis(expect.getState().testPath ?? "a test file");
 const { disk, memory } = redirectFolders(owner);
+startFile();
 
 /** Of the test file, from the folder of the project. */
-const path = (expect.getState().testPath ?? "").replace(/^.*?(?=tests\/)/, "");
+const path = relative(projectRoot(), expect.getState().testPath ?? "");
 
 beforeEach(({ onTestFailed }) => {
   startTest();
@@ -46,9 +48,10 @@ function cpuMs(): number {
 const times = process.env.SITU_TEST_TIMES;
 if (times !== undefined) {
   const startMs = performance.now();
+  const startCpuMs = cpuMs();
   afterAll(() => {
     const wallMs = Math.round(performance.now() - startMs);
-    appendFileSync(times, `${cpuMs()} ${wallMs} ${path}\n`);
+    appendFileSync(times, `${cpuMs() - startCpuMs} ${wallMs} ${path}\n`);
   });
 }
 

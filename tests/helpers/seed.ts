@@ -41,6 +41,12 @@ export function forSeeds(count: number, first: number, work: (seed: number) => v
 /** How many times more than usual: the long soaks of tests, with SITU_SOAK=10. */
 export const SOAK = Math.max(1, Number(process.env.SITU_SOAK ?? 1));
 
+/** Before a test file is loaded: a process may run several. */
+export function startFile(): void {
+  last = undefined;
+  ofFile = undefined;
+}
+
 /** A seed that a test asks for is no other test's. */
 export function startTest(): void {
   ofFile ??= { seed: last };

@@ -1,11 +1,13 @@
 /** Code in other threads and processes. They import the compiled Situ: `npm run build` first. */
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { OWN_MEMORY } from "../../benchmarks/harness/own-memory.ts";
+import { compiled } from "./project-root.ts";
 import type { TemporaryStores } from "./store.ts";
 
-const SITU = new URL("../../dist/situ.js", import.meta.url).href;
+const SITU = pathToFileURL(compiled("situ.js")).href;
 
 /** A worker thread; `code` is the body of an async function of (situ, data, parentPort). */
 export function startWorker(stores: TemporaryStores, code: string, data: unknown): RunningWorker {

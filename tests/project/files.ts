@@ -2,10 +2,10 @@
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
-import { fileURLToPath } from "node:url";
+import { projectRoot } from "../helpers/project-root.ts";
 import type { Project } from "./document-rules.ts";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
+const root = projectRoot();
 
 export const project: Project = {
   exists: (path) => existsSync(join(root, path)),

@@ -3,15 +3,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { afterEach } from "vitest";
 import type { SuiteResult } from "../../benchmarks/report/result.ts";
+import { compiled, projectRoot } from "../helpers/project-root.ts";
 
-const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-export const suiteScript = join(root, "dist", "benchmarks", "suite", "main.js");
-export const benchScript = join(root, "scripts", "bench.mjs");
+export const suiteScript = compiled("benchmarks/suite/main.js");
+export const benchScript = join(projectRoot(), "scripts", "bench.mjs");
 
 const folders: string[] = [];
 const runs: SuiteRun[] = [];

@@ -5,6 +5,7 @@
  */
 
 import { existsSync } from "node:fs";
+import { pathToFileURL } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import type {
   Durability,
@@ -21,6 +22,7 @@ import { Objects, RetwisObjects } from "../../workloads/objects/store.ts";
 import { Stream } from "../../workloads/random/stream.ts";
 import { addTallies, type Tally } from "../../workloads/workload.ts";
 import { OrderedUserTable, UserTable } from "../../workloads/ycsb/store.ts";
+import { compiled } from "../helpers/project-root.ts";
 import { fixedSeed } from "../helpers/seed.ts";
 import type { EngineOrder, EngineTask } from "./engine-child.ts";
 import { type Opened, type RunOptions, runSessions, withEngine, withRows } from "./engine-run.ts";
@@ -32,7 +34,7 @@ import { TpccModel } from "./tpcc-model.ts";
 import { YcsbModel } from "./ycsb-model.ts";
 
 const SEED = fixedSeed(20_264);
-const child = new URL("../../dist/tests/workloads/engine-child.js", import.meta.url);
+const child = pathToFileURL(compiled("tests/workloads/engine-child.js"));
 const small = { size: 200, processes: 1, durability: "none" } as const;
 const timeout = 180_000;
 /** Between them they call all methods of all stores. */
