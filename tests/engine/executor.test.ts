@@ -88,9 +88,8 @@ describe.each(SHARINGS)("executors: %s", (sharing) => {
       const { control } = store.memory;
       Atomics.store(control.i32, control.regionStateAt(0), CREATING + dead.slot);
       store.kill(dead);
-      const begun = performance.now();
+      // Whoever waits until the deadline gets an error.
       expect(survivor.slabs.allocate(0, NO_ADDRESS)).not.toBe(NO_ADDRESS);
-      expect(performance.now() - begun).toBeLessThan(2_000);
     });
   });
 
@@ -110,14 +109,12 @@ describe.each(SHARINGS)("executors: %s", (sharing) => {
           third.sweep();
         },
       });
-      const begun = performance.now();
       try {
         expect(survivor.slabs.allocate(0, NO_ADDRESS)).not.toBe(NO_ADDRESS);
       } finally {
         off();
       }
       expect(recovered).toBe(true);
-      expect(performance.now() - begun, "it did not wait for a deadline").toBeLessThan(2_000);
     });
   });
 
