@@ -126,23 +126,15 @@ describe.each(SETTINGS)("$name", ({ cluster: options }) => {
   });
 
   test("an interactive transaction commits, or conflicts", async () => {
-    const beginTwo = async () => {
-      const both = [await db.begin(), await db.begin()];
-      for (const tx of both) {
-        const row = await tx.get(Account, 2);
-        await tx.update(Account, 2, { balance: (row?.balance ?? 0n) + 1n });
-      }
-      return both;
-    };
-    let [first, second] = await beginTwo();
-    // The object that holds the row may still get other rows of the last transaction: then it is begun again.
-    for (;;) {
-      const outcome = await first.commit().catch((error: SituError) => error);
-      if (outcome === undefined) break;
-      expect(outcome.code).toBe("SITU_CONFLICT");
-      await second.rollback();
-      [first, second] = await beginTwo();
+    // Copies of other rows lie in the same objects as this row, and are written a moment after the transaction
+    // that fills the table: an interactive transaction would conflict with that, and is not run again.
+    await cluster?.copiesApplied();
+    const [first, second] = [await db.begin(), await db.begin()];
+    for (const tx of [first, second]) {
+      const row = await tx.get(Account, 2);
+      await tx.update(Account, 2, { balance: (row?.balance ?? 0n) + 1n });
     }
+    await first.commit();
     expect(await code(second.commit())).toBe("SITU_CONFLICT");
     expect(await code(first.get(Account, 2))).toBe("SITU_CLOSED");
     expect(await get(2)).toBe(3n);
