@@ -19,7 +19,8 @@ import {
 } from "../engine/slot.ts";
 import { FolderLock } from "../folder/folder-lock.ts";
 import { findMemory } from "../folder/memory-search.ts";
-import { memoryFolder, readIdentity, withOpenLock } from "../folder/store-files.ts";
+import { withOpenLock } from "../folder/open-lock.ts";
+import { memoryFolder, readIdentity } from "../folder/store-files.ts";
 import type { StoreMemory } from "../memory/store-memory.ts";
 import { SituError } from "../runtime/errors.ts";
 

@@ -19,16 +19,12 @@
 import type { Executor } from "../engine/executor.ts";
 import { refuseIfNoRoom } from "../folder/memory-creation.ts";
 import type { MemoryBytes } from "../folder/memory-size.ts";
+import { withOpenLock } from "../folder/open-lock.ts";
 import { readOwner, writeOwner } from "../folder/owner-file.ts";
-import {
-  type Identity,
-  memoryFolder,
-  readIdentity,
-  withOpenLock,
-  writeIdentity,
-} from "../folder/store-files.ts";
+import { type Identity, memoryFolder, readIdentity, writeIdentity } from "../folder/store-files.ts";
 import { LIMIT_RISES, REGION_LIMIT } from "../memory/control.ts";
 import { Shrinking } from "../memory/shrink.ts";
+import type { StoreMemory } from "../memory/store-memory.ts";
 import { nowMs, sleep } from "../runtime/clock.ts";
 import { ResizeError, SituError } from "../runtime/errors.ts";
 import { SHRINK_PATIENCE_MS } from "../runtime/limits.ts";
@@ -86,7 +82,7 @@ async function change(
 }
 
 /** Sizes are whole regions, whose size was chosen when the store was created. */
-function regionsFor({ memory }: Executor, bytes: number): number {
+function regionsFor({ memory }: { readonly memory: StoreMemory }, bytes: number): number {
   const { regionBytes, regions: room } = memory.control.geometry;
   const regions = Math.max(1, Math.ceil(bytes / regionBytes));
   if (regions <= room) return regions;
@@ -188,6 +184,22 @@ export function followSize(
   return kept === "auto" || regions <= control.regionLimit
     ? identity
     : grow(path, identity, executor, regions);
+}
+
+/** Whether `followSize` has nothing to do for one who joins. */
+export function isSizeAsWanted(
+  { path, memoryBytes: wanted }: StoreSettings,
+  identity: Identity,
+  memory: StoreMemory,
+): boolean {
+  const { memoryBytes: kept } = identity;
+  const { control } = memory;
+  if (kept === undefined || readOwner(memoryFolder(identity))?.path !== path) return false;
+  const rises = Atomics.load(control.i32, LIMIT_RISES) === 1;
+  if (rises !== (kept === "auto")) return false;
+  if (kept !== "auto" && regionsFor({ memory }, kept) !== control.regionLimit) return false;
+  if (wanted === undefined || wanted === kept) return true;
+  return wanted !== "auto" && regionsFor({ memory }, wanted) <= control.regionLimit;
 }
 
 /** The limit as store.json has it, or as near as there is memory, and rows, for. */

@@ -1,7 +1,10 @@
 /** Opening and destroying stores: where a user starts. */
 
-import { attach, refuseIfInThreads, whileAlone } from "../attach/attach.ts";
-import { readIdentity, removeStore, withOpenLock } from "../folder/store-files.ts";
+import { whileAlone } from "../attach/alone.ts";
+import { attach } from "../attach/attach.ts";
+import { refuseIfInThreads } from "../attach/join-threads.ts";
+import { withOpenLock } from "../folder/open-lock.ts";
+import { readIdentity, removeStore } from "../folder/store-files.ts";
 import { startLogAnew } from "../log/start.ts";
 import { unshareBuffers } from "../memory/thread-segments.ts";
 import { coded } from "../runtime/system-errors.ts";

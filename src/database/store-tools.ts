@@ -3,16 +3,16 @@
  * they are also methods of `Database`.
  */
 
-import { whileAlone } from "../attach/attach.ts";
+import { whileAlone } from "../attach/alone.ts";
 import { isOpenSomewhere, type Opener, openersOf } from "../attach/openers.ts";
 import type { Damage } from "../folder/files.ts";
 import { NodeFiles } from "../folder/node-files.ts";
+import { withOpenLock } from "../folder/open-lock.ts";
 import {
   explainedOnDisk,
   makeFolder,
   newIdentity,
   readIdentity,
-  withOpenLock,
   writeIdentity,
 } from "../folder/store-files.ts";
 import { isDamage } from "../log/head.ts";

@@ -18,8 +18,8 @@
  * words it has (16 bits). A row that does not fit a page lies in a run of pages of its own.
  */
 
-import { crc32 } from "node:zlib";
 import { Views } from "../memory/views.ts";
+import { crc32 } from "../runtime/checksum.ts";
 import { DEVICE_PAGE_BYTES } from "../runtime/limits.ts";
 
 export const PAGE_BYTES = DEVICE_PAGE_BYTES;

@@ -144,6 +144,8 @@ export class Executor implements SlabHost {
         cleanUp(memory, slot);
         claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs(), isLogThread);
         try {
+          // Others may have claimed slots since they were counted, also the last that are not kept for the log.
+          if (claimedSlots(control) > limit) throw allInUse(limit);
           const executor = new Executor(memory, leases, slot);
           executor.journal.adopt();
           // The slot's earlier TIDs lie in earlier epochs, so no TID comes twice.
@@ -156,10 +158,7 @@ export class Executor implements SlabHost {
         }
       }
     }
-    throw new SituError(
-      "SITU_FULL",
-      `all ${limit} slots of the store are in use: close it in some threads`,
-    );
+    throw allInUse(limit);
   }
 
   /** A transaction starts: objects that it may see must not change their shape until it ends. */
@@ -504,4 +503,11 @@ function cleanUp(memory: StoreMemory, slot: SlotId): void {
   endCommitOf(memory, slot, () => new Journal(memory, slot));
   releaseSlot(memory, slot);
   clearGauges(memory.control, slot);
+}
+
+function allInUse(limit: number): SituError {
+  return new SituError(
+    "SITU_FULL",
+    `all ${limit} slots of the store are in use: close it in some threads`,
+  );
 }

@@ -23,6 +23,7 @@
 
 import {
   closeSync,
+  existsSync,
   openSync,
   readFileSync,
   readSync,
@@ -31,7 +32,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { crc32 } from "node:zlib";
 import {
   CONTROL_PREFIX_BYTES,
   Control,
@@ -50,6 +50,7 @@ import {
   ringName,
   ringSegmentBytes,
 } from "../memory/store-memory.ts";
+import { crc32 } from "../runtime/checksum.ts";
 import {
   MAX_SEALED_BYTES,
   OVERFLOW_INDEX_BYTES,
@@ -293,6 +294,11 @@ function damageIn(
     damage = { file: name, offset: 0, what: "it is gone since the store was closed" };
   }
   return damage;
+}
+
+/** Whether somebody has sealed the memory, soundly or not, and nobody has opened the store since. */
+export function isSealed(folder: string): boolean {
+  return existsSync(join(folder, SEAL_NAME));
 }
 
 /** From here on memory may change. Under the folder's lock, after `checkSeal`. */

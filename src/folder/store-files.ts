@@ -4,7 +4,7 @@
  *
  *   <path>                                locked by all who have the store open: folder-lock.ts
  *   <path>/store.json                     id, which memory it has and where, and the id of the log
- *   <path>/open.lock                      held while somebody creates, joins or recovers the store
+ *   <path>/open.lock                      held while somebody creates, joins or recovers the store: open-lock.ts
  *   <path>/cluster.json                   of which cluster it is which node, see src/node/membership-file.ts
  *   <path>/log/, <path>/checkpoints/      see src/log/
  *   <memoryDir>/situ-<id>-<memory id>/    control (memory/control.ts), region-<n>, journal-<slot>, …
@@ -21,10 +21,7 @@
 import {
   closeSync,
   constants,
-  existsSync,
-  fstatSync,
   fsyncSync,
-  futimesSync,
   lstatSync,
   openSync,
   readdirSync,
@@ -35,18 +32,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { libc } from "../memory/libc.ts";
 import { isOwnFolder } from "../memory/ownership.ts";
-import { nowMs, sleep, wallClockMs } from "../runtime/clock.ts";
-import { SituError, type SituErrorCode, TimeoutError } from "../runtime/errors.ts";
-import {
-  DEFAULT_TIMEOUT_MS,
-  OPEN_RETRY_CROWD_MS,
-  OPEN_RETRY_MAX_MS,
-  OPEN_RETRY_MIN_MS,
-  OPEN_RETRY_SHARE,
-  RECOVERY_PATIENCE_MS,
-} from "../runtime/limits.ts";
+import { wallClockMs } from "../runtime/clock.ts";
+import { SituError, type SituErrorCode } from "../runtime/errors.ts";
 import { uniqueId } from "../runtime/random.ts";
 import { systemError } from "../runtime/system-errors.ts";
 import type { MemoryBytes } from "./memory-size.ts";
@@ -55,9 +43,8 @@ import { makeFolders } from "./node-files.ts";
 const IDENTITY = "store.json";
 const ID = /^[0-9a-f]{24}$/;
 const FOLDER_MARK = /^\d+:\d+:\d+$/;
-const OPEN_LOCK = "open.lock";
 /** There while the store is rebuilt from its log: others who want to open it wait longer. */
-const RECOVERING = "recovering";
+export const RECOVERING = "recovering";
 
 export interface Identity {
   readonly id: string;
@@ -99,58 +86,6 @@ export function isCopied(path: string, { folder }: Identity): boolean {
   const [devNow, inoNow, birthNow] = folderMark(path).split(":");
   if (dev !== devNow || ino !== inoNow) return true;
   return birth !== "0" && birthNow !== "0" && birth !== birthNow;
-}
-
-/** Runs `work` while nobody else creates, joins or destroys the store of this folder. */
-export async function withOpenLock<T>(path: string, work: () => T | Promise<T>): Promise<T> {
-  const file = join(path, OPEN_LOCK);
-  const fd = explained(file, () => openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600));
-  try {
-    if (!libc().tryLock(fd)) await openLock(path, fd);
-    tellTurn(fd);
-    return await work();
-  } finally {
-    // Closing gives the lock back.
-    closeSync(fd);
-  }
-}
-
-/**
- * Waits for the lock. Where hundreds of processes open a store at once, their looks must not take the processor
- * from the one whose turn it is: each looks the less often, the longer it has waited.
- */
-async function openLock(path: string, fd: number): Promise<void> {
-  const firstMs = nowMs();
-  let startMs = firstMs;
-  let lookedMs = firstMs;
-  let turn = fstatSync(fd).mtimeMs;
-  for (let pauseMs = OPEN_RETRY_MIN_MS; ; ) {
-    await sleep(pauseMs);
-    if (libc().tryLock(fd)) return;
-    const now = nowMs();
-    const longestMs = Math.max((now - firstMs) * OPEN_RETRY_SHARE, OPEN_RETRY_MAX_MS);
-    pauseMs = Math.min(1.5 * pauseMs, longestMs, OPEN_RETRY_CROWD_MS);
-    if (now - lookedMs < OPEN_RETRY_CROWD_MS) continue;
-    lookedMs = now;
-    // Patience is with each who opens it, not with all of them: many may have come before.
-    const { mtimeMs } = fstatSync(fd);
-    if (mtimeMs !== turn) startMs = now;
-    turn = mtimeMs;
-    const isRecovering = existsSync(join(path, RECOVERING));
-    if (now > startMs + (isRecovering ? RECOVERY_PATIENCE_MS : DEFAULT_TIMEOUT_MS)) {
-      throw new TimeoutError(`another process has been opening ${path} for too long`);
-    }
-  }
-}
-
-/** Lets those who wait see that it is another's turn. */
-function tellTurn(fd: number): void {
-  try {
-    const seconds = wallClockMs() / 1_000;
-    futimesSync(fd, seconds, seconds);
-  } catch {
-    // They have patience with two of us as with one, then.
-  }
 }
 
 /** Runs the recovery of a store, under its open lock. */

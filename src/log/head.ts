@@ -4,8 +4,8 @@
  * checkpoints hold memory as it is, so each says of which layout that memory was.
  */
 
-import { crc32 } from "node:zlib";
 import type { Damage } from "../folder/files.ts";
+import { crc32 } from "../runtime/checksum.ts";
 import { HEAD_BYTES } from "../runtime/limits.ts";
 
 const TEXT_AT = 16;

@@ -22,8 +22,8 @@ import { isOpener, slotsInUse } from "../engine/slot.ts";
 import { LOG_STARTER, LOG_WRITER } from "../memory/control.ts";
 import { nowMs } from "../runtime/clock.ts";
 import { LOG_SHARED_WATCH_MS, LOG_START_PATIENCE_MS, LOG_WATCH_MS } from "../runtime/limits.ts";
+import { ENDED, type LogTask, STOP } from "./tasks.ts";
 import { startThread } from "./thread.ts";
-import { ENDED, type LogTask, STOP } from "./worker.ts";
 
 export type LogThreadOptions = Omit<LogTask, "role" | "signals" | "starter">;
 

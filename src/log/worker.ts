@@ -22,32 +22,10 @@ import { takeCheckpoint } from "./checkpoint/take.ts";
 import { GroupCommit } from "./group-commit.ts";
 import { runLog } from "./loop.ts";
 import { type RecoveryTask, recoverPart } from "./recovery/part.ts";
-
-/** Where a store is, and what its log thread is to do. */
-export interface LogTask {
-  readonly role: "log" | "checkpoint";
-  /** The store's folder. */
-  readonly path: string;
-  /** The folder of its memory. */
-  readonly memory: string;
-  readonly logId: string;
-  readonly checkpointMs: number;
-  readonly checkpointBytes: number;
-  readonly keepLogMs: number;
-  readonly keepLogBytes: number;
-  /** Slot + 1 of the executor that starts the thread: see host.ts. */
-  readonly starter: number;
-  /** Two words, STOP and ENDED: events would need event loops that turn. */
-  readonly signals: Int32Array<SharedArrayBuffer>;
-}
+import { ENDED, type LogTask, STOP } from "./tasks.ts";
 
 /** How often the log is looked after while a last checkpoint is being taken. */
 const END_ROUND_MS = 2;
-
-/** Turns to 1 when the thread is to end. */
-export const STOP = 0;
-/** Turns to 1 when it has. */
-export const ENDED = 1;
 
 export type WorkerTask = LogTask | RecoveryTask;
 

@@ -3,7 +3,6 @@
  * are there at all, because they lie on a disk, nobody knows which of their pages got there.
  */
 
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 let known: Int32Array | undefined;
@@ -20,6 +19,8 @@ function read(): string {
       return readFileSync("/proc/sys/kernel/random/boot_id", "latin1");
     }
     if (process.platform === "darwin") {
+      // Loaded where it is needed: it takes as long as some of the other modules together.
+      const { execFileSync } = process.getBuiltinModule("node:child_process");
       return execFileSync("sysctl", ["-n", "kern.bootsessionuuid"], { encoding: "latin1" });
     }
   } catch {

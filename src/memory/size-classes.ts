@@ -3,16 +3,18 @@
  * included. Cells are multiples of eight bytes so that 64-bit fields are aligned; up to about
  * 220 bytes every such multiple is a class of its own and nothing is wasted. Above, classes grow
  * by the largest step that keeps the waste of the worst request under the bound; the bound is
- * the smallest one for which 256 classes reach 1 MiB.
+ * the smallest one for which 256 classes reach 1 MiB. It is written down and not searched for: every
+ * process that opens a store loads this module.
  */
 
 import { assert } from "../runtime/assert.ts";
 import { MAX_CELL_BYTES, MIN_CELL_BYTES, SIZE_CLASSES } from "../runtime/limits.ts";
 
 const GRAIN = 8;
+const WASTE_BOUND = 0.03340381;
 
 /** Class sizes such that no request, a multiple of eight, wastes more than `bound` of its cell. */
-function classesFor(bound: number): number[] {
+export function classesFor(bound: number): number[] {
   const sizes = [MIN_CELL_BYTES];
   for (let last = MIN_CELL_BYTES; last < MAX_CELL_BYTES; ) {
     const largest = Math.floor((last + GRAIN) / (1 - bound) / GRAIN) * GRAIN;
@@ -22,24 +24,13 @@ function classesFor(bound: number): number[] {
   return sizes;
 }
 
-function chooseClasses(): number[] {
-  let [low, high] = [0.03, 0.05];
-  for (let step = 0; step < 40; step++) {
-    const middle = (low + high) / 2;
-    if (classesFor(middle).length > SIZE_CLASSES) low = middle;
-    else high = middle;
-  }
-  return classesFor(high);
-}
-
-export const CELL_BYTES: readonly number[] = chooseClasses();
+export const CELL_BYTES: readonly number[] = classesFor(WASTE_BOUND);
 assert(CELL_BYTES.length === SIZE_CLASSES, "exactly 256 size classes");
 
 /** Smallest class of a request in grains of eight bytes; 256 KiB as two bytes each, one look-up. */
 const classOfGrains = new Uint8Array(MAX_CELL_BYTES / GRAIN + 1);
-for (let grains = 0, sizeClass = 0; grains < classOfGrains.length; grains++) {
-  if (grains * GRAIN > CELL_BYTES[sizeClass]) sizeClass++;
-  classOfGrains[grains] = sizeClass;
+for (let sizeClass = 1; sizeClass < SIZE_CLASSES; sizeClass++) {
+  classOfGrains.fill(sizeClass, CELL_BYTES[sizeClass - 1] / GRAIN + 1);
 }
 
 /** The class whose cells hold `bytes`, header included; -1 if none does. */

@@ -1,10 +1,10 @@
-import { randomBytes, randomInt } from "node:crypto";
+import { threadId } from "node:worker_threads";
 
 /** xorshift32: quick enough for back-off inside a spin, and seeded, so that tests can replay. */
 export class Random {
   #state: number;
 
-  constructor(seed: number = randomInt(1, 0x7fffffff)) {
+  constructor(seed: number = differentSeed()) {
     this.#state = seed | 0 || 1;
   }
 
@@ -22,6 +22,18 @@ export class Random {
   below(limit: number): number {
     return Math.floor((this.next() / 2 ** 32) * limit);
   }
+}
+
+/** Another one for each thread and moment. Not a secret, so node:crypto need not be loaded for it. */
+function differentSeed(): number {
+  const [seconds, nanoseconds] = process.hrtime();
+  const who = Math.imul(process.pid, 0x9e3779b1) ^ Math.imul(threadId, 0x85ebca6b);
+  return (Math.imul(nanoseconds, 0xc2b2ae35) + seconds) ^ who;
+}
+
+/** Loaded by the first who needs it: opening a store does not. */
+function randomBytes(bytes: number): Buffer {
+  return process.getBuiltinModule("node:crypto").randomBytes(bytes);
 }
 
 /** Names a store for good; not predictable, so two stores never share memory files. */

@@ -5,11 +5,11 @@
 
 import { closeSync, createReadStream, openSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { crc32 } from "node:zlib";
 import type { DurabilityMode } from "../attach/settings.ts";
 import type { Database } from "../database/database.ts";
 import { open } from "../database/open.ts";
 import { folderOf, type OpenOptions } from "../database/open-options.ts";
+import { crc32 } from "../runtime/checksum.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { coded } from "../runtime/system-errors.ts";

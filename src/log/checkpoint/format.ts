@@ -44,8 +44,8 @@
  *   64  u32  0                          68  u32  CRC-32 of bytes 0 to 67
  */
 
-import { crc32 } from "node:zlib";
 import type { Geometry } from "../../memory/control.ts";
+import { crc32 } from "../../runtime/checksum.ts";
 import { HEAD_BYTES } from "../../runtime/limits.ts";
 
 export const CHECKPOINTS_FOLDER = "checkpoints";

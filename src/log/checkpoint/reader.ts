@@ -3,9 +3,9 @@
  * lie one after the other from the head to the index, there is no byte in a file that none covers.
  */
 
-import { crc32 } from "node:zlib";
 import type { Damage, StoreFile, StoreFiles } from "../../folder/files.ts";
 import type { Geometry } from "../../memory/control.ts";
+import { crc32 } from "../../runtime/checksum.ts";
 import { HEAD_BYTES, SIZE_CLASSES } from "../../runtime/limits.ts";
 import { decodeHead, isDamage } from "../head.ts";
 import {

@@ -11,8 +11,8 @@ import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../../memory/control.ts";
 import { nowMs, wallClockMs } from "../../runtime/clock.ts";
 import { CHECKPOINT_RETRY_MS, MAX_LOG_SEGMENTS } from "../../runtime/limits.ts";
 import { addToFigure, figureOf, setFigure } from "../figures.ts";
+import type { LogTask } from "../tasks.ts";
 import { startThread } from "../thread.ts";
-import type { LogTask } from "../worker.ts";
 import type { TakenCheckpoint } from "./take.ts";
 
 export class CheckpointSchedule {

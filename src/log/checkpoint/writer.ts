@@ -27,11 +27,11 @@
  * writer is inside of `enter` and `leave`, free units may be taken, but no more blocks given back.
  */
 
-import { crc32 } from "node:zlib";
 import type { Executor } from "../../engine/executor.ts";
 import { type StoreFile, type StoreFiles, writeFully } from "../../folder/files.ts";
 import { SPAN, UNIT_WORDS, UnitLook } from "../../memory/blocks.ts";
 import { assert } from "../../runtime/assert.ts";
+import { crc32 } from "../../runtime/checksum.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { HEAD_BYTES, MAX_BLOCK_UNITS, UNIT_BYTES } from "../../runtime/limits.ts";

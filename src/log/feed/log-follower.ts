@@ -13,8 +13,8 @@
  * before it was begun is a gap, told with SITU_GAP.
  */
 
-import { crc32 } from "node:zlib";
 import type { StoreFile, StoreFiles } from "../../folder/files.ts";
+import { crc32 } from "../../runtime/checksum.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { HEAD_BYTES } from "../../runtime/limits.ts";
 import { BATCH_HEADER_BYTES, batchBytes, decodeBatchHeader, saltOf } from "../segments/format.ts";

@@ -28,9 +28,9 @@
  * log and nobody calls it sound.
  */
 
-import { crc32 } from "node:zlib";
 import { OTHER_WRITER_ERRNO } from "../../engine/durability.ts";
 import { type Damage, type StoreFile, type StoreFiles, writeFully } from "../../folder/files.ts";
+import { crc32 } from "../../runtime/checksum.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { HEAD_BYTES } from "../../runtime/limits.ts";
 import { decodeHead, encodeHead, isDamage } from "../head.ts";

@@ -14,7 +14,7 @@
  * that a user keeps as a value in a row, is never taken for one of this log, wherever it lies.
  */
 
-import { crc32 } from "node:zlib";
+import { crc32 } from "../../runtime/checksum.ts";
 import { SituError } from "../../runtime/errors.ts";
 
 const MAGIC = 0x48435442;

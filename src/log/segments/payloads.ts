@@ -3,8 +3,8 @@
  * the scan and now lies a disk; what does not match is refused with its place.
  */
 
-import { crc32 } from "node:zlib";
 import type { StoreFile, StoreFiles } from "../../folder/files.ts";
+import { crc32 } from "../../runtime/checksum.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { unpack } from "./packing.ts";
 import { type LogBatch, readAt } from "./segment-reader.ts";

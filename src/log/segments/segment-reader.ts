@@ -3,8 +3,8 @@
  * place, with both its checksums; or the next place where one begins.
  */
 
-import { crc32 } from "node:zlib";
 import type { StoreFile } from "../../folder/files.ts";
+import { crc32 } from "../../runtime/checksum.ts";
 import { SituError } from "../../runtime/errors.ts";
 import {
   BATCH_HEADER_BYTES,

@@ -16,9 +16,9 @@
  * first error. Whoever takes over begins a segment of its own.
  */
 
-import { crc32 } from "node:zlib";
 import { type StoreFile, type StoreFiles, writeFully } from "../../folder/files.ts";
 import { assert } from "../../runtime/assert.ts";
+import { crc32 } from "../../runtime/checksum.ts";
 import { HEAD_BYTES, SEGMENT_BYTES } from "../../runtime/limits.ts";
 import { beginLogEnd, refuseOtherWriter, writeLogEnd } from "./end.ts";
 import {
