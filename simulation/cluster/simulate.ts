@@ -20,8 +20,9 @@ import { AppendWorkload } from "./workloads/append.ts";
 import { BankWorkload } from "./workloads/bank.ts";
 import { BatchesWorkload } from "./workloads/batches.ts";
 import { RegistersWorkload } from "./workloads/registers.ts";
+import { SnapshotsWorkload } from "./workloads/snapshots.ts";
 
-export const WORKLOADS = ["append", "bank", "registers", "batches"] as const;
+export const WORKLOADS = ["append", "bank", "registers", "batches", "snapshots"] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
 
 export interface SimulationOptions {
@@ -355,5 +356,7 @@ export function newWorkload(name: WorkloadName, witness: Witness): Workload {
       return new RegistersWorkload(witness);
     case "batches":
       return new BatchesWorkload(witness);
+    case "snapshots":
+      return new SnapshotsWorkload(witness);
   }
 }

@@ -6,6 +6,7 @@
 
 import type { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { RemoteTransaction } from "../../src/database/remote/remote-transaction.ts";
+import type { Isolation } from "../../src/database/transact-options.ts";
 import type { Clock } from "../../src/fabric/fabric.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { SituError } from "../../src/runtime/errors.ts";
@@ -49,10 +50,27 @@ export class Worker {
   }
 
   /** Runs a transaction. Whatever goes wrong is told, not thrown. */
-  async transact<T>(body: (tx: RemoteTransaction) => Promise<T>): Promise<Ended<T>> {
+  transact<T>(
+    body: (tx: RemoteTransaction) => Promise<T>,
+    isolation: Isolation = "strict-serializable",
+  ): Promise<Ended<T>> {
+    const run = (counted: (tx: RemoteTransaction) => Promise<T>): Promise<T> =>
+      this.db.transact(counted, { isolation });
+    return this.#attempt(run, body);
+  }
+
+  /** Does something with the database. Whatever goes wrong is told, not thrown. */
+  attempt<T>(what: () => Promise<T>): Promise<Ended<T>> {
+    return this.#attempt((counted) => counted(undefined as never), what);
+  }
+
+  async #attempt<T>(
+    run: (counted: (tx: RemoteTransaction) => Promise<T>) => Promise<T>,
+    body: (tx: RemoteTransaction) => Promise<T>,
+  ): Promise<Ended<T>> {
     if (this.#paceMs > 0) await this.pause((this.#paceMs * this.random.below(1_000)) / 1_000);
     let attempts = 0;
-    const running = this.db.transact((tx) => {
+    const running = run((tx) => {
       attempts++;
       return body(tx);
     });

@@ -21,12 +21,18 @@ export class ClusterClient {
   readonly id: string;
   readonly #submits: Sessions;
   readonly #calls: Sessions;
+  #snapshots = 0;
 
   constructor(id: string, view: ViewHolder) {
     this.id = id;
     this.view = view;
     this.#submits = new Sessions(`${id} s`, OPEN_SESSION);
     this.#calls = new Sessions(`${id} c`, OPEN_CALLS);
+  }
+
+  /** A name for a snapshot that no other has, nor another client. */
+  newSnapshotName(): string {
+    return `${this.id} ${++this.#snapshots}`;
   }
 
   get nodes(): readonly NodeId[] {
@@ -72,9 +78,13 @@ export class ClusterClient {
   /** Whether all that was read is still so: what a transaction that writes nothing needs. */
   *validate(parts: Parts): Routine<boolean> {
     const messages: Validate[] = [];
+    let epoch = 0;
     for (const [node, part] of parts) {
-      if (part.dependencyCount > 0) messages.push(new Validate(node, part));
+      if (part.dependencyCount === 0) continue;
+      messages.push(new Validate(node, part));
+      epoch = Math.max(epoch, part.readEpoch);
     }
+    for (const message of messages) message.epoch = epoch;
     if (messages.length === 0) return true;
     yield messages;
     for (const { error } of messages) if (error !== undefined) throw error;

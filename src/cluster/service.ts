@@ -31,7 +31,9 @@ import {
   OPEN_TABLE,
   OUTCOME,
   READ,
+  READ_AT,
   SCAN,
+  SCAN_AT,
   SUBMIT,
   VALIDATE,
 } from "../protocols/kinds.ts";
@@ -113,9 +115,11 @@ const ALWAYS_SERVED: ReadonlySet<number> = new Set([
   ...RECOVERY_PHASES.map(({ kind }) => kind),
 ]);
 
+const READING: ReadonlySet<number> = new Set([READ, SCAN, VALIDATE, READ_AT, SCAN_AT]);
+
 /** What a node says of its rows, and changes nothing. */
 function isReading(kind: number): boolean {
-  return kind < FIRST_MESSAGE_KIND || kind === READ || kind === SCAN || kind === VALIDATE;
+  return kind < FIRST_MESSAGE_KIND || READING.has(kind);
 }
 
 /** How often a node that is being closed looks whether it may. */
@@ -240,6 +244,8 @@ export class NodeService implements ServingThread {
     this.#previous = previous;
     this.view.current = next;
     this.driver.endpoint.configurationId = next.configurationId;
+    // What recovery settles has no epoch that all nodes agree on, and rows may have another primary.
+    this.participant.snapshots.releaseAll();
     if (next.isMember && !previous.isMember) this.#joined(next);
     this.recovery?.adopt(next, previous);
     this.committed?.adopted(previous, next);

@@ -27,7 +27,7 @@ import type { BulkDatabase, Selected } from "./bulk.ts";
 import type { Stats } from "./local/stats.ts";
 import type { MigrateOptions } from "./migrate-options.ts";
 import type { AsyncScan, Scan } from "./scan.ts";
-import type { Snapshot } from "./snapshot.ts";
+import type { RemoteSnapshot, Snapshot } from "./snapshot.ts";
 import type { SyncResult, TransactOptions, TransactSyncOptions } from "./transact-options.ts";
 import type { Transaction } from "./transaction.ts";
 import type { ChangeOf, Watch, WatchOptions } from "./watch.ts";
@@ -316,6 +316,12 @@ export interface RemoteDatabase<Names extends string = string> extends AnyDataba
     table: Opened<Names, Row, Key>,
     options?: SelectOptions<Row, Columns>,
   ): AsyncScan<Selected<Row, Columns>>;
+
+  /**
+   * Takes a snapshot of all nodes: what is committed now, for reading. Takes two or three round trips; waits for
+   * transactions that are being committed at this moment. Close it: `await using snapshot = await db.snapshot()`.
+   */
+  snapshot(): Promise<RemoteSnapshot<Names>>;
 
   /** Runs a procedure at a node, next to the data, and returns what it returned. */
   call(name: string, values?: readonly unknown[], options?: CallOptions): Promise<unknown>;

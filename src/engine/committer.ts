@@ -163,6 +163,17 @@ export class Committer {
     if (!this.#chooseTid(set, epochHigh, epochLow)) return false;
     if (VERSIONING && (loadAcquire(this.#control, SNAPSHOTS_IN_USE) & IN_USE_MASK) !== 0) {
       executor.versions.keep(set, this.#order, writes, this.#lastHigh, this.#lastLow);
+      if (tx.visibleFrom !== 0) {
+        const { visibleFrom } = tx;
+        executor.versions.keepEarly(
+          set,
+          this.#order,
+          writes,
+          visibleFrom,
+          this.#lastHigh,
+          this.#lastLow,
+        );
+      }
     }
     executor.journal.writeTid(this.#lastHigh, this.#lastLow);
     storeRelease(this.#control, this.#statusAt, announcement(epochLow, COMMITTED));
@@ -197,7 +208,12 @@ export class Committer {
     }
     this.#executor.journal.refuseTooLarge(set);
     Atomics.store(this.#control, this.#preparesAt, 1);
+    const touched = set.count + set.writes;
+    const isMore = tx.bound === 0 || touched !== tx.preparedTouched;
+    tx.preparedTouched = touched;
     if (!this.#lockMore(tx)) return this.#refuse(tx);
+    // After the locks and before validation, as the epoch of any commit (step 3).
+    if (isMore) tx.bound = this.#executor.epochs.current();
     return this.#validate(tx, READ | WRITE) || this.#refuse(tx);
   }
 
@@ -260,7 +276,10 @@ export class Committer {
     }
   }
 
-  /** Makes a prepared transaction true. False if the journal has no room: later, then. */
+  /**
+   * Makes a prepared transaction true. False if the journal has no room: later, then. Snapshots of the cluster see
+   * it from `tx.visibleFrom` on, if that is set; the epoch has come so far.
+   */
   commitPrepared(tx: Transaction): boolean {
     const { set } = tx;
     const writes = this.#sortWrites(set);

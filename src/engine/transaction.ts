@@ -37,6 +37,7 @@ import {
   INSTALLING,
   LOCK,
   lockMode,
+  lockOwner,
   unchanged,
 } from "../memory/object.ts";
 import { loadAcquire } from "../memory/ordering.ts";
@@ -131,6 +132,12 @@ export class Transaction {
   readsOnly = true;
   /** With a snapshot: whether anything was read in order to change something. */
   #depends = false;
+  /** Of one that spans machines: the epoch in which all that it had touched by then was locked or valid. */
+  bound = 0;
+  /** What it had touched then. */
+  preparedTouched = 0;
+  /** Of one that spans machines, once that is known: snapshots of the cluster from this epoch on see it. */
+  visibleFrom = 0;
   /** From the second attempt on: which keys touched which entries, for the final error. */
   trace: { table: string; key: unknown; from: number; to: number }[] | undefined;
 
@@ -149,6 +156,8 @@ export class Transaction {
     this.set.clear();
     this.lives = ++attempts;
     this.#depends = false;
+    this.bound = 0;
+    this.visibleFrom = 0;
     this.views = this.set.arena;
     this.metLock = 0;
     this.metEntry = -1;
@@ -209,7 +218,7 @@ export class Transaction {
       this.#look(entry, region, word);
     }
     if (set.words[entry + BUFFER] < 0 && this.readsOnly && this.#isTooNew(snapshot, entry)) {
-      if (!this.executor.versions.bring(set, entry, snapshot.limitHigh, snapshot.limitLow)) {
+      if (!this.executor.versions.bring(set, entry, snapshot)) {
         snapshot.check();
         // It may have been the version of a half-looked-at header: only a second look condemns.
         if (!this.#isCurrent(entry)) this.conflict(entry);
@@ -399,11 +408,25 @@ export class Transaction {
     const { words } = this.set;
     if ((words[entry + KIND] & LOCKED) !== 0) return true;
     const { i32 } = this.set.regionOf(entry);
-    return unchanged(
-      i32,
-      words[entry + WORD],
-      words[entry + VERSION_HIGH],
-      words[entry + VERSION_LOW],
+    const word = words[entry + WORD];
+    return (
+      unchanged(i32, word, words[entry + VERSION_HIGH], words[entry + VERSION_LOW]) ||
+      // What this executor holds between two messages cannot have changed since.
+      this.#readsThrough(loadAcquire(i32, word + LOCK))
+    );
+  }
+
+  /**
+   * Whether a lock is one of a transaction that this executor has prepared, and that the snapshot does not see: a
+   * snapshot of a cluster has waited for all others. What is locked is then as it was (prepared.ts).
+   */
+  #readsThrough(lock: number): boolean {
+    const { snapshot, executor } = this;
+    return (
+      snapshot?.isOfCluster === true &&
+      this.readsOnly &&
+      lock !== 0 &&
+      lockOwner(lock) === executor.slot
     );
   }
 
@@ -520,7 +543,8 @@ export class Transaction {
   #look(entry: number, region: Region, word: number): void {
     const { i32 } = region;
     if (word >>> 0 >= i32.length) throw wildAddress(region, word);
-    if (lockMode(loadAcquire(i32, word + LOCK)) === INSTALLING) {
+    const lock = loadAcquire(i32, word + LOCK);
+    if (lockMode(lock) === INSTALLING && !this.#readsThrough(lock)) {
       const { executor } = this;
       if (!executor.isPatient) this.conflict(entry);
       if (!executor.isHurried) executor.awaitReadable(region, word, this.timeoutMs);

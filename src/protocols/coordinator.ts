@@ -194,21 +194,24 @@ export class Coordinator {
     }
     const locks: Lock[] = [];
     const readers: Validate[] = [];
+    let epoch: Epoch = held?.epoch ?? 0;
     let nodes = held?.rounds.size ?? 0;
     for (const [node, part] of parts) {
       const round = held?.rounds.get(node);
       // Where rows are locked already, only its own transaction there can tell whose locks they are.
       if (part.writeCount > 0 || (round !== undefined && part.dependencyCount > 0)) {
         locks.push(new Lock(node, head, part, (round ?? 0) + 1));
-      } else if (part.dependencyCount > 0) readers.push(new Validate(node, part));
-      else continue;
+      } else if (part.dependencyCount > 0) {
+        readers.push(new Validate(node, part));
+        // Visible no earlier than what it has read. Where it locks, it is bound to a later epoch anyway.
+        epoch = Math.max(epoch, part.readEpoch);
+      } else continue;
       if (round === undefined) nodes++;
     }
     if (locks.length > 0) yield open?.sends(locks) ?? locks;
     if (open?.isStopped) return this.#counted(yield* this.#recovered(open, nodesOf(locks, held)));
     const refused = firstRefusal(locks);
     if (refused !== undefined) return this.#abort(name, locks, held, refused);
-    let epoch: Epoch = held?.epoch ?? 0;
     // What LOCK has validated at the only node that takes part was validated with all locks held.
     const isWhole = nodes === 1 && locks.length === 1;
     const readAt = new Set(isWhole ? undefined : held?.reads);
@@ -220,6 +223,7 @@ export class Coordinator {
     for (const node of readAt) readers.push(new Validate(node, name));
 
     if (readers.length > 0) {
+      for (const reader of readers) reader.epoch = epoch;
       yield open?.sends(readers) ?? readers;
       if (open?.isStopped) return this.#counted(yield* this.#recovered(open, nodesOf(locks, held)));
       const failed = firstFailure(readers);
@@ -259,7 +263,17 @@ export class Coordinator {
         return yield* this.#takeBack(name, locks, held, [...backups.keys()], refusal);
       }
     }
+    const validated = epoch;
     for (const lock of locks) epoch = Math.max(epoch, lock.epoch);
+    // A row that was locked before has moved, and was locked anew: what was read holds up to the later epoch, too.
+    if (epoch > validated && readers.length > 0) {
+      for (const reader of readers) reader.epoch = epoch;
+      yield open?.sends(readers) ?? readers;
+      if (open?.isStopped) return this.#counted(yield* this.#recovered(open, nodesOf(locks, held)));
+      if (!readers.every(({ error, isValid }) => error === undefined && isValid)) {
+        return yield* this.#takeBack(name, locks, held, [...backups.keys()], ABORTED);
+      }
+    }
     const isKept = head.partitions.length > 0 && mustBeKept(head.partitions, self, placement);
     // Who recovers asks the records; nobody looks for decisions.
     if (isKept && open === undefined) {
@@ -313,7 +327,7 @@ export class Coordinator {
     const { name } = open;
     const members = this.#view.current.nodes.filter((node) => nodes.has(node));
     const messages = members.map((to) =>
-      isCommitted ? new Commit(to, name, 0) : new Abort(to, name),
+      isCommitted ? new Commit(to, name, 0, false) : new Abort(to, name),
     );
     if (messages.length > 0) yield open.sends<Message>(messages);
     this.#over(name.sequence);

@@ -30,6 +30,12 @@ export const SUBMIT = 23;
 export const CALL = 24;
 export const OPEN_TABLE = 25;
 export const SCAN = 26;
+/** Snapshots of the cluster, and reading from them. */
+export const BEGIN_SNAPSHOT = 30;
+export const CUT_SNAPSHOT = 31;
+export const END_SNAPSHOT = 32;
+export const READ_AT = 33;
+export const SCAN_AT = 34;
 /** Open sessions, at the thread that serves SUBMIT and at the one that serves CALL. */
 export const OPEN_SESSION = 40;
 export const OPEN_CALLS = 41;
@@ -64,6 +70,11 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [CALL]: "call",
   [OPEN_TABLE]: "open table",
   [SCAN]: "scan",
+  [BEGIN_SNAPSHOT]: "begin snapshot",
+  [CUT_SNAPSHOT]: "cut snapshot",
+  [END_SNAPSHOT]: "end snapshot",
+  [READ_AT]: "read at snapshot",
+  [SCAN_AT]: "scan at snapshot",
   [OPEN_SESSION]: "open session",
   [OPEN_CALLS]: "open session of calls",
   [OUTCOME]: "outcome",

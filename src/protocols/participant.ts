@@ -16,6 +16,7 @@
  * again before it serves anybody (`takeUp`).
  */
 
+import type { Epoch } from "../engine/epoch.ts";
 import type { Executor } from "../engine/executor.ts";
 import { isSignal } from "../engine/signals.ts";
 import { Transaction } from "../engine/transaction.ts";
@@ -30,6 +31,7 @@ import { type Disk, replyWhenKept } from "./disk.ts";
 import { LOCKED, OK, OVER } from "./message.ts";
 import { ABORTED, COMMITTED, type Ended, Name, UnderWay } from "./names.ts";
 import { RecordReader, skipHead } from "./records.ts";
+import { ServedSnapshots } from "./served-snapshots.ts";
 import { writesIn } from "./writes.ts";
 
 const NOTHING: Int32Array = new Int32Array(0);
@@ -97,6 +99,7 @@ export class Participant {
   readonly rows = new Writer();
   readonly disk: Disk;
   readonly underWay = new UnderWay<Prepared>();
+  readonly snapshots: ServedSnapshots;
   /** The name in the message that is being served. */
   readonly name = new Name();
   /** Told of the record of each transaction that is installed here. */
@@ -121,6 +124,7 @@ export class Participant {
     this.disk = disk;
     this.#log = log;
     this.reader = new Transaction(executor);
+    this.snapshots = new ServedSnapshots(executor, clock, this);
     // The lock that a read meets may be held by a transaction of this thread.
     executor.isPatient = false;
   }
@@ -193,7 +197,7 @@ export class Participant {
     out.clear();
     out.word(OK);
     out.word(prepared.isTakenUp || tx.set.count > tx.set.writes ? 1 : 0);
-    out.wide(this.executor.epochs.current());
+    out.wide(tx.bound);
     this.answered(prepared, round, out, 0);
     return prepared.answer;
   }
@@ -215,15 +219,37 @@ export class Participant {
     prepared.record = record;
   }
 
-  /** Installs what is prepared, and removes its record. False if the journal is full: later, then. */
-  install(prepared: Prepared): boolean {
+  /**
+   * Installs what is prepared, and removes its record. False if the journal is full: later, then. Snapshots of the
+   * cluster see it from an epoch on that has come; 0 if nobody remembers it.
+   */
+  install(prepared: Prepared, visibleFrom: Epoch = 0): boolean {
     const { committer } = this.executor;
     if (prepared.record.length > 0 && !prepared.isInstalling) {
       this.#log.remove(prepared.tx, prepared.arrival, prepared.record);
       committer.extend(prepared.tx);
       prepared.isInstalling = true;
     }
+    prepared.tx.visibleFrom = visibleFrom;
+    if (visibleFrom === 0 && prepared.tx.set.writes > 0) this.snapshots.releaseAll();
     return committer.commitPrepared(prepared.tx);
+  }
+
+  /** For snapshots: whether something is prepared that may become visible in this epoch or an earlier one. */
+  hasBoundUpTo(epoch: Epoch): boolean {
+    if (this.#prepared === 0) return false;
+    for (const { tx } of this.underWay.states()) if (tx.bound <= epoch) return true;
+    return false;
+  }
+
+  /**
+   * For those who take a snapshot, which has all that was committed before: what earlier lives of this node have
+   * left may be committed in an epoch that this life has not come to.
+   */
+  checkSettled(): void {
+    for (const { isTakenUp } of this.underWay.states()) {
+      if (isTakenUp) throw notYet(this.view.current.self);
+    }
   }
 
   /**
@@ -323,6 +349,7 @@ export class Participant {
     }
     this.underWay.forget();
     this.#prepared = 0;
+    this.snapshots.releaseAll();
   }
 
   /** It is over here: its engine transaction can serve another one. */
@@ -337,6 +364,7 @@ export class Participant {
     this.#prepared--;
     this.underWay.end(name, how);
     if (this.#idle.length < MAX_IDLE) this.#idle.push(prepared);
+    this.snapshots.settled();
   }
 }
 

@@ -15,11 +15,14 @@ import { assert } from "../runtime/assert.ts";
 import {
   ABORT,
   ABORT_RECOVERY,
+  BEGIN_SNAPSHOT,
   CALL,
   CALL_OUTCOME,
   COMMIT,
   COMMIT_RECOVERY,
+  CUT_SNAPSHOT,
   DECIDE,
+  END_SNAPSHOT,
   FETCH_ROWS,
   FETCH_TABLES,
   FETCH_TX_STATE,
@@ -32,11 +35,13 @@ import {
   OPEN_TABLE,
   OUTCOME,
   READ,
+  READ_AT,
   READ_LOCK,
   RECOVERY_VOTE,
   REPLICATE_TX_STATE,
   REQUEST_VOTE,
   SCAN,
+  SCAN_AT,
   SETTLE,
   SUBMIT,
   TRUNCATE,
@@ -86,6 +91,11 @@ const AT_NIC: Threads = {
   [SETTLE]: "nic",
   [FETCH_TABLES]: "nic",
   [FETCH_ROWS]: "nic",
+  [BEGIN_SNAPSHOT]: "nic",
+  [CUT_SNAPSHOT]: "nic",
+  [END_SNAPSHOT]: "nic",
+  [READ_AT]: "nic",
+  [SCAN_AT]: "nic",
 };
 
 /** Whatever the protocol: procedures are the application's own code, and may take their time. */
@@ -129,6 +139,11 @@ export function withThreads(protocol: Protocol, threads: Threads): Protocol {
     DECIDE,
     FIND,
     FETCH_ROWS,
+    BEGIN_SNAPSHOT,
+    CUT_SNAPSHOT,
+    END_SNAPSHOT,
+    READ_AT,
+    SCAN_AT,
   ];
   assertShared(moved, all, "what LOCK has prepared and LOG has kept");
   assertShared(moved, [OPEN_SESSION, SUBMIT], "a session");

@@ -181,7 +181,7 @@ export class Settlement {
       const own = primaries.filter((node) => node === self);
       const others = primaries.filter((node) => node !== self);
       for (const nodes of [own, others]) {
-        if (yield* failed(nodes.map((node) => new Commit(node, name, this.#epoch)))) return;
+        if (yield* failed(nodes.map((node) => new Commit(node, name, this.#epoch, false)))) return;
       }
       const told = backups.map((to) => new Truncate(to, coordinator, firstSequence, [sequence]));
       if (yield* failed(told)) return;

@@ -6,6 +6,8 @@
  *            to tables (tables/served/requests.ts)
  */
 
+import type { Epoch } from "../engine/epoch.ts";
+import { epochOf } from "../engine/tid.ts";
 import type { NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { HEADER_WORDS } from "../memory/object.ts";
@@ -49,6 +51,17 @@ export class Part {
     words[at + 2] = versionHigh;
     words[at + 3] = versionLow;
     this.dependencyCount++;
+  }
+
+  /** The latest epoch of what it depends on. */
+  get readEpoch(): Epoch {
+    let epoch = 0;
+    const { dependencies } = this;
+    for (let i = 0; i < this.dependencyCount; i++) {
+      const at = i * DEPENDENCY_WORDS;
+      epoch = Math.max(epoch, epochOf(dependencies[at + 2], dependencies[at + 3]));
+    }
+    return epoch;
   }
 
   /** This part with the writes of another one, too. */

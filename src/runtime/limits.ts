@@ -430,6 +430,23 @@ export const APPLY_BATCH = 16;
 export const APPLY_RETRY_MS = 1;
 /** A commit that met another's lock on its way, or a full journal, is tried again after this time. */
 export const COMMIT_RETRY_MS = 1;
+/** Snapshots of the cluster that are open at one node: in all, and of one client. */
+export const MAX_SERVED_SNAPSHOTS = 512;
+export const MAX_CLIENT_SNAPSHOTS = 64;
+/** A node that hears nothing of a snapshot for so long releases it; its client tells of it so often. */
+export const SNAPSHOT_LEASE_MS = 10_000;
+export const SNAPSHOT_RENEW_MS = 2_500;
+/** How often a node looks for snapshots whose time is over. */
+export const SNAPSHOT_LOOK_MS = 250;
+/** A node answers after so long that a snapshot still has to wait for commits. */
+export const SNAPSHOT_SETTLE_MS = 50;
+/** Snapshots of the cluster are taken at multiples of so many epochs, so that nodes agree on one at once. */
+export const SNAPSHOT_EPOCHS_AHEAD = 256;
+/** A client that closes a snapshot waits so long until all nodes know it. */
+export const SNAPSHOT_END_MS = 250;
+/** How often nodes are asked for a common epoch, and a snapshot is taken anew that was released meanwhile. */
+export const SNAPSHOT_BEGIN_ROUNDS = 8;
+export const SNAPSHOT_TAKE_ATTEMPTS = 8;
 /** Transactions in doubt that one message of a recovery tells of. */
 export const RECOVERY_BATCH = 256;
 /** Backups are told of so many committed transactions at once, or after this time. */

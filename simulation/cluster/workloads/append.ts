@@ -6,11 +6,12 @@
  */
 
 import type { RemoteTransaction } from "../../../src/database/remote/remote-transaction.ts";
+import type { Isolation } from "../../../src/database/transact-options.ts";
 import { bytes, u32 } from "../../../src/tables/fields.ts";
 import type { Values } from "../../../src/tables/indexes/structure.ts";
 import { type Table, table } from "../../../src/tables/table.ts";
-import type { FinalReads, Operation, Transaction, Value } from "../../checkers/history.ts";
-import { checkListAppend } from "../../checkers/list-append.ts";
+import type { FinalReads, History, Operation, Transaction, Value } from "../../checkers/history.ts";
+import { checkListAppend, type ListAppendOptions } from "../../checkers/list-append.ts";
 import type { Worker } from "../worker.ts";
 import { type Counts, count, type FinalRows, type Witness, type Workload } from "../workload.ts";
 
@@ -44,54 +45,70 @@ const GENERATION = 200;
 /** So many times: a long run does not fill the stores, but reads full lists in the end. */
 const MOST_GENERATIONS = 64;
 
-interface Picked {
+export interface Picked {
   readonly table: Table;
   readonly id: number;
   readonly isWritten: boolean;
 }
 
 export class AppendWorkload implements Workload {
-  readonly name = "append";
+  readonly name: string = "append";
   readonly tables = TABLES;
   readonly counts: Counts = { committed: 0, aborted: 0, unknown: 0 };
   readonly history: Transaction[] = [];
-  readonly #witness: Witness;
+  protected readonly witness: Witness;
   #values = 0;
 
   constructor(witness: Witness) {
-    this.#witness = witness;
+    this.witness = witness;
   }
 
   async load(): Promise<void> {}
 
   async work(worker: Worker, transactions: number): Promise<void> {
     for (let done = 0; done < transactions; done++) {
-      const picked = pick(worker, Math.floor(this.#values / GENERATION) % MOST_GENERATIONS);
-      for (let times = 1; !worker.isGone; times++) {
-        if ((await this.#transact(worker, picked)) !== "failed") break;
-        await worker.backOff(times);
-      }
+      await this.workOnce(worker, this.pick(worker));
       if (worker.isGone) return;
     }
   }
 
-  async #transact(worker: Worker, picked: readonly Picked[]): Promise<Transaction["outcome"]> {
+  protected pick(worker: Worker): Picked[] {
+    return pick(worker, Math.floor(this.#values / GENERATION) % MOST_GENERATIONS);
+  }
+
+  /** One transaction, until it has committed. */
+  protected async workOnce(
+    worker: Worker,
+    picked: readonly Picked[],
+    isolation?: Isolation,
+  ): Promise<void> {
+    for (let times = 1; !worker.isGone; times++) {
+      if ((await this.#transact(worker, picked, isolation)) !== "failed") return;
+      await worker.backOff(times);
+    }
+  }
+
+  async #transact(
+    worker: Worker,
+    picked: readonly Picked[],
+    isolation: Isolation = "strict-serializable",
+  ): Promise<Transaction["outcome"]> {
     const attempts: { readonly start: number; readonly operations: Operation[] }[] = [];
     const ended = await worker.transact(async (tx) => {
       const operations: Operation[] = [];
-      attempts.push({ start: this.#witness.nowUs, operations });
+      attempts.push({ start: this.witness.nowUs, operations });
       await this.#body(worker, tx, picked, operations);
-    });
+    }, isolation);
     count(this.counts, ended);
     for (const [i, { start, operations }] of attempts.entries()) {
       const isLast = i === attempts.length - 1;
       const outcome = isLast ? ended.kind : "failed";
-      const end = isLast ? this.#witness.nowUs : attempts[i + 1].start;
+      const end = isLast ? this.witness.nowUs : attempts[i + 1].start;
       const isWriter = operations.some(({ kind }) => kind === "append");
       if (outcome !== "failed" || isWriter) {
-        this.history.push({ process: worker.number, start, end, operations, outcome });
+        this.history.push({ process: worker.number, start, end, operations, outcome, isolation });
       }
-      this.#witness.note(JSON.stringify({ worker: worker.number, outcome, operations }));
+      this.witness.note(JSON.stringify({ worker: worker.number, outcome, operations }));
     }
     return ended.kind;
   }
@@ -137,23 +154,36 @@ export class AppendWorkload implements Workload {
   }
 
   check(rows: FinalRows): string[] {
-    const finalReads: Map<string, readonly Value[]> & FinalReads = new Map();
-    for (const each of TABLES) {
-      for (const row of rows(each).values()) {
-        finalReads.set(keyOf(each, row.id as number), decodeList(row));
-      }
-    }
-    const { ok, anomalies, counts } = checkListAppend(this.history, {
-      isolation: "strict-serializable",
-      finalReads,
-      explainedPerKind: 2,
-    });
-    if (ok) return [];
-    return [
-      `anomalies: ${JSON.stringify([...counts])}`,
-      ...anomalies.map(({ kind, explanation }) => `${kind}: ${explanation}`),
-    ];
+    return problemsOf(this.history, "strict-serializable", finalReadsOf(rows));
   }
+}
+
+export function finalReadsOf(rows: FinalRows): FinalReads {
+  const finalReads = new Map<string, readonly Value[]>();
+  for (const each of TABLES) {
+    for (const row of rows(each).values()) {
+      finalReads.set(keyOf(each, row.id as number), decodeList(row));
+    }
+  }
+  return finalReads;
+}
+
+/** What the checker says of a history, as sentences. */
+export function problemsOf(
+  history: History,
+  isolation: ListAppendOptions["isolation"],
+  finalReads?: FinalReads,
+): string[] {
+  const { ok, anomalies, counts } = checkListAppend(history, {
+    isolation,
+    explainedPerKind: 2,
+    ...(finalReads === undefined ? {} : { finalReads }),
+  });
+  if (ok) return [];
+  return [
+    `anomalies: ${JSON.stringify([...counts])}`,
+    ...anomalies.map(({ kind, explanation }) => `${kind}: ${explanation}`),
+  ];
 }
 
 function pick({ random }: Worker, generation: number): Picked[] {
@@ -171,7 +201,7 @@ function pick({ random }: Worker, generation: number): Picked[] {
   return [...picked.values()];
 }
 
-function keyOf({ name }: Table, id: number): string {
+export function keyOf({ name }: Table, id: number): string {
   return `${name} ${id}`;
 }
 
@@ -179,7 +209,7 @@ function encodeList(values: readonly number[]): Uint8Array {
   return new Uint8Array(new Int32Array(values).buffer);
 }
 
-function decodeList(row: Values | undefined): number[] {
+export function decodeList(row: Values | undefined): number[] {
   if (row === undefined) return [];
   return [...new Int32Array((row.values as Uint8Array).slice().buffer)];
 }

@@ -3,7 +3,11 @@
 import type { NodeAddress, TlsOptions } from "../../fabric/tcp/options.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
-import { DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
+import {
+  DEFAULT_MAX_SNAPSHOT_MS,
+  DEFAULT_TIMEOUT_MS,
+  MAX_TIMEOUT_MS,
+} from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
 import type { Table } from "../../tables/table.ts";
 
@@ -21,6 +25,8 @@ export interface ConnectOptions<Tables extends readonly Table[] = readonly Table
   readonly tls?: TlsOptions;
   /** How long transactions retry and wait for others, unless they have their own. Default: 5 s. */
   readonly timeoutMs?: number;
+  /** A snapshot that is open for longer is released. Default: 60 s. */
+  readonly maxSnapshotMs?: number;
 }
 
 export interface ConnectSettings {
@@ -30,28 +36,32 @@ export interface ConnectSettings {
   readonly secret: string | undefined;
   readonly tls: TlsOptions | undefined;
   readonly timeoutMs: number;
+  /** For those who take snapshots. */
+  readonly maxSnapshotMs?: number;
 }
 
-const KNOWN = ["connect", "tables", "cluster", "secret", "tls", "timeoutMs"];
+const KNOWN = ["connect", "tables", "cluster", "secret", "tls", "timeoutMs", "maxSnapshotMs"];
 
 export function connectSettingsOf(options: ConnectOptions): ConnectSettings {
   refuseUnknownOptions("open({ connect })", options, KNOWN);
   const { connect, tables = [], cluster = "situ", secret, tls } = options;
-  const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+  const { timeoutMs = DEFAULT_TIMEOUT_MS, maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS } = options;
   const list = typeof connect === "string" ? [connect] : connect;
   if (!Array.isArray(list) || list.length === 0) {
     throw new SituError("SITU_CONFIG", `connect must be a list of nodes, as in ["10.0.0.1:7000"]`);
   }
-  if (!Number.isFinite(timeoutMs) || timeoutMs <= 0 || timeoutMs > MAX_TIMEOUT_MS) {
+  for (const [name, value] of Object.entries({ timeoutMs, maxSnapshotMs })) {
+    if (Number.isFinite(value) && value > 0 && value <= MAX_TIMEOUT_MS) continue;
     throw new SituError(
       "SITU_CONFIG",
-      `timeoutMs must be a number of milliseconds, not ${show(timeoutMs)}`,
+      `${name} must be a number of milliseconds, not ${show(value)}`,
     );
   }
   if (secret !== undefined && (typeof secret !== "string" || secret === "")) {
     throw new SituError("SITU_CONFIG", "secret must be a string");
   }
-  return { seeds: list.map(addressOf), tables, cluster, secret, tls, timeoutMs };
+  const seeds = list.map(addressOf);
+  return { seeds, tables, cluster, secret, tls, timeoutMs, maxSnapshotMs };
 }
 
 /** "host:port", with an IPv6 address in brackets. */

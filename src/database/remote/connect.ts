@@ -9,7 +9,7 @@ import type { NodeAddress } from "../../fabric/tcp/options.ts";
 import { Driver } from "../../protocols/driver.ts";
 import type { Routine } from "../../protocols/message.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { FOLLOW_ANSWER_MS } from "../../runtime/limits.ts";
+import { DEFAULT_MAX_SNAPSHOT_MS, FOLLOW_ANSWER_MS } from "../../runtime/limits.ts";
 import { Random, uniqueId } from "../../runtime/random.ts";
 import { type ConnectOptions, type ConnectSettings, connectSettingsOf } from "./connect-options.ts";
 import { Follower } from "./follower.ts";
@@ -18,7 +18,7 @@ import { RemoteDatabase } from "./remote-database.ts";
 export async function connect(options: ConnectOptions): Promise<RemoteDatabase> {
   const settings = connectSettingsOf(options);
   const { configuration, protocol } = await descriptionFrom(settings);
-  const { timeoutMs, tables } = settings;
+  const { timeoutMs, maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS, tables } = settings;
   const nodes = new Map(configuration.nodes.map(({ id, host, port }) => [id, { host, port }]));
   const endpoint = await endpointTo(settings, nodes, configuration.configurationId);
   const driver = new Driver(endpoint);
@@ -33,7 +33,15 @@ export async function connect(options: ConnectOptions): Promise<RemoteDatabase> 
     setNodes: (addresses) => endpoint.setNodes(addresses),
     askSeeds: () => descriptionFrom({ ...settings, timeoutMs: FOLLOW_ANSWER_MS }),
   });
-  const db = new RemoteDatabase({ endpoint, driver, client, timeoutMs, readsByVerb, follower });
+  const db = new RemoteDatabase({
+    endpoint,
+    driver,
+    client,
+    timeoutMs,
+    maxSnapshotMs,
+    readsByVerb,
+    follower,
+  });
   try {
     await db.openTables(tables);
     return db;

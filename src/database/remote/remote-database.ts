@@ -19,7 +19,7 @@ import type { Origin } from "../../protocols/origin.ts";
 import { sleep } from "../../runtime/clock.ts";
 import { SituError, TimeoutError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
-import { FOLLOW_MAX_MS, OUTCOME_GRACE_MS } from "../../runtime/limits.ts";
+import { DEFAULT_MAX_SNAPSHOT_MS, FOLLOW_MAX_MS, OUTCOME_GRACE_MS } from "../../runtime/limits.ts";
 import { Random } from "../../runtime/random.ts";
 import type { Plan } from "../../tables/bulk/plan.ts";
 import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
@@ -40,7 +40,9 @@ import { type Follower, isPassing } from "./follower.ts";
 import { MetNodes } from "./met-nodes.ts";
 import { RemoteExecution, type RemoteLimits } from "./remote-execution.ts";
 import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
+import { RemoteSnapshot } from "./remote-snapshot.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
+import { type SnapshotHost, TakenSnapshot } from "./taken-snapshot.ts";
 
 /** An endpoint that may know whom it reaches. */
 export interface ReachingEndpoint extends Endpoint {
@@ -53,6 +55,8 @@ export interface ClusterConnection {
   readonly driver: Driver;
   readonly client: ClusterClient;
   readonly timeoutMs: number;
+  /** How long snapshots may be kept; by default a minute. */
+  readonly maxSnapshotMs?: number;
   /** Whether rows are found by verb (FaRM) or by message (FaSST). */
   readonly readsByVerb: boolean;
   /** At a node: what commits here, and locks rows as they are read. Clients submit. */
@@ -82,6 +86,8 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   readonly #random: Random;
   readonly #nodes: MetNodes;
   readonly #doubts: Doubts;
+  readonly #snapshots = new Set<RemoteSnapshot>();
+  readonly #snapshotHost: SnapshotHost;
   /** By a table's ordinal. */
   readonly #tables: (RemoteTable | undefined)[] = [];
   #isClosed = false;
@@ -94,6 +100,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     this.#random = random;
     this.#nodes = new MetNodes(connection);
     this.#doubts = new Doubts(connection, (than, leftMs) => this.pause(than, leftMs));
+    this.#snapshotHost = this.#newSnapshotHost(connection);
     this.#admission = own === undefined ? new Admission(endpoint.clock) : undefined;
     this.#runner = new TransactionRunner(
       (limits: RemoteLimits) => new RemoteExecution(connection, this, this.#doubts, random, limits),
@@ -208,10 +215,26 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     if (this.#runner.callbacks.isInside()) throw nested();
     checkOptions(call, options);
     const { isolation, durability, signal } = options;
-    if (isolation === "snapshot" || durability !== undefined) {
-      throw unsupported(isolation === "snapshot" ? 'isolation "snapshot"' : "durability here");
-    }
-    return { timeoutMs: this.#timeoutOf(options), signal };
+    if (durability !== undefined) throw unsupported("durability here");
+    const limits = { timeoutMs: this.#timeoutOf(options), signal };
+    if (isolation !== "snapshot") return limits;
+    return { ...limits, newSnapshot: () => new TakenSnapshot(this.#snapshotHost) };
+  }
+
+  #newSnapshotHost(connection: ClusterConnection): SnapshotHost {
+    const { driver, client, timeoutMs, maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS } = connection;
+    return {
+      driver,
+      client,
+      timeoutMs,
+      maxSnapshotMs,
+      lastEpoch: 0,
+      get view() {
+        return client.view.current;
+      },
+      tableOf: (table) => this.tableOf(table),
+      look: () => this.#nodes.look(),
+    };
   }
 
   /**
@@ -277,8 +300,25 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
     );
   }
 
-  snapshot(): never {
-    throw unsupported("snapshot");
+  /** Takes a snapshot of all nodes, for reading. */
+  async snapshot(): Promise<RemoteSnapshot> {
+    this.#check();
+    const { timeoutMs, endpoint } = this.#connection;
+    const time = new Deadline(endpoint.clock, timeoutMs);
+    for (;;) {
+      const taken = new TakenSnapshot(this.#snapshotHost);
+      try {
+        await this.#runner.track(taken.take());
+        const close = (closed: RemoteSnapshot): void => void this.#snapshots.delete(closed);
+        const snapshot = new RemoteSnapshot(taken, () => this.#check(), close);
+        this.#snapshots.add(snapshot);
+        return snapshot;
+      } catch (error) {
+        // The nodes have changed, or are about to.
+        if (!isPassing(error) || time.leftMs() <= 0 || this.#isClosed) throw error;
+        await this.pause(taken.view.configurationId, time.leftMs());
+      }
+    }
   }
 
   watch(): never {
@@ -347,6 +387,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   async #close(): Promise<void> {
     this.#isClosed = true;
     await this.#runner.close(closed());
+    await Promise.all([...this.#snapshots].map((snapshot) => snapshot.close()));
     this.#nodes.close();
     this.#connection.follower?.close();
     this.#connection.driver.close();

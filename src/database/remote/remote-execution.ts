@@ -1,6 +1,10 @@
 /**
  * A transaction where the data is on other machines. Reads that came with one message are from one
  * moment and need no validation.
+ *
+ * With isolation "snapshot" all is read from a snapshot of the cluster, which is taken with the first read. Before the
+ * commit the nodes are asked for the rows that are written: they must not have changed since (first committer
+ * wins), and what they depend on is locked with them.
  */
 
 import { Deadline } from "../../cluster/session.ts";
@@ -24,6 +28,7 @@ import { isPassing } from "./follower.ts";
 import { outcomeWithin } from "./outcome-deadline.ts";
 import type { ClusterConnection } from "./remote-database.ts";
 import { type Fetcher, RemoteTransaction } from "./remote-transaction.ts";
+import { isTooOld, type TakenSnapshot } from "./taken-snapshot.ts";
 
 const FIRST_PAUSE_MS = 0.25;
 /** A transaction that has met a lock so many times in a row, or each time, has met one that stays. */
@@ -32,6 +37,8 @@ const LOCKED_IN_A_ROW = 8;
 export interface RemoteLimits extends AsyncLimits {
   /** For whom a node runs it. */
   readonly origin?: Origin | undefined;
+  /** With isolation "snapshot": makes what an attempt reads from. */
+  readonly newSnapshot?: (() => TakenSnapshot) | undefined;
 }
 
 export class RemoteExecution implements Execution<RemoteTransaction> {
@@ -47,6 +54,8 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
   #lockedInARow = 0;
   /** What was the matter with the cluster in this attempt. */
   #trouble: SituError | undefined;
+  readonly #newSnapshot: (() => TakenSnapshot) | undefined;
+  #snapshot: TakenSnapshot | undefined;
 
   constructor(
     connection: ClusterConnection,
@@ -60,6 +69,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     this.#fetcher = this.#watched(fetcher);
     this.#random = random;
     this.#origin = limits.origin;
+    this.#newSnapshot = limits.newSnapshot;
     this.retry = new AsyncRetry(limits, connection.endpoint.clock);
     this.#tx = new RemoteTransaction(this.#fetcher);
   }
@@ -67,7 +77,10 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
   begin(isOnly = false): RemoteTransaction {
     this.#isCommitting = false;
     this.#trouble = undefined;
-    if (isOnly) this.#tx = new RemoteTransaction(this.#patientFetcher());
+    if (this.#newSnapshot !== undefined) {
+      this.#snapshot = this.#newSnapshot();
+      this.#tx = new RemoteTransaction(this.#snapshotFetcher(this.#snapshot));
+    } else if (isOnly) this.#tx = new RemoteTransaction(this.#patientFetcher());
     else if (this.retry.attempts > 0) this.#tx = new RemoteTransaction(this.#fetcher);
     return this.#tx;
   }
@@ -108,6 +121,41 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     this.retry.inTheWay = () => tooLong(error, this.retry.timeoutMs);
   }
 
+  /** What is the matter with a snapshot before its time is over is mended by another one. */
+  #snapshotFetcher(snapshot: TakenSnapshot): Fetcher {
+    const fetcher = this.#fetcher;
+    const caught = (error: unknown): never => {
+      if (!isTooOld(error) || snapshot.isOverdue) this.#troubled(error);
+      throw CONFLICT;
+    };
+    return {
+      get view() {
+        return fetcher.view;
+      },
+      snapshot,
+      tableOf: (table) => fetcher.tableOf(table),
+      pause: (configurationId, leftMs) => fetcher.pause(configurationId, leftMs),
+      patience: () => snapshot.patience(),
+      run: (routine) => snapshot.run(routine).catch(caught),
+      fetch: (entries, accesses) => snapshot.fetch(entries, accesses).catch(caught),
+    };
+  }
+
+  /** Whether nobody has changed what the transaction writes since its snapshot was taken. */
+  async #isConfirmed(snapshot: TakenSnapshot): Promise<boolean> {
+    const { accesses } = this.#tx;
+    const entries = accesses.toConfirm();
+    if (entries.length === 0) return true;
+    try {
+      return await snapshot.confirm(entries, accesses);
+    } catch (error) {
+      if (isTooOld(error) && !snapshot.isOverdue) return false;
+      if (!isPassing(error)) throw error;
+      this.#note(error);
+      return false;
+    }
+  }
+
   /** Fetches rows that are locked again until they are free: most locks last as long as a message takes. */
   #patientFetcher(): Fetcher {
     const { retry } = this;
@@ -144,6 +192,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
     tx.end(ENDED);
     this.#isCommitting = true;
     const { accesses } = tx;
+    if (this.#snapshot !== undefined && !(await this.#isConfirmed(this.#snapshot))) return false;
     const written = accesses.written();
     if (written === undefined && accesses.held === undefined) return this.#areReadsValid();
     const { parts, first } = written ?? { parts: accesses.parts, first: tx.view.nodes[0] };
@@ -223,6 +272,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
   endAttempt(why: SituError): void {
     const tx = this.#tx;
     tx.end(why);
+    void this.#snapshot?.release();
     const held = tx.accesses.takeHeld();
     if (held !== undefined) this.#connection.own?.locks?.release(held);
   }

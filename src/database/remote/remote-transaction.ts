@@ -18,8 +18,9 @@ import { RemoteRows, type ScanSource } from "../../protocols/execute/remote-scan
 import { RemoteCount } from "../../protocols/execute/remote-scan-count.ts";
 import { planRemote, type RemotePlan } from "../../protocols/execute/remote-scan-plan.ts";
 import type { RemoteTable } from "../../protocols/execute/remote-table.ts";
-import type { Routine } from "../../protocols/message.ts";
-import { runSteps } from "../../protocols/phases/scan.ts";
+import { OK, type Routine } from "../../protocols/message.ts";
+import type { AtSnapshot } from "../../protocols/phases/read.ts";
+import { runSteps, type Scan } from "../../protocols/phases/scan.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { Plan } from "../../tables/bulk/plan.ts";
 import {
@@ -61,6 +62,10 @@ export interface Fetcher {
   tableOf(table: Table): RemoteTable;
   /** Fetches rows; what was read becomes part of the access set. False if one of them is locked. */
   fetch(entries: readonly Entry[], accesses: RemoteAccessSet): Promise<boolean>;
+  /** A snapshot of the cluster that all is read from. */
+  readonly snapshot?: AtSnapshot | undefined;
+  /** With it: what is awaited before a read that met a commit is tried again. */
+  readonly patience?: (() => () => Promise<void>) | undefined;
   /** Runs a coroutine of messages. */
   run<T>(routine: Routine<T>): Promise<T>;
   /** Waits a little for a later configuration than this one. */
@@ -416,14 +421,24 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     return this.#fetcher.fetch(entries, this.accesses);
   }
 
+  async #sendPatiently(steps: readonly Scan[], again: () => Promise<void>): Promise<boolean> {
+    for (let open = steps; ; open = open.filter(({ outcome }) => outcome !== OK)) {
+      if (await this.#fetcher.run(runSteps(open))) return true;
+      await again();
+    }
+  }
+
   #scanSource(): ScanSource {
     const { accesses } = this;
     return {
       nodes: this.view.nodes,
+      snapshot: this.#fetcher.snapshot,
       partAt: (node) => accesses.partAt(node),
       send: (steps) => {
         accesses.reads += steps.length;
-        return this.#fetcher.run(runSteps(steps));
+        return this.#fetcher.patience === undefined
+          ? this.#fetcher.run(runSteps(steps))
+          : this.#sendPatiently(steps, this.#fetcher.patience());
       },
       // What it holds itself, a step of a scan would take for another's.
       check: (table) => {

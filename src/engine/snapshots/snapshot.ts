@@ -10,6 +10,7 @@
 import { lockWord, PREPARED } from "../../memory/object.ts";
 import { machineMs, wallClockMs } from "../../runtime/clock.ts";
 import { SituError, TimeoutError } from "../../runtime/errors.ts";
+import type { Epoch } from "../epoch.ts";
 import type { Executor } from "../executor.ts";
 import {
   COMMITTING,
@@ -27,6 +28,8 @@ import type { Registry } from "./registry.ts";
 const CLOCK_MASK = 0x3f;
 
 export class Snapshot {
+  /** Whether it is part of a snapshot of a cluster, which has waited for what was prepared. */
+  readonly isOfCluster: boolean;
   readonly epoch: number;
   readonly limitHigh: number;
   readonly limitLow: number;
@@ -40,7 +43,15 @@ export class Snapshot {
   readonly takenAtMs = wallClockMs();
   #checks = 0;
 
-  constructor(executor: Executor, index: number, state: number, epoch: number, lifeMs: number) {
+  constructor(
+    executor: Executor,
+    index: number,
+    state: number,
+    epoch: number,
+    lifeMs: number,
+    isOfCluster = false,
+  ) {
+    this.isOfCluster = isOfCluster;
     this.#executor = executor;
     this.#registry = executor.versions.registry;
     this.#index = index;
@@ -72,6 +83,32 @@ export class Snapshot {
     executor.epochs.advance(snapshot.epoch);
     executor.counters[executor.counterBase + SNAPSHOTS]++;
     return snapshot;
+  }
+
+  /**
+   * Registers a snapshot of an epoch that has not ended, for a snapshot of a cluster. It may be read from once the
+   * epoch is past, `committingSlot` has found nobody, and nothing that was prepared up to it is left. Undefined if
+   * the epoch has ended.
+   */
+  static ahead(executor: Executor, epoch: Epoch, lifeMs: number): Snapshot | undefined {
+    const { registry } = executor.versions;
+    for (;;) {
+      const index = registry.claim(executor.slot, lifeMs);
+      const state = registry.publish(index, registry.claimed, limitHigh(epoch), limitLow(epoch));
+      if (state === 0) continue;
+      // After it is published: whoever commits in a later epoch then keeps what it overwrites.
+      if (executor.epochs.current() > epoch) {
+        registry.release(index, state);
+        return undefined;
+      }
+      executor.counters[executor.counterBase + SNAPSHOTS]++;
+      return new Snapshot(executor, index, state, epoch, lifeMs, true);
+    }
+  }
+
+  /** Whether it is older than it may become. */
+  get isExpired(): boolean {
+    return machineMs() - this.#takenMs >= this.#lifeMs;
   }
 
   /** After a read: what was read counts only if the snapshot was still registered then. */

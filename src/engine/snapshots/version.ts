@@ -5,7 +5,7 @@
  *   word 0       units
  *   word 1       its own place: whoever follows an outdated index finds another number here
  *   word 2       the next one with the same hash
- *   words 3–4    the object: region id (-1: only filling), word of its header
+ *   words 3–4    the object: region id (-1: only filling; with EARLY, see below), word of its header
  *   words 5–6    the TID of this version
  *   words 7–8    the TID of its successor: snapshots between the two need it
  *   word 9       incarnation word
@@ -14,6 +14,9 @@
  *
  * A version is written once and never changed but for word 2. It may be there twice: whoever keeps
  * it and dies before the commit leaves a copy, the same words with a shorter span.
+ *
+ * EARLY in the region id marks what only snapshots of a cluster see (docs/decisions/0071): the *new* version of an
+ * object, from the epoch in which its transaction is visible in the cluster up to the TID that it has here.
  */
 
 import { INCARNATION as HEADER_INCARNATION, HEADER_WORDS } from "../../memory/object.ts";
@@ -36,6 +39,8 @@ export const DATA_WORDS = 10;
 export const STAMP = 11;
 export const DATA = 12;
 export const FILLING = -1;
+/** Beyond all region ids. */
+export const EARLY = 1 << 20;
 
 export function unitsFor(dataWords: number): number {
   return Math.ceil((DATA + dataWords) / UNIT_WORDS);
@@ -71,6 +76,19 @@ export class Kept {
     to[at + INCARNATION] = this.i32[this.word + HEADER_INCARNATION];
     to[at + DATA_WORDS] = this.dataWords;
     copyWords(this.i32, this.word + HEADER_WORDS, to, at + DATA, this.dataWords);
+  }
+}
+
+/** The same for what an object is about to become: its data as it is, with what the transaction changes. */
+export class KeptEarly extends Kept {
+  /** Changes the copy of the data, which begins at a word. */
+  change: (to: Int32Array, at: number) => void = () => {};
+  incarnation = 0;
+
+  override write(to: Int32Array, at: number, place: number, next: number): void {
+    super.write(to, at, place, next);
+    this.change(to, at + DATA);
+    to[at + INCARNATION] = this.incarnation;
   }
 }
 

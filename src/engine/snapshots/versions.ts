@@ -9,6 +9,9 @@
  * in the version that the snapshot sees, or that version is in a ring or in the overflow area.
  *
  * No commit fails for a snapshot: where there is no room for a version, snapshots are released.
+ *
+ * Snapshots of a cluster see a transaction that spans machines from one epoch on, the same at all its nodes, though
+ * it may be installed in a later one. For those in between a commit keeps what it makes, too (`keepEarly`).
  */
 
 import { addressOf } from "../../memory/address.ts";
@@ -19,7 +22,11 @@ import { CELL_BYTES } from "../../memory/size-classes.ts";
 import { AssertionError } from "../../runtime/assert.ts";
 import {
   type AccessSet,
+  BUFFER,
   CELL,
+  DIRTY_FROM,
+  DIRTY_TO,
+  EDITS,
   DATA_WORDS as ENTRY_DATA_WORDS,
   INCARNATION as ENTRY_INCARNATION,
   REGION_ID as ENTRY_REGION_ID,
@@ -29,17 +36,32 @@ import {
   FREE,
   KIND,
   NEW,
+  SPLICED,
 } from "../access-set.ts";
 import type { Executor } from "../executor.ts";
 import { copyWords } from "../journal.ts";
 import { isSignal } from "../signals.ts";
 import { VERSIONS_KEPT } from "../slot.ts";
-import { isLater, slotOf } from "../tid.ts";
+import { applySplice } from "../splices.ts";
+import { isLater, limitHigh, limitLow, slotOf } from "../tid.ts";
 import { Keeper } from "./keeper.ts";
 import { OverflowArea } from "./overflow.ts";
 import { Limits, Registry } from "./registry.ts";
 import { VersionRing } from "./ring.ts";
-import { DATA, DATA_WORDS, INCARNATION, Kept, VERSION_HIGH, VERSION_LOW } from "./version.ts";
+import type { Snapshot } from "./snapshot.ts";
+import {
+  DATA,
+  DATA_WORDS,
+  EARLY,
+  INCARNATION,
+  Kept,
+  KeptEarly,
+  VERSION_HIGH,
+  VERSION_LOW,
+} from "./version.ts";
+
+/** What a snapshot sees. */
+type Limit = Pick<Snapshot, "limitHigh" | "limitLow" | "isOfCluster">;
 
 export class Versions {
   readonly registry: Registry;
@@ -49,6 +71,7 @@ export class Versions {
   readonly #rings: (VersionRing | undefined)[] = [];
   readonly #limits = new Limits();
   readonly #kept = new Kept();
+  readonly #keptEarly = new KeptEarly();
 
   constructor(executor: Executor) {
     this.#executor = executor;
@@ -142,6 +165,48 @@ export class Versions {
     return true;
   }
 
+  /**
+   * Keeps what the objects of a commit are about to become, for snapshots of the cluster that see it though they lie
+   * before its TID: those from `visibleFrom` on. Objects are locked, and the TID chosen, as for `keep`.
+   */
+  keepEarly(
+    set: AccessSet,
+    order: Int32Array,
+    writes: number,
+    visibleFrom: number,
+    high: number,
+    low: number,
+  ): void {
+    const fromHigh = limitHigh(visibleFrom);
+    const fromLow = limitLow(visibleFrom);
+    const limits = this.#limits;
+    const isNeeded = (): boolean => {
+      const newest = this.#newestBefore(high, low);
+      return newest >= 0 && !isLater(fromHigh, fromLow, limits.high[newest], limits.low[newest]);
+    };
+    if (!isNeeded()) return;
+    const { words } = set;
+    const kept = this.#keptEarly;
+    kept.versionHigh = fromHigh;
+    kept.versionLow = fromLow;
+    kept.successorHigh = high;
+    kept.successorLow = low;
+    for (let i = 0; i < writes; i++) {
+      const entry = order[i];
+      kept.i32 = set.regionOf(entry).i32;
+      kept.regionId = words[entry + ENTRY_REGION_ID] | EARLY;
+      kept.word = words[entry + ENTRY_WORD];
+      kept.incarnation = words[entry + ENTRY_INCARNATION];
+      kept.dataWords = (words[entry + KIND] & FREE) !== 0 ? 0 : words[entry + ENTRY_DATA_WORDS];
+      kept.change = (to, at) => changeCopy(set, entry, to, at);
+      if (this.#keepOne(kept)) continue;
+      // Snapshots were released to make room.
+      limits.isComplete = false;
+      if (!isNeeded()) return;
+      i--;
+    }
+  }
+
   /** All data words of a written object. */
   #dataWords(set: AccessSet, entry: number): number {
     const { words } = set;
@@ -158,20 +223,34 @@ export class Versions {
    * Brings the version of an object that a snapshot sees into the arena of a transaction, as the
    * entry's copy. The entry holds the version that was found to be too new. False if there is none.
    */
-  bring(set: AccessSet, entry: number, limitHigh: number, limitLow: number): boolean {
+  bring(set: AccessSet, entry: number, { limitHigh, limitLow, isOfCluster }: Limit): boolean {
+    const { words } = set;
+    const regionId = words[entry + ENTRY_REGION_ID];
+    return (
+      (isOfCluster && this.#bring(set, entry, regionId | EARLY, limitHigh, limitLow)) ||
+      this.#bring(set, entry, regionId, limitHigh, limitLow)
+    );
+  }
+
+  #bring(
+    set: AccessSet,
+    entry: number,
+    regionId: number,
+    limitHigh: number,
+    limitLow: number,
+  ): boolean {
     const { words } = set;
     // The version was found too new before this look: then the one we need is kept by now.
     const rings = loadAfterLoads(this.#executor.memory.control.i32, RINGS_IN_USE);
     // Whoever wrote the current version is the likeliest to have overwritten the one we need.
     const likely = slotOf(words[entry + ENTRY_VERSION_LOW]);
-    if (this.#bringFromRing(likely, set, entry, limitHigh, limitLow)) return true;
+    if (this.#bringFromRing(likely, set, entry, regionId, limitHigh, limitLow)) return true;
     for (let slot = 0; slot < rings; slot++) {
-      if (slot !== likely && this.#bringFromRing(slot, set, entry, limitHigh, limitLow))
+      if (slot !== likely && this.#bringFromRing(slot, set, entry, regionId, limitHigh, limitLow))
         return true;
     }
     for (;;) {
       const { overflow } = this;
-      const regionId = words[entry + ENTRY_REGION_ID];
       const at = overflow.find(regionId, words[entry + ENTRY_WORD], limitHigh, limitLow);
       if (at < 0) {
         // Nothing of a version that was given up while it was copied may stay.
@@ -187,14 +266,13 @@ export class Versions {
     slot: number,
     set: AccessSet,
     entry: number,
+    regionId: number,
     limitHigh: number,
     limitLow: number,
   ): boolean {
     const ring = this.ringOf(slot);
     if (ring === undefined) return false;
-    const { words } = set;
-    const regionId = words[entry + ENTRY_REGION_ID];
-    const at = ring.find(regionId, words[entry + ENTRY_WORD], limitHigh, limitLow);
+    const at = ring.find(regionId, set.words[entry + ENTRY_WORD], limitHigh, limitLow);
     if (at < 0) return false;
     copyOut(ring.i32, at, set, entry);
     // If it was given up meanwhile, it has been moved: the overflow area is looked at after this.
@@ -209,6 +287,19 @@ export class Versions {
     raiseTo(memory.control.i32, RINGS_IN_USE, slot + 1);
     return ring;
   }
+}
+
+/** Makes of a copy of an object's data what a commit is about to make of the object. */
+function changeCopy(set: AccessSet, entry: number, to: Int32Array, at: number): void {
+  const { words } = set;
+  if ((words[entry + KIND] & FREE) !== 0) return;
+  if ((words[entry + KIND] & SPLICED) !== 0) {
+    applySplice(set, words[entry + EDITS], to, at);
+    return;
+  }
+  const from = words[entry + DIRTY_FROM];
+  const changed = words[entry + DIRTY_TO] - from;
+  if (changed > 0) copyWords(set.arena.i32, words[entry + BUFFER] + from, to, at + from, changed);
 }
 
 /** Copies a kept version to the arena. It may be garbage: the caller confirms that it was not. */

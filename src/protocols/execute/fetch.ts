@@ -9,7 +9,7 @@ import type { NodeId } from "../../fabric/fabric.ts";
 import type { Found } from "../../stores/remote/remote.ts";
 import type { Coordinator } from "../coordinator.ts";
 import { OK, type Routine } from "../message.ts";
-import { type KeyToRead, Read, type Take } from "../phases/read.ts";
+import { type AtSnapshot, type KeyToRead, Read, type Take } from "../phases/read.ts";
 import { ReadLock } from "../phases/read-lock.ts";
 import { type Lookup, lookupAll } from "./lookup.ts";
 import { arrived, type Entry, type RemoteAccessSet } from "./remote-access-set.ts";
@@ -19,14 +19,17 @@ export interface ReadWay {
   readonly readsByVerb: boolean;
   /** What locks rows as they are read; only nodes can, where the protocol does. */
   readonly locks: Coordinator | undefined;
+  /** A snapshot to read from, by message. */
+  readonly snapshot?: AtSnapshot;
 }
 
 /** False if somebody has locked one of the rows. */
 export function* fetchRows(
   entries: readonly Entry[],
   accesses: RemoteAccessSet,
-  { readsByVerb, locks }: ReadWay,
+  { readsByVerb, locks, snapshot }: ReadWay,
 ): Routine<boolean> {
+  if (snapshot !== undefined) return yield* readAt(entries, accesses, snapshot);
   if (!readsByVerb) return yield* askForRows(entries, accesses, locks);
   const rest: Entry[] = [];
   const isFree = yield* lookUpRows(entries, accesses, rest);
@@ -65,6 +68,18 @@ function* lookUpRows(
   }
   if (lookups.length > 1) accesses.reads += lookups.length;
   return true;
+}
+
+function readAt(
+  entries: readonly Entry[],
+  accesses: RemoteAccessSet,
+  snapshot: AtSnapshot,
+): Routine<boolean> {
+  return readAll(
+    byNode(entries).map(
+      ({ node, keys, take }) => new Read(node, keys, accesses.partAt(node), take, snapshot),
+    ),
+  );
 }
 
 function* askForRows(

@@ -109,6 +109,11 @@ export class RemoteAccessSet {
     return written;
   }
 
+  /** What a transaction that reads from a snapshot has written, or wants nobody to write before it commits. */
+  toConfirm(): Entry[] {
+    return [...this.#entries.values()].filter(({ isWritten, wantsLock }) => isWritten || wantsLock);
+  }
+
   /** All that was written, with what was read; undefined if nothing was written. */
   written(): Written | undefined {
     const byNode = new Map<NodeId, Entry[]>();

@@ -51,7 +51,16 @@ export class RemoteCount {
     while (open.length > 0) {
       const steps = open.map(
         ({ node, place }) =>
-          new Scan(node, table.id, way, SCAN_STEP_ROWS, place, source.partAt(node), undefined),
+          new Scan(
+            node,
+            table.id,
+            way,
+            SCAN_STEP_ROWS,
+            place,
+            source.partAt(node),
+            undefined,
+            source.snapshot,
+          ),
       );
       if (!(await source.send(steps))) return undefined;
       for (const { rows } of steps) count += rows;

@@ -19,6 +19,7 @@ import { SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
 import { compareKeys } from "../../stores/btree/keys.ts";
 import type { OrderedCodec } from "../../stores/store.ts";
 import type { Values } from "../../tables/indexes/structure.ts";
+import type { AtSnapshot } from "../phases/read.ts";
 import { Scan } from "../phases/scan.ts";
 import type { Part } from "../writes.ts";
 import type { Entry } from "./remote-access-set.ts";
@@ -28,6 +29,8 @@ import { keyText, type RemoteTable } from "./remote-table.ts";
 /** What scans and counts need of their transaction. */
 export interface ScanSource {
   readonly nodes: readonly NodeId[];
+  /** What they read from, if not from what is there now. */
+  readonly snapshot?: AtSnapshot | undefined;
   /** What the transaction has read at a node. */
   partAt(node: NodeId): Part;
   /** Sends steps, side by side. False if one of them kept meeting locks. */
@@ -122,6 +125,7 @@ export class RemoteRows {
         each.place,
         this.#source.partAt(each.node),
         take,
+        this.#source.snapshot,
       );
     });
     if (!(await this.#source.send(steps))) return false;

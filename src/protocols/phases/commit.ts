@@ -2,8 +2,13 @@
  * Commit at the primary, once all backups have the transaction in their logs: install what is
  * locked, and unlock.
  *
- *   message  name, the largest epoch of all participants
+ *   message  name; the epoch in which it becomes visible, the largest that any participant is bound to, or
+ *            one that is later; 1 if it is exactly that
  *   reply    nothing
+ *
+ * Snapshots of the cluster see it from that epoch on, at all nodes, in whichever later one each of them installs it.
+ * Who settles what a dead coordinator has left does not know it. Then the snapshots that are open here are released:
+ * they may have been seeing it at other nodes, or not (docs/decisions/0071).
  */
 
 import { type Epoch, epochFrom } from "../../engine/epoch.ts";
@@ -22,16 +27,19 @@ export class Commit extends Message {
   override readonly isInsistent = true;
   readonly #name: Name;
   readonly #epoch: Epoch;
+  readonly #isExact: boolean;
 
-  constructor(to: NodeId, name: Name, epoch: Epoch) {
+  constructor(to: NodeId, name: Name, epoch: Epoch, isExact = true) {
     super(to);
     this.#name = name;
     this.#epoch = epoch;
+    this.#isExact = isExact;
   }
 
   encode(out: Writer): void {
     this.#name.encode(out);
     out.wide(this.#epoch);
+    out.word(this.#isExact ? 1 : 0);
   }
 
   protected decode(_reply: Reader): void {}
@@ -40,10 +48,11 @@ export class Commit extends Message {
 /** At the primary. */
 export function serveCommit({ participant }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
-  const { executor, disk, underWay } = participant;
+  const { disk, underWay } = participant;
   const name = participant.name.decode(body);
   // It becomes this node's.
   const epoch = epochFrom(body.wide());
+  const visibleFrom = body.word() === 1 ? epoch : 0;
   const prepared = underWay.find(name);
   if (prepared === undefined) {
     // A record is there until it is installed: what is not known here was, perhaps in an earlier life.
@@ -51,13 +60,25 @@ export function serveCommit({ participant }: ServingThread, incoming: Incoming):
     replyWhenKept(disk, incoming);
     return;
   }
-  executor.epochs.raiseTo(epoch);
-  if (participant.install(prepared)) {
+  if (installFrom(participant, prepared, epoch, visibleFrom)) {
     finish(participant, name, prepared);
     replyWhenKept(disk, incoming);
   } else {
-    later(participant, incoming, prepared);
+    later(participant, incoming, prepared, epoch, visibleFrom);
   }
+}
+
+/** False if it must be tried again. */
+function installFrom(
+  participant: Participant,
+  prepared: Prepared,
+  epoch: Epoch,
+  visibleFrom: Epoch,
+): boolean {
+  const { epochs } = participant.executor;
+  epochs.raiseTo(epoch);
+  // Nobody may find something visible of an epoch that has not come.
+  return epochs.current() >= visibleFrom && participant.install(prepared, visibleFrom);
 }
 
 function finish(participant: Participant, name: Name, prepared: Prepared): void {
@@ -66,12 +87,18 @@ function finish(participant: Participant, name: Name, prepared: Prepared): void 
 }
 
 /** Nothing can be taken back any more: tries until it is done. The journal is full: the log must catch up. */
-function later(participant: Participant, incoming: Incoming, prepared: Prepared): void {
+function later(
+  participant: Participant,
+  incoming: Incoming,
+  prepared: Prepared,
+  epoch: Epoch,
+  visibleFrom: Epoch,
+): void {
   const name = Object.assign(new Name(), participant.name);
   const ticket = incoming.defer();
   const again = (): void => {
     if (participant.underWay.find(name) === prepared) {
-      if (!participant.install(prepared)) {
+      if (!installFrom(participant, prepared, epoch, visibleFrom)) {
         participant.clock.after(COMMIT_RETRY_MS, again);
         return;
       }

@@ -6,7 +6,7 @@
  *
  *   message  head (records.ts), writes (writes.ts), round, dependencies
  *   reply    OK, LOCKED or OVER; with OK: whether anything there was read and is not locked, and the
- *            epoch of the node
+ *            epoch that the transaction is bound to there: it becomes visible in that one, or later
  */
 
 import type { Epoch } from "../../engine/epoch.ts";

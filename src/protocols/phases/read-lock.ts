@@ -6,7 +6,7 @@
  * read as part of the transaction at that node, and written with LOCK.
  *
  *   message  name, round, keys: table, partition and key of each
- *   reply    OK, LOCKED or OVER; with OK: epoch, whether anything was read and not locked, and for each
+ *   reply    OK, LOCKED or OVER; with OK: epoch as in LOCK, whether anything was read and not locked, and for each
  *            key: whether it is locked, the words of its row, and the row from an even word on
  */
 
@@ -88,7 +88,7 @@ export function serveReadLock({ participant }: ServingThread, incoming: Incoming
   const out = incoming.reply();
   const start = out.at;
   out.word(OK);
-  out.wide(executor.epochs.current());
+  out.wide(tx.bound);
   out.word(tx.set.count > tx.set.writes ? 1 : 0);
   for (const each of locked) out.word(each ? 1 : 0);
   appendRows(out, rows);

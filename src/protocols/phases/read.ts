@@ -6,6 +6,10 @@
  *   message  keys, and for each: table, partition, key
  *   reply    OK or LOCKED; with OK: epoch, dependencies, and for each key the words of its row, and
  *            the row from an even word on; 0 words: absent
+ *
+ * READ_AT is the same from a snapshot of the cluster (snapshot.ts). Before the keys it has the name of the snapshot,
+ * and whether the rows are to be written. Then the reply is LOCKED if one was changed after the snapshot, and only
+ * then are there dependencies: what is only read from a snapshot need not be validated.
  */
 
 import type { AccessSet } from "../../engine/access-set.ts";
@@ -26,8 +30,9 @@ import type { Reader, Writer } from "../../fabric/wire.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES } from "../../runtime/limits.ts";
 import { decodeRead, encodeRead, type ReadRequest } from "../../tables/served/requests.ts";
-import { READ } from "../kinds.ts";
+import { READ, READ_AT } from "../kinds.ts";
 import { LOCKED, Message, OK } from "../message.ts";
+import type { Participant } from "../participant.ts";
 import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
 import type { ServingThread } from "./table.ts";
 
@@ -36,23 +41,43 @@ export type KeyToRead = ReadRequest;
 /** What is told of a row that was read; absent if there are no words. */
 export type Take = (index: number, reply: Reader, words: number) => void;
 
+/** A snapshot to read from. */
+export interface AtSnapshot {
+  readonly name: string;
+  /** Whether what is read is to be written, if nobody has changed it since. */
+  readonly isForWrite?: boolean;
+}
+
 export class Read extends Message {
-  readonly kind = READ;
+  readonly kind: number;
   outcome = OK;
   epoch: Epoch = 0;
+  readonly #snapshot: AtSnapshot | undefined;
   readonly #keys: readonly KeyToRead[];
   readonly #take: Take;
   readonly #part: Part;
 
   /** Dependencies go to `part`, rows to `take`. */
-  constructor(to: NodeId, keys: readonly KeyToRead[], part: Part, take: Take) {
+  constructor(
+    to: NodeId,
+    keys: readonly KeyToRead[],
+    part: Part,
+    take: Take,
+    snapshot?: AtSnapshot,
+  ) {
     super(to);
+    this.kind = snapshot === undefined ? READ : READ_AT;
+    this.#snapshot = snapshot;
     this.#keys = keys;
     this.#part = part;
     this.#take = take;
   }
 
   encode(out: Writer): void {
+    if (this.#snapshot !== undefined) {
+      out.text(this.#snapshot.name);
+      out.word(this.#snapshot.isForWrite === true ? 1 : 0);
+    }
     encodeKeys(out, this.#keys);
   }
 
@@ -86,6 +111,43 @@ export function takeRow(reply: Reader, index: number, take: Take): void {
 
 /** At the primary. */
 export function serveRead({ participant }: ServingThread, incoming: Incoming): void {
+  readRows(participant, incoming);
+}
+
+/** At the primary, from a snapshot. */
+export function serveReadAt({ participant, view }: ServingThread, incoming: Incoming): void {
+  const { body } = incoming;
+  const name = body.text();
+  const isForWrite = body.word() === 1;
+  atSnapshot(participant, name, view.current.self, isForWrite, () =>
+    readRows(participant, incoming),
+  );
+}
+
+/** Lets the participant's reader see a snapshot for as long as a message is served. */
+export function atSnapshot(
+  { snapshots, reader }: Participant,
+  name: string,
+  self: NodeId,
+  isForWrite: boolean,
+  serve: () => void,
+): void {
+  const snapshot = snapshots.find(name, self);
+  reader.snapshot = snapshot;
+  reader.readsOnly = !isForWrite;
+  try {
+    serve();
+  } catch (error) {
+    // What is read from one that is released meanwhile may be anything.
+    throw snapshot.isRegistered ? error : snapshot.tooOld();
+  } finally {
+    reader.snapshot = undefined;
+    reader.readsOnly = true;
+  }
+  if (!snapshot.isRegistered) throw snapshot.tooOld();
+}
+
+function readRows(participant: Participant, incoming: Incoming): void {
   const { body } = incoming;
   const { executor, reader: tx, rows } = participant;
   const out = incoming.reply();

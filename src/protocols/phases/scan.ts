@@ -14,6 +14,9 @@
  *   reply    OK or LOCKED; with OK: dependencies; then at an even word: rows, an unused word, and
  *            unless they are only counted, for each: its words, an unused word, and the row;
  *            1 if there are no more rows; place
+ *
+ * SCAN_AT is the same from a snapshot of the cluster (snapshot.ts), with the name of the snapshot first. It has no
+ * dependencies.
  */
 
 import { isSignal } from "../../engine/signals.ts";
@@ -22,10 +25,10 @@ import type { Reader, Writer } from "../../fabric/wire.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_ACCESSES, SCAN_STEP_ATTEMPTS, SCAN_STEP_ROWS } from "../../runtime/limits.ts";
 import { decodeStep, decodeWords, encodeStep, type ScanWay } from "../../tables/served/requests.ts";
-import { SCAN } from "../kinds.ts";
+import { SCAN, SCAN_AT } from "../kinds.ts";
 import { LOCKED, Message, OK, type Routine } from "../message.ts";
 import { DEPENDENCY_WORDS, type Part } from "../writes.ts";
-import { appendDependencies } from "./read.ts";
+import { type AtSnapshot, appendDependencies, atSnapshot } from "./read.ts";
 import type { ServingThread } from "./table.ts";
 
 const BEGINNING = new Int32Array(0);
@@ -34,7 +37,7 @@ const BEGINNING = new Int32Array(0);
 export type TakeRow = (reply: Reader, words: number) => void;
 
 export class Scan extends Message {
-  readonly kind = SCAN;
+  readonly kind: number;
   outcome = OK;
   /** Rows that were found or, if that is all, counted. */
   rows = 0;
@@ -46,6 +49,7 @@ export class Scan extends Message {
   readonly #most: number;
   readonly #part: Part;
   readonly #take: TakeRow | undefined;
+  readonly #snapshot: AtSnapshot | undefined;
 
   /** Dependencies go to `part`, rows to `take`; without it they are counted. */
   constructor(
@@ -56,8 +60,11 @@ export class Scan extends Message {
     place: Int32Array | undefined,
     part: Part,
     take: TakeRow | undefined,
+    snapshot?: AtSnapshot,
   ) {
     super(to);
+    this.kind = snapshot === undefined ? SCAN : SCAN_AT;
+    this.#snapshot = snapshot;
     this.#table = table;
     this.#way = way;
     this.#most = Math.min(most, SCAN_STEP_ROWS);
@@ -68,6 +75,7 @@ export class Scan extends Message {
 
   encode(out: Writer): void {
     const counts = this.#take === undefined;
+    if (this.#snapshot !== undefined) out.text(this.#snapshot.name);
     out.word(this.#table);
     encodeStep(out, { ...this.#way, counts, most: this.#most, place: this.place });
   }
@@ -113,6 +121,13 @@ export function* runSteps(steps: readonly Scan[]): Routine<boolean> {
     if (open.length === 0) return true;
   }
   return false;
+}
+
+/** At the primary, from a snapshot. */
+export function serveScanAt(thread: ServingThread, incoming: Incoming): void {
+  const { participant, view } = thread;
+  const name = incoming.body.text();
+  atSnapshot(participant, name, view.current.self, false, () => serveScan(thread, incoming));
 }
 
 /** At the primary. */

@@ -16,6 +16,7 @@
  *   TRUNCATE   backup    once the records are applied, or dropped
  *   DECIDE     itself    once the decision is kept
  *   FIND       anyone    what earlier lives of a coordinator have left
+ *   snapshots  every node, from clients (snapshot.ts)
  *
  * A thread of a node serves what its `Handlers` have: these phases, SUBMIT and its relatives
  * (cluster/service.ts), and at the host CALL (node/host.ts).
@@ -30,15 +31,20 @@ import type { CurrentView } from "../cluster-view.ts";
 import type { Disk } from "../disk.ts";
 import {
   ABORT,
+  BEGIN_SNAPSHOT,
   COMMIT,
+  CUT_SNAPSHOT,
   DECIDE,
+  END_SNAPSHOT,
   FIND,
   KIND_NAMES,
   LOCK,
   LOG,
   READ,
+  READ_AT,
   READ_LOCK,
   SCAN,
+  SCAN_AT,
   TRUNCATE,
   VALIDATE,
 } from "../kinds.ts";
@@ -50,9 +56,10 @@ import { serveDecide } from "./decide.ts";
 import { serveFind } from "./find.ts";
 import { serveLock } from "./lock.ts";
 import { serveLog } from "./log.ts";
-import { serveRead } from "./read.ts";
+import { serveRead, serveReadAt } from "./read.ts";
 import { serveReadLock } from "./read-lock.ts";
-import { serveScan } from "./scan.ts";
+import { serveScan, serveScanAt } from "./scan.ts";
+import { serveBeginSnapshot, serveCutSnapshot, serveEndSnapshot } from "./snapshot.ts";
 import { serveTruncate } from "./truncate.ts";
 import { serveValidate } from "./validate.ts";
 
@@ -90,6 +97,11 @@ export const PHASES: readonly Handler<ServingThread>[] = [
   { kind: TRUNCATE, sender: "coordinator", begins: false, serve: serveTruncate },
   { kind: DECIDE, sender: "coordinator", begins: false, serve: serveDecide },
   { kind: FIND, sender: "coordinator", begins: false, serve: serveFind },
+  { kind: BEGIN_SNAPSHOT, sender: "anyone", begins: true, serve: serveBeginSnapshot },
+  { kind: CUT_SNAPSHOT, sender: "anyone", begins: false, serve: serveCutSnapshot },
+  { kind: END_SNAPSHOT, sender: "anyone", begins: false, serve: serveEndSnapshot },
+  { kind: READ_AT, sender: "anyone", begins: false, serve: serveReadAt },
+  { kind: SCAN_AT, sender: "anyone", begins: false, serve: serveScanAt },
 ];
 
 export class Handlers<Thread> {

@@ -4,15 +4,20 @@
  * after the last lock: validated earlier, T1 could read r and lock y while T2 reads y and
  * changes r, and each would miss the other.
  *
- *   message  a name or none: at a node where the transaction has locked, its engine transaction knows
- *            what it has read; elsewhere the message says it
+ *   message  the least epoch in which the transaction becomes visible; a name or none: at a node where the
+ *            transaction has locked, its engine transaction knows what it has read; elsewhere the message says it
  *   reply    1 if all is as it was, else 0
+ *
+ * The node's clock passes on to that epoch first. Whoever changes later what was read here becomes visible no
+ * earlier than the one who has read it: else a snapshot could see the change, and not what was done before it.
  */
 
+import { type Epoch, epochFrom } from "../../engine/epoch.ts";
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { LOCK as LOCK_WORD, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
+import { SituError } from "../../runtime/errors.ts";
 import { VALIDATE } from "../kinds.ts";
 import { Message } from "../message.ts";
 import { type Name, requireCoordinator } from "../names.ts";
@@ -25,14 +30,18 @@ const BY_NAME = 1;
 export class Validate extends Message {
   readonly kind = VALIDATE;
   isValid = false;
+  /** That of the transaction; known when all locks are held. */
+  epoch: Epoch;
   readonly #by: Name | Part;
 
-  constructor(to: NodeId, by: Name | Part) {
+  constructor(to: NodeId, by: Name | Part, epoch: Epoch = 0) {
     super(to);
     this.#by = by;
+    this.epoch = epoch;
   }
 
   encode(out: Writer): void {
+    out.wide(this.epoch);
     if ("sequence" in this.#by) {
       out.word(BY_NAME);
       this.#by.encode(out);
@@ -50,8 +59,12 @@ export class Validate extends Message {
 /** At the primary. */
 export function serveValidate({ participant }: ServingThread, incoming: Incoming): void {
   const { body } = incoming;
+  const epoch = epochFrom(body.wide());
   const isByName = body.word() === BY_NAME;
   if (isByName) requireCoordinator(incoming);
+  const { epochs } = participant.executor;
+  if (epochs.current() < epoch) epochs.raiseTo(epoch);
+  if (epochs.current() < epoch) throw new SituError("SITU_OVERLOADED", "the epoch is far behind");
   const isValid = isByName ? isPreparedValid(participant, body) : areCurrent(participant, body);
   incoming.reply().word(isValid ? 1 : 0);
 }
