@@ -14,6 +14,10 @@ const MENDED: readonly (readonly [string, number])[] = [
   ["a refusal of one copy of a request was taken for that of both, and done again: no lease", 1146],
   ["the same: another configuration", 1080],
   ["a node that returned dropped what it had logged with what it had locked", 1112],
+  [
+    "a primary did not tell one that copied of what it had logged, and installed in another partition",
+    2021,
+  ],
 ];
 
 test("nodes die, stop, are cut off and come back, again and again", async () => {

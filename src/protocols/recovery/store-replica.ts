@@ -121,6 +121,10 @@ export class StoreReplica implements Replica {
     );
   }
 
+  orderOf(name: Name): number {
+    return this.#backup.find(withoutLow(name))?.arrival ?? -1;
+  }
+
   takeOver(head: Head, partition: number, seen: Seen, writes: PartitionWrites | undefined): void {
     const name = withoutLow(head.name);
     // What has ended here, in whichever role, is not done again: later ones may have written the same rows since.
