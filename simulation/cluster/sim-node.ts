@@ -170,6 +170,11 @@ export class SimulatedNode {
     });
   }
 
+  /** Where it has a log: whether the disk takes nothing more. */
+  set isDiskFull(isFull: boolean) {
+    this.#store.setDiskFull(isFull);
+  }
+
   /** Lets go of the store. Not while transactions are prepared in it. */
   async close(): Promise<void> {
     await this.endpoint.close();

@@ -22,6 +22,7 @@ import { ThreadSegments } from "../../src/memory/thread-segments.ts";
 import { assert } from "../../src/runtime/assert.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import { createCatalogue } from "../../src/tables/catalogue.ts";
+import { systemError } from "../disk/faults.ts";
 import { FaultyFiles } from "../faulty-files.ts";
 
 /** A life of the node and one that has died, and what the log needs. */
@@ -37,6 +38,7 @@ export class SimulatedStore {
   #leases = new SimulatedLeases();
   #lives = 0;
   #log: GroupCommit | undefined;
+  #isDiskFull = false;
 
   constructor(id: number, isLogged: boolean) {
     const settings = settingsOf({
@@ -79,7 +81,19 @@ export class SimulatedStore {
   /** A round of the log. */
   round(): void {
     const round = this.#log?.round();
-    assert(round !== "failed" && round !== "disk full", "nothing is wrong with the disk");
+    assert(round !== "failed", "nothing is wrong with the disk");
+    assert(round !== "disk full" || this.#isDiskFull, "there is room on the disk");
+  }
+
+  /** From now on nothing more can be written to the disk, until there is room again. */
+  setDiskFull(isFull: boolean): void {
+    assert(this.#files !== undefined, "there is a disk");
+    this.#isDiskFull = isFull;
+    this.#files.before = ({ kind, name }) => {
+      if (this.#isDiskFull && (kind === "write" || kind === "create")) {
+        throw systemError("ENOSPC", kind, name);
+      }
+    };
   }
 
   /** The process was killed: its leases are gone, and nothing else. */

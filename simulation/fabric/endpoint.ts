@@ -240,9 +240,14 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
     const { request } = underWay;
     this.#end(underWay);
     const body = this.#reader.reset(views, at + FRAME_HEADER_WORDS, end);
-    if ((views.i32[at + FRAME_KIND] & FLAG_ERROR) !== 0) request.failed(readError(body));
-    else tell(request, body);
+    if ((views.i32[at + FRAME_KIND] & FLAG_ERROR) === 0) tell(request, body);
+    else request.failed(failureOf(underWay, readError(body)));
     this.#pump(underWay.peer);
+  }
+
+  duplicated(requestId: number): void {
+    const underWay = this.#underWay.get(requestId);
+    if (underWay !== undefined) underWay.isDuplicated = true;
   }
 
   #dispatch(peer: Peer, request: Request): void {
@@ -264,7 +269,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
     this.#world.underWay++;
     peer.inFlight++;
     const deadlineUs = this.#world.nowUs + PROGRESS_TIMEOUT_MS * 1e3;
-    const underWay = { request, peer, id, deadlineUs, isOver: false };
+    const underWay = { request, peer, id, deadlineUs, isOver: false, isDuplicated: false };
     this.#underWay.set(id, underWay);
     this.#deadlines.push(underWay);
     if (!this.#isTimerSet) this.#setTimer();
@@ -356,6 +361,13 @@ function tell(request: Request, body: Reader): void {
     if (!(error instanceof SituError)) throw error;
     request.failed(error);
   }
+}
+
+/** That one copy of a request was refused says nothing about the other: it may have been served, or will be. */
+function failureOf({ isDuplicated }: UnderWay, error: SituError): SituError {
+  const isRefused = error.code === "SITU_STALE_CONFIGURATION" || error.code === "SITU_OVERLOADED";
+  if (!isDuplicated || !isRefused) return error;
+  return new SituError("SITU_LOST", `one of two copies was refused: ${error.message}`);
 }
 
 function closed(): SituError {

@@ -10,6 +10,8 @@ export interface UnderWay {
   readonly id: number;
   readonly deadlineUs: number;
   isOver: boolean;
+  /** The wire has made a second copy of it. */
+  isDuplicated: boolean;
 }
 
 export class Peer {

@@ -9,7 +9,13 @@
 
 import { FIRST_MESSAGE_KIND } from "../../src/fabric/fabric.ts";
 import { FrameWriter } from "../../src/fabric/frames.ts";
-import { FLAG_REPLY, FRAME_KIND, FRAME_LENGTH, KIND_MASK } from "../../src/fabric/wire.ts";
+import {
+  FLAG_REPLY,
+  FRAME_ID,
+  FRAME_KIND,
+  FRAME_LENGTH,
+  KIND_MASK,
+} from "../../src/fabric/wire.ts";
 import type { Machine } from "./machine.ts";
 import { between } from "./streams.ts";
 import type { World } from "./world.ts";
@@ -51,6 +57,8 @@ export interface Receiver {
   readonly id: number;
   readonly machine: Machine;
   receive(packet: Packet): void;
+  /** The wire has made a second copy of a request of this one. */
+  duplicated(requestId: number): void;
 }
 
 /** What the NIC sees of a packet. */
@@ -165,6 +173,7 @@ export class Transit {
       const isReply = (i32[at + FRAME_KIND] & FLAG_REPLY) !== 0;
       const verdict = world.faults.judge(from, to, isReply, world.nowUs);
       if (verdict.isLost) world.trace?.frame("dropped", world.nowUs, from, to, i32, at, end);
+      if (verdict.copiesUs.length > 0 && !isReply) packet.source.duplicated(i32[at + FRAME_ID]);
       for (const laterUs of verdict.copiesUs) {
         world.trace?.frame("duplicated", world.nowUs, from, to, i32, at, end);
         this.#arriveAt(this.#copy(packet, i32, at, end), arrivalUs + laterUs);

@@ -9,7 +9,7 @@ import type { Configuration } from "./configuration.ts";
 import { majorityOf } from "./membership/succession.ts";
 import { ringReplicas } from "./placement.ts";
 import { lostPartitions } from "./planning/planning.ts";
-import { hasNothing } from "./replicas.ts";
+import { hasNothing, type Replicas } from "./replicas.ts";
 
 export type HealthState = "healthy" | "restoring" | "degraded" | "unavailable" | "lost";
 
@@ -33,6 +33,8 @@ export interface ClusterHealth {
   readonly lostAt: readonly NodeId[];
   /** Nodes that are being drained, and how many partitions they still have. */
   readonly draining: readonly { readonly node: NodeId; readonly partitions: number }[];
+  /** Nodes that are the primary of nothing yet, and will be. */
+  readonly idle: readonly NodeId[];
 }
 
 export function healthOf(
@@ -66,6 +68,11 @@ export function healthOf(
         const has = placement.filter((each) => !hasNothing([each], id));
         return { node: id, partitions: has.length };
       }),
+    // Where nodes are fixed, or there are more of them than partitions, that stays so.
+    idle: nodes
+      .filter(({ draining }) => draining !== true)
+      .map(({ id }) => id)
+      .filter((id) => manager !== undefined && partitions >= nodes.length && isIdle(placement, id)),
   };
   const { state, what } = judged(found, configuration);
   return { state, sentence: [`${state}: ${what}`, ...besides(found)].join("; "), ...found };
@@ -133,16 +140,23 @@ function another({ mayFail, mayFailAtOnce }: Found): string {
 }
 
 /** What is going on, and what operators can do next. */
-function besides({ lacking, filling, draining }: Found): string[] {
+function besides({ lacking, filling, draining, idle }: Found): string[] {
   const moving = filling.length - lacking.length;
   return [
     ...(moving > 0 ? [`${counted(moving, "partition")} ${moving === 1 ? "moves" : "move"}`] : []),
+    ...(idle.length > 0
+      ? [`${named(idle)} ${idle.length === 1 ? "gets its" : "get their"} share`]
+      : []),
     ...draining.map(({ node, partitions }) =>
       partitions > 0
         ? `node ${node} is being drained, with ${counted(partitions, "partition")} left`
         : `node ${node} is drained: remove it with situ cluster remove ${node}`,
     ),
   ];
+}
+
+function isIdle(placement: readonly Replicas[], node: NodeId): boolean {
+  return placement.every(({ primary }) => primary !== node);
 }
 
 function named(nodes: readonly NodeId[]): string {

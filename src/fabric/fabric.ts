@@ -7,7 +7,8 @@
  * What may be relied on:
  *
  *   - Every request ends once: with `replied`, or with `failed`. After `failed` with SITU_LOST
- *     nobody knows whether the other end has seen it; a late reply is dropped.
+ *     nobody knows whether the other end has seen it; a late reply is dropped. After SITU_STALE_CONFIGURATION,
+ *     or SITU_OVERLOADED before anything was begun, no copy of it has been served, nor will be.
  *   - A request is served at most once for each time it is sent, or more often where the simulated
  *     fabric duplicates messages. Those who send again and those who serve must live with both.
  *   - No order. (TCP keeps the order between two ends; the simulated one does

@@ -10,6 +10,7 @@ import {
   type PlacedConfiguration,
   withDraining,
   withFilled,
+  withNode,
 } from "../../src/cluster/planning/planning.ts";
 
 const nodes = [0, 1, 2].map((id) => ({ id, host: "h", port: 1 }));
@@ -74,6 +75,12 @@ describe("health", () => {
     expect(sentence(emptied, [0, 1, 2, 3])).toMatch(
       /; node 3 is drained: remove it with situ cluster remove 3$/,
     );
+  });
+
+  test("of a node that has joined says that it is the primary of nothing yet", () => {
+    const joined = withNode(placed(3, 2), { id: 3, host: "h", port: 1 }, false);
+    expect(sentence(joined, [0, 1, 2, 3])).toMatch(/^healthy: .*; node 3 gets its share$/);
+    expect(sentence(placed(4, 2), [0, 1, 2, 3])).not.toContain("share");
   });
 
   test("of fixed nodes says that nobody takes over", () => {

@@ -66,6 +66,11 @@ export class PaperReplica implements Replica {
     return kept?.isOver === false ? kept.writes : undefined;
   }
 
+  /** Each transaction writes rows of its own. */
+  orderOf(): number {
+    return -1;
+  }
+
   takeOver(head: Head, partition: number, seen: Seen, writes: PartitionWrites | undefined): void {
     const key = keyOf(head.name);
     const all = this.#kept.get(key) ?? { head, partitions: new Map() };

@@ -66,6 +66,7 @@ export class Scene {
     seed = 1,
     recovers = false,
     protocol = "rpc" as ProtocolName,
+    isLogged = false,
   } = {}) {
     this.fabric = new SimulatedFabric({ seed, trace: (line) => this.#look(line) });
     const ids = Array.from({ length: nodes }, (_, id) => id);
@@ -74,7 +75,7 @@ export class Scene {
       "the scene",
     );
     this.placement = new ClusterPlacement(this.configuration);
-    const options = { recovers, protocol };
+    const options = { recovers, protocol, isLogged };
     this.nodes = ids.map((id) => new SimulatedNode(this.fabric, id, this.configuration, options));
     this.accounts = new RemoteTable(Account, this.placement);
     scenes.push(this);

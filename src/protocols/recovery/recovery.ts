@@ -259,19 +259,31 @@ export class Recovery {
 
   *#replicate(round: Round): Routine<void> {
     const { view } = round;
-    const copies: ReplicateTxState[] = [];
-    for (const [{ head }, partition, { seen, seenBy, writes }] of round.partitionDoubts()) {
-      // What the primary has ended, later ones may have overwritten: a node that is being filled gets it so.
-      const isEnded = !isInDoubt(seenBy.get(view.self) ?? SAW_NOTHING);
+    const replica = this.#replica;
+    const doubts = [...round.partitionDoubts()]
+      .map((each) => ({ each, order: replica.orderOf(each[0].head.name) }))
+      .sort((left, right) => left.order - right.order);
+    // Records that are kept in the order of their arrival are sent one after the other, as they may write the same row.
+    const waves: ReplicateTxState[][] = [[]];
+    const sentTo = new Map<string, number>();
+    for (const { each, order } of doubts) {
+      const [{ head }, partition, { seen, seenBy, writes, isOver }] = each;
       for (const node of view.placement.backupsOf(partition)) {
         const own = seenBy.get(node) ?? SAW_NOTHING;
         if (own === seen) continue;
         const isMissing = own !== SAW_LOCK && own !== SAW_LOG;
-        const sent = isMissing && !isEnded ? writes : undefined;
-        copies.push(new ReplicateTxState(node, round, head, partition, seen, sent));
+        // What is over here later ones may have overwritten: a node that is being filled gets it with the rows. That
+        // the transaction has ended in another partition is not enough: here it may still be a record.
+        const sent = isMissing && !isOver ? writes : undefined;
+        const message = new ReplicateTxState(node, round, head, partition, seen, sent);
+        const to = `${node} ${partition}`;
+        const wave = sent === undefined || order < 0 ? 0 : (sentTo.get(to) ?? 0);
+        if (sent !== undefined && order >= 0) sentTo.set(to, wave + 1);
+        while (waves.length <= wave) waves.push([]);
+        waves[wave].push(message);
       }
     }
-    if (!(yield* answered(round, copies))) return;
+    for (const wave of waves) if (!(yield* answered(round, wave))) return;
     const votes: RecoveryVote[] = [];
     for (const doubt of round.doubts.values()) {
       doubt.isReplicated = true;
@@ -321,10 +333,6 @@ export class Recovery {
     this.#asked.get(key)?.tell(outcome);
     this.#asked.delete(key);
   }
-}
-
-function isInDoubt(seen: Seen): boolean {
-  return seen === SAW_NOTHING || seen === SAW_LOCK || seen === SAW_LOG;
 }
 
 /** Sends messages of a round. False if it must not go on: the round is over, or this end closes. */

@@ -31,6 +31,8 @@ export interface Replica {
   seen(name: Name, partition: number): Seen;
   /** From the record, while there is one. */
   writes(name: Name, partition: number): PartitionWrites | undefined;
+  /** The place of a backup's record among all that it has, which is that of its rows' changes; -1 for others. */
+  orderOf(name: Name): number;
   /**
    * Takes over what other replicas of the partition have seen, and the writes if there is no record of them here. It is
    * kept as safely as what LOG brings, and nothing is done about it before the outcome is told.

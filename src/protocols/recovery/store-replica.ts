@@ -75,9 +75,10 @@ export class StoreReplica implements Replica {
       const { head, words } = this.#open(record);
       if (partitionsIn(words).some(isCopy)) continue;
       const name = withoutLow(head.name);
+      // It may have two of one transaction, of what it was the primary and a backup of: each is looked at by itself.
       const prepared = underWay.find(name);
-      if (prepared !== undefined) this.#participant.discard(name, prepared);
-      this.#backup.discard(name);
+      if (prepared?.record === record) this.#participant.discard(name, prepared);
+      else this.#backup.discard(name);
     }
   }
 
@@ -118,6 +119,10 @@ export class StoreReplica implements Replica {
       this.#writesIn(this.#participant.underWay.find(name)?.record, partition) ??
       this.#writesIn(this.#backup.find(name)?.record, partition)
     );
+  }
+
+  orderOf(name: Name): number {
+    return this.#backup.find(withoutLow(name))?.arrival ?? -1;
   }
 
   takeOver(head: Head, partition: number, seen: Seen, writes: PartitionWrites | undefined): void {
