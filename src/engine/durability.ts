@@ -83,6 +83,8 @@ export class Durability {
   ensureLogWriter: () => void = () => {};
   /** The same, now and then, for one who does not wait for it. */
   watchLogWriter: () => void = () => {};
+  /** Does a round of the log in its writer's place, if nobody else has anything to write; set by who can. */
+  tryOwnRound: () => void = () => {};
   #look: Promise<void> | undefined;
   /** How far the log may be behind the commits of this executor. */
   lagMs = Number.POSITIVE_INFINITY;
@@ -261,6 +263,8 @@ export class Durability {
   /** Waits, event loop and all, until an epoch is durable. */
   awaitSync(epoch: number, timeoutMs: number): void {
     if (this.epoch >= epoch || this.#isAllOnDisk()) return;
+    this.tryOwnRound();
+    if (this.epoch >= epoch) return;
     this.call();
     const startMs = nowMs();
     for (let spins = 1; ; spins++) {

@@ -21,6 +21,8 @@ import {
   DEVICE_KEEPER,
   EXPIRY_SWEEPER,
   KEEPER,
+  LOG_ROUND,
+  LOG_SEGMENT,
   LOG_STARTER,
   LOG_WRITER,
 } from "../memory/control.ts";
@@ -83,6 +85,11 @@ export function releaseSlot(memory: StoreMemory, slot: SlotId): void {
   // The log's writer too: what it had not published, the next one writes again.
   Atomics.compareExchange(control.i32, LOG_WRITER, slot + 1, 0);
   Atomics.compareExchange(control.i32, LOG_STARTER, slot + 1, 0);
+  // Nobody knows how far it came with its batch: the next one begins another segment.
+  if (Atomics.load(control.i32, LOG_ROUND) === slot + 1) {
+    Atomics.store(control.i32, LOG_SEGMENT, 0);
+    Atomics.store(control.i32, LOG_ROUND, 0);
+  }
   releaseTurn(memory, slot);
   releasePrepared(memory, slot);
   memory.abandonRegions(slot);

@@ -21,8 +21,9 @@ export class Tails {
   bytes = 0;
   readonly #memory: StoreMemory;
   readonly #journals: (Views | undefined)[] = [];
-  /** Where the tails will be when what was gathered is in the log. */
+  /** Where the tails will be when what was gathered is in the log, from one slot on. */
   readonly #ends: number[] = [];
+  #firstSlot = 0;
   /** By slot: large records whose place in the journal will be behind the tail then. */
   readonly #larges = new Map<number, LargeRecord>();
 
@@ -32,9 +33,15 @@ export class Tails {
 
   /** Whether anything lies in a journal. */
   get hasAny(): boolean {
+    return this.hasAnyBut(-1);
+  }
+
+  /** The same without the journal of one slot. */
+  hasAnyBut(passed: number): boolean {
     const { control } = this.#memory;
     const slots = slotsInUse(control);
     for (let slot = 0; slot < slots; slot++) {
+      if (slot === passed) continue;
       const at = control.slotAt(slot);
       if (control.i32[at + HEAD] !== control.i32[at + TAIL]) return true;
     }
@@ -43,13 +50,33 @@ export class Tails {
 
   /** Gathers the records of epochs after `after`, up to `last`. All these have been passed on. */
   gather(after: number, last: number): void {
+    this.#gatherSlots(0, slotsInUse(this.#memory.control), after, last);
+  }
+
+  /** The same for one journal. */
+  gatherOf(slot: number, after: number, last: number): void {
+    this.#gatherSlots(slot, slot + 1, after, last);
+  }
+
+  /** Whether a record is in a segment of its own. */
+  get hasLarge(): boolean {
+    return this.#larges.size > 0;
+  }
+
+  /** What was gathered stays in the journals. */
+  leave(): void {
+    this.#larges.clear();
+    this.#ends.length = 0;
+  }
+
+  #gatherSlots(firstSlot: number, slots: number, after: number, last: number): void {
     this.parts.length = 0;
     this.records = 0;
     this.bytes = 0;
     this.#ends.length = 0;
+    this.#firstSlot = firstSlot;
     const { control } = this.#memory;
-    const slots = slotsInUse(control);
-    for (let slot = 0; slot < slots; slot++) {
+    for (let slot = firstSlot; slot < slots; slot++) {
       const at = control.slotAt(slot);
       const tail = control.i32[at + TAIL];
       const head = loadAcquire(control.i32, at + HEAD);
@@ -64,8 +91,8 @@ export class Tails {
     // Before the tails move: then their owners may make the next ones.
     for (const large of this.#larges.values()) large.empty();
     this.#larges.clear();
-    for (let slot = 0; slot < this.#ends.length; slot++) {
-      Atomics.store(control.i32, control.slotAt(slot) + TAIL, this.#ends[slot]);
+    for (let i = 0; i < this.#ends.length; i++) {
+      Atomics.store(control.i32, control.slotAt(this.#firstSlot + i) + TAIL, this.#ends[i]);
     }
   }
 

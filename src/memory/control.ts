@@ -99,6 +99,11 @@ export const LOG_CALLS = 273;
 export const LOG_SLEEPS = 274;
 /** Slot + 1 of the executor that is starting a thread to write the log, or 0. */
 export const LOG_STARTER = 275;
+/** Slot + 1 of the executor that performs a round of the log, or 0: the lock of the log (log/round-lock.ts). */
+export const LOG_ROUND = 276;
+/** The segment that the next batch goes to, or 0 if one must be begun for it; and where in it, float64. */
+export const LOG_SEGMENT = 277;
+export const LOG_USED_F64 = 278 / 2;
 export const LOG_STATE = 288;
 /** The system's error number behind the state. */
 export const LOG_ERROR = 289;

@@ -108,6 +108,8 @@ export const LOG_SPIN_MS = 0.2;
 export const DURABLE_LOOK_MS = 20;
 /** How long the log's writer waits at a time for a commit that is being installed. */
 export const LOG_PATIENCE_MS = 100;
+/** What one who commits writes to the log itself; more is left to the log's writer. */
+export const MAX_OWN_ROUND_BYTES = 64 * 1024;
 /** How often a writer of the log whose disk is full tries again. */
 export const DISK_FULL_RETRY_MS = 100;
 /** Checkpoints by time and by log size, unless `open` says otherwise. */

@@ -14,6 +14,7 @@ import {
   memoryFolder,
 } from "../../folder/store-files.ts";
 import { figureOf } from "../../log/figures.ts";
+import { OwnRound } from "../../log/own-round.ts";
 import { LOG_SCRIPT } from "../../log/thread.ts";
 import { LogThreadKeeper } from "../../log/thread-keeper.ts";
 import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../../memory/control.ts";
@@ -55,6 +56,7 @@ export class DatabaseDurability {
   readonly mode: DurabilityMode;
   readonly #executor: Executor;
   readonly #host: LogThreadKeeper | undefined;
+  readonly #ownRound: OwnRound | undefined;
 
   constructor(executor: Executor, settings: Settings, identity: Identity | undefined) {
     this.#executor = executor;
@@ -76,6 +78,9 @@ export class DatabaseDurability {
       keepLogMs: settings.keepLogMs,
       keepLogBytes: settings.keepLogBytes,
     });
+    const ownRound = new OwnRound(executor, new NodeFiles(settings.path), identity.logId);
+    executor.durability.tryOwnRound = () => ownRound.try();
+    this.#ownRound = ownRound;
     executor.durability.announce();
   }
 
@@ -154,6 +159,8 @@ export class DatabaseDurability {
       failure = error;
     }
     await this.#host.stop();
+    durability.tryOwnRound = () => {};
+    this.#ownRound?.close();
     // The disk has all of it after all; it was only not acknowledged.
     if (
       durability.isMemoryLost &&
