@@ -26,6 +26,15 @@ import type { Registry } from "./registry.ts";
 /** How often a snapshot looks at the clock: reading it costs as much as a read. */
 const CLOCK_MASK = 0x3f;
 
+/** A snapshot as another executor of the store can read through it. */
+export interface SharedSnapshot {
+  readonly index: number;
+  readonly state: number;
+  readonly epoch: number;
+  readonly lifeMs: number;
+  readonly takenAtMs: number;
+}
+
 export class Snapshot {
   readonly epoch: number;
   readonly limitHigh: number;
@@ -37,10 +46,18 @@ export class Snapshot {
   readonly #lifeMs: number;
   readonly #takenMs = machineMs();
   /** On the wall clock: rows that had expired by then are not there. */
-  readonly takenAtMs = wallClockMs();
+  readonly takenAtMs: number;
   #checks = 0;
 
-  constructor(executor: Executor, index: number, state: number, epoch: number, lifeMs: number) {
+  constructor(
+    executor: Executor,
+    index: number,
+    state: number,
+    epoch: number,
+    lifeMs: number,
+    takenAtMs = wallClockMs(),
+  ) {
+    this.takenAtMs = takenAtMs;
     this.#executor = executor;
     this.#registry = executor.versions.registry;
     this.#index = index;
@@ -49,6 +66,18 @@ export class Snapshot {
     this.epoch = epoch;
     this.limitHigh = limitHigh(epoch);
     this.limitLow = limitLow(epoch);
+  }
+
+  /** For threads that read for the owner. They do not release it. */
+  share(): SharedSnapshot {
+    const { epoch, takenAtMs } = this;
+    return { index: this.#index, state: this.#state, epoch, lifeMs: this.#lifeMs, takenAtMs };
+  }
+
+  /** The snapshot of another executor, which holds it until this one has read. */
+  static joined(executor: Executor, shared: SharedSnapshot): Snapshot {
+    const { index, state, epoch, lifeMs, takenAtMs } = shared;
+    return new Snapshot(executor, index, state, epoch, lifeMs, takenAtMs);
   }
 
   /** Registers a snapshot of now, to be released after `lifeMs`. */
