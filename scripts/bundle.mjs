@@ -204,6 +204,8 @@ simplifyTypes(join(dist, "src"));
 await writeCommonJsTypes();
 // What the threads run that write the log, take checkpoints and recover.
 await bundle("log/main.js", "situ-log.js");
+// The threads of the device.
+await bundle("tables/device/elements/element-main.js", "situ-device.js");
 // The NIC worker of a node.
 await bundle("node/nic-main.js", "situ-nic.js");
 // And the thread that keeps its leases.

@@ -90,6 +90,41 @@ export class PageFile implements BufferedFile {
     explainedOnDisk(this.path, () => this.#open().sync());
   }
 
+  /** The same without holding the thread. */
+  async syncLater(): Promise<void> {
+    const file = this.#open();
+    if (file.syncLater === undefined) this.sync();
+    else await file.syncLater().catch((error: unknown) => this.#explain(error));
+  }
+
+  /** Adds pages that nothing leads to and returns the first one's number. For the keeper. */
+  extend(pages: number): number {
+    const first = this.pages();
+    explainedOnDisk(this.path, () => this.#open().truncate((first + pages) * PAGE_BYTES));
+    return first;
+  }
+
+  /** Reads pages side by side, beside the buffer and without holding the thread. They are not checked. */
+  async readLater(first: number, pages: number, into: Views): Promise<void> {
+    const file = this.#open();
+    const bytes = into.u8.subarray(0, pages * PAGE_BYTES);
+    const at = first * PAGE_BYTES;
+    let found = 0;
+    try {
+      found = await (file.readLater?.(bytes, at) ?? file.read(bytes, at));
+    } catch (error) {
+      this.#explain(error);
+    }
+    // What is missing at the end is found to be no page.
+    bytes.fill(0, found);
+  }
+
+  #explain(error: unknown): never {
+    return explainedOnDisk(this.path, () => {
+      throw error;
+    });
+  }
+
   close(): void {
     this.#file?.close();
     this.#file = undefined;
@@ -118,7 +153,7 @@ export class PageFile implements BufferedFile {
     const at = this.#buffer.atOf(frame);
     try {
       this.#read(views, at, page);
-      this.#check(views, at, page, generation);
+      this.check(views, at, page, generation);
     } catch (error) {
       this.#buffer.forget(this, page);
       throw error;
@@ -152,7 +187,7 @@ export class PageFile implements BufferedFile {
       if (found < (part + 1) * PAGE_BYTES)
         throw this.damaged(page + part, "the file ends before it");
       const at = part * PAGE_WORDS;
-      this.#check(views, at, page + part, generation);
+      this.check(views, at, page + part, generation);
       if (!isPart(views, at, part, words)) throw this.damaged(page + part, "it is of another row");
       const from = at + HEADER_WORDS;
       const length = Math.min(RUN_WORDS, words - part * RUN_WORDS);
@@ -167,7 +202,7 @@ export class PageFile implements BufferedFile {
   readAlone(page: number, generation?: number, into: Views = this.#alone): Views {
     const views = into;
     this.#read(views, 0, page);
-    this.#check(views, 0, page, generation);
+    this.check(views, 0, page, generation);
     return views;
   }
 
@@ -192,7 +227,8 @@ export class PageFile implements BufferedFile {
     if (found < PAGE_BYTES) throw this.damaged(page, "the file ends before this page does");
   }
 
-  #check(views: Views, at: number, page: number, generation: number | undefined): void {
+  /** Throws unless a page that was read is this one, whole, in this generation. */
+  check(views: Views, at: number, page: number, generation: number | undefined): void {
     const fault = pageFault(views, at, page, this.id);
     if (fault !== undefined) throw this.damaged(page, fault);
     const found = views.i32[at + GENERATION];

@@ -42,7 +42,7 @@ import type { StoreMemory } from "../memory/store-memory.ts";
 import { CHANGE_REGION } from "./changes.ts";
 import { CHANGED, CLASS_SHIFT, copyWords, EDITED, type Journal, REGION_MASK } from "./journal.ts";
 import { releasePrepared } from "./prepared.ts";
-import { ACTIVE, COMMITTED, IDLE, phaseOf, type SlotId, STATUS } from "./slot.ts";
+import { ACTIVE, COMMITTED, DEVICE_JOBS, IDLE, phaseOf, type SlotId, STATUS } from "./slot.ts";
 import { Registry } from "./snapshots/registry.ts";
 import { PIECE_HEADER_WORDS } from "./splices.ts";
 import { releaseTurn } from "./turns.ts";
@@ -82,6 +82,8 @@ export function releaseSlot(memory: StoreMemory, slot: SlotId): void {
   Atomics.compareExchange(control.i32, EXPIRY_SWEEPER, slot + 1, 0);
   // Of one who moves rows to the device, pages are left that nothing leads to.
   Atomics.compareExchange(control.i32, DEVICE_KEEPER, slot + 1, 0);
+  // So are pages of an update that is never applied.
+  Atomics.store(control.i32, control.slotAt(slot) + DEVICE_JOBS, 0);
   // The log's writer too: what it had not published, the next one writes again.
   Atomics.compareExchange(control.i32, LOG_WRITER, slot + 1, 0);
   Atomics.compareExchange(control.i32, LOG_STARTER, slot + 1, 0);

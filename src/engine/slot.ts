@@ -14,6 +14,7 @@
  *   word 27  ticket    the place in line of a transaction that waits for the turn, or 0 (turns.ts)
  *   word 28  large     words of the segment that holds a record too large for the journal, or 0; -1 while
  *                      the segment is being emptied (large-record.ts)
+ *   word 29  jobs      updates of device tables that the owner's thread has begun and not ended
  *   word 32… counters, float64 each, written by the owner only
  *
  * Status and active hold the low 30 bits of an epoch above two bits of phase. Status walks
@@ -45,6 +46,7 @@ export const LAG_MS = 25;
 export const PREPARES = 26;
 export const TICKET = 27;
 export const LARGE = 28;
+export const DEVICE_JOBS = 29;
 const COUNTERS_F64 = 32 / 2;
 
 const CLAIM = 1;

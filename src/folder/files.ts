@@ -19,6 +19,8 @@ export interface StoreFile {
   readLater?(into: Uint8Array, at: number): Promise<number>;
   /** Returns when all that was written is on disk (fdatasync). */
   sync(): void;
+  /** The same without holding the thread, where the file system can. */
+  syncLater?(): Promise<void>;
   size(): number;
   truncate(bytes: number): void;
   close(): void;

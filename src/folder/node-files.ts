@@ -11,6 +11,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  fdatasync,
   fdatasyncSync,
   fstatSync,
   fsyncSync,
@@ -42,6 +43,7 @@ const ZERO_BYTES = 1 << 20;
 const ENOSPC = 28;
 
 const readLater = promisify(read);
+const syncLater = promisify(fdatasync);
 
 export class NodeFiles implements StoreFiles {
   readonly place: string;
@@ -158,6 +160,10 @@ class NodeFile implements StoreFile {
 
   sync(): void {
     fdatasyncSync(this.#fd);
+  }
+
+  syncLater(): Promise<void> {
+    return syncLater(this.#fd);
   }
 
   size(): number {

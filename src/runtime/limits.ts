@@ -662,6 +662,29 @@ export const DEVICE_FREE_PAGES = 64;
 /** Pages of one operation that are loaded without holding the event loop; then it reads them itself. */
 export const DEVICE_MISSES_AT_ONCE = 32;
 export const DEVICE_MISS_ROUNDS = 3;
+/** The device's threads (tables/device/elements/): at most so many in a process, one less than it has processors. */
+export const MAX_DEVICE_ELEMENTS = 8;
+/** Operations of a process that they carry out at once, and that wait for them. */
+export const DEVICE_OPERATIONS = 16;
+export const DEVICE_WAITING_OPERATIONS = 1_024;
+/** Rows whose places are gathered, to be read in the order of their pages. */
+export const DEVICE_GATHER_ROWS = 1 << 20;
+/** Pages that one read brings, reads that are under way, and pages between two that are read along. */
+export const DEVICE_READ_PAGES = 32;
+export const DEVICE_READS_AHEAD = 4;
+export const DEVICE_READ_GAP_PAGES = 2;
+/** Rows of a select that are sent at once, and batches that the reader has not taken. */
+export const DEVICE_SELECT_ROWS = 256;
+export const DEVICE_SELECT_AHEAD = 8;
+/** Updates in the device's threads. Rows of a table that one can be about. */
+export const MAX_DEVICE_CHANGE_ROWS = 1 << 23;
+/** Pages that are reserved at a time at most, that are written at once, and bytes after which they are synced meanwhile. */
+export const DEVICE_RESERVE_PAGES = 1_024;
+export const DEVICE_WRITE_PAGES = 64;
+export const DEVICE_SYNC_BYTES = 32 * MIB;
+/** Rows that others have changed are read again, until there are fewer than so many, so often at most. */
+export const DEVICE_CATCH_UP_ROWS = 1_024;
+export const DEVICE_CATCH_UP_ROUNDS = 4;
 
 function relation(holds: boolean, what: string): void {
   if (!holds) throw new Error(`limits: ${what}`);

@@ -7,8 +7,10 @@
 import { clearTimeout, setTimeout } from "node:timers";
 import { knownDevice } from "../../device/device.ts";
 import type { Executor } from "../../engine/executor.ts";
+import type { Address } from "../../memory/address.ts";
 import { passOver } from "../../runtime/background-errors.ts";
 import { DEVICE_WORK_AGAIN_MS, DEVICE_WORK_MS } from "../../runtime/limits.ts";
+import type { DeviceTable } from "../../tables/device/device-table.ts";
 import { workOf } from "../../tables/device/device-work.ts";
 import { filesInUse } from "../../tables/device/stale-files.ts";
 
@@ -27,6 +29,14 @@ export class DeviceKeeper {
     if (device === undefined) return;
     device.onPressure = () => this.#soon();
     device.isInUse = (root, file) => filesInUse(this.#executor).get(file) === root;
+  }
+
+  /** A thread of the device has written pages of a table. */
+  noteWritten(root: Address, pages: number): void {
+    const table = knownDevice(this.#executor)?.tables.get(root) as DeviceTable | undefined;
+    if (table === undefined) return;
+    table.writtenPages += pages;
+    this.#soon();
   }
 
   /** One round of work; says whether there is more to do. */

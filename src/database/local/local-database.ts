@@ -8,7 +8,7 @@ import { runReadOnly, runSync, tryReadOnly } from "../../engine/run.ts";
 import { Snapshot as EngineSnapshot } from "../../engine/snapshots/snapshot.ts";
 import { Transaction as EngineTransaction } from "../../engine/transaction.ts";
 import type { MemoryBytes } from "../../folder/memory-size.ts";
-import type { Identity } from "../../folder/store-files.ts";
+import { type Identity, memoryFolder } from "../../folder/store-files.ts";
 import type { Recovered } from "../../log/recovery/rebuild.ts";
 import { type Control, SCHEMA_GENERATION } from "../../memory/control.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
@@ -26,6 +26,7 @@ import {
   aggregateProgram,
   deleteProgram,
   explainedProgram,
+  placeOf,
   selectProgram,
   updateProgram,
 } from "../../tables/bulk/requests.ts";
@@ -33,6 +34,9 @@ import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
 import { openTable, refreshTables, tablesAt } from "../../tables/catalogue.ts";
 import { turnOffChanges } from "../../tables/changes/turn-on.ts";
 import { ownKey } from "../../tables/copied-key.ts";
+import type { Changed } from "../../tables/device/elements/change-job.ts";
+import { ElementPool } from "../../tables/device/elements/element-pool.ts";
+import { refuseUnlessShippable } from "../../tables/device/elements/shippable.ts";
 import { removeStaleFiles } from "../../tables/device/stale-files.ts";
 import type { Program } from "../../tables/expressions/program.ts";
 import { buildIndexes } from "../../tables/indexes/build.ts";
@@ -109,6 +113,7 @@ import { Upkeep } from "./background-work.ts";
 import { aggregateOver, selectScan } from "./bulk-reads.ts";
 import { DatabaseDurability } from "./database-durability.ts";
 import { DeviceKeeper } from "./device-keeper.ts";
+import { DeviceScan } from "./device-scan.ts";
 import { ExpirySweeper } from "./expiry-sweeper.ts";
 import { LocalExecution, type LocalLimits, LocalTransactions } from "./local-execution.ts";
 import { LocalSnapshot, type SnapshotHost, SnapshotSource } from "./local-snapshot.ts";
@@ -144,6 +149,8 @@ export class LocalDatabase implements Database, Stores {
   readonly expiry: ExpirySweeper;
   /** Moves rows of device tables out of memory; for tests, which do not wait for it. */
   readonly device: DeviceKeeper;
+  /** The threads of the device. */
+  readonly elements: ElementPool;
   readonly #executor: Executor;
   readonly #identity: Identity | undefined;
   readonly #control: Control;
@@ -192,6 +199,8 @@ export class LocalDatabase implements Database, Stores {
     executor.timeoutMs = syncTimeoutMs;
     this.#generation = this.#currentGeneration();
     this.device = new DeviceKeeper(executor);
+    const { identity } = found;
+    this.elements = new ElementPool(executor, identity && memoryFolder(identity));
     // Tables that are to be migrated are opened when they have been.
     if (settings.migrate === undefined) this.openTables(tables);
     this.#reader = new EngineTransaction(executor);
@@ -206,6 +215,7 @@ export class LocalDatabase implements Database, Stores {
     this.#snapshotHost = {
       executor,
       reader: this.#reader,
+      elements: this.elements,
       check: () => this.#check(),
       isClosed: () => this.#state === CLOSED,
       closed: (snapshot) => this.#snapshots.delete(snapshot),
@@ -310,8 +320,11 @@ export class LocalDatabase implements Database, Stores {
 
   select(table: Table, options?: unknown): Scan<never> {
     this.#checkRead();
-    const program = selectProgram(table, options);
+    const program = selectProgram(table, options, true);
     this.tableOf(table);
+    if (placeOf(options) === "device") {
+      return new DeviceScan(() => this.#selectOnDevice(table, program), limitOf(options));
+    }
     return new RowScan<never>(
       () =>
         new CursorBatches(() => {
@@ -323,9 +336,52 @@ export class LocalDatabase implements Database, Stores {
 
   async aggregate(table: Table, options: unknown): Promise<never> {
     this.#checkRead();
-    const program = aggregateProgram(table, options);
+    const program = aggregateProgram(table, options, true);
+    if (placeOf(options) === "device") {
+      return (await this.#runner.track(this.#aggregateOnDevice(table, program))) as never;
+    }
     const { source, store } = this.#openTable(table);
     return (await this.#runner.track(aggregateOver(source, store, program))) as never;
+  }
+
+  async #aggregateOnDevice(table: Table, program: Program): Promise<unknown> {
+    const { snapshot, store } = this.#openForDevice("aggregate", table);
+    try {
+      return await this.elements.aggregate(store, program, snapshot);
+    } finally {
+      this.#release(snapshot);
+    }
+  }
+
+  async *#selectOnDevice(
+    table: Table,
+    program: Program,
+  ): AsyncGenerator<readonly unknown[], undefined> {
+    const { snapshot, store } = this.#openForDevice("select", table);
+    try {
+      yield* this.elements.select(store, program, snapshot);
+    } finally {
+      this.#release(snapshot);
+    }
+  }
+
+  /** A table as the threads of the device can read it, in a snapshot for them. */
+  #openForDevice(call: string, table: Table): { snapshot: EngineSnapshot; store: TableStore } {
+    this.#refreshIfNeeded();
+    const snapshot = this.#takeForScan();
+    try {
+      const store = this.#tablesAt(snapshot).tableOf(table);
+      refuseUnlessShippable(call, store);
+      return { snapshot, store };
+    } catch (error) {
+      this.#release(snapshot);
+      throw error;
+    }
+  }
+
+  #release(snapshot: EngineSnapshot): void {
+    // One that closes gives back all of its snapshots.
+    if (this.#state !== CLOSED) snapshot.release();
   }
 
   async updateWhere(
@@ -333,7 +389,12 @@ export class LocalDatabase implements Database, Stores {
     options: unknown,
     transaction?: TransactOptions,
   ): Promise<Updated> {
-    return (await this.#change(table, updateProgram(table, options), transaction)) as Updated;
+    const program = updateProgram(table, options, true);
+    if (placeOf(options) !== "device") {
+      return (await this.#change(table, program, transaction)) as Updated;
+    }
+    const { matched, changed } = await this.#changeOnDevice(table, program, transaction);
+    return { matched, changed, place: "device" };
   }
 
   async deleteWhere(
@@ -341,7 +402,27 @@ export class LocalDatabase implements Database, Stores {
     options: unknown,
     transaction?: TransactOptions,
   ): Promise<Deleted> {
-    return (await this.#change(table, deleteProgram(table, options), transaction)) as Deleted;
+    const program = deleteProgram(table, options, true);
+    if (placeOf(options) !== "device") {
+      return (await this.#change(table, program, transaction)) as Deleted;
+    }
+    const { matched } = await this.#changeOnDevice(table, program, transaction);
+    return { matched, place: "device" };
+  }
+
+  async #changeOnDevice(
+    table: Table,
+    program: Program,
+    options: TransactOptions | undefined,
+  ): Promise<Changed> {
+    const { timeoutMs, signal, waits } = this.#limitsOf("transact", options);
+    const store = this.tableOf(table);
+    refuseUnlessShippable(`${program.task.kind}Where`, store, program);
+    const changing = this.elements.change(store, program, { timeoutMs, signal, waits });
+    const changed = await this.#runner.track(changing);
+    // Pages that the rows have left are looked after here.
+    if (this.#state !== CLOSED) this.device.noteWritten(store.root, changed.pages);
+    return changed;
   }
 
   async explain(table: Table, options?: unknown): Promise<Plan> {
@@ -559,7 +640,9 @@ export class LocalDatabase implements Database, Stores {
     for (const watch of this.#watches) watch.end(this.#closedError());
     // Not by waiting for the promise: the timers that it waits for keep no process alive.
     while (this.#clearing !== undefined) await sleep(1);
+    const ending = this.elements.close();
     await this.#runner.close(this.#closedError());
+    await ending;
     this.device.stop();
     const failure = await this.#durability.stop(this.#timeoutMs);
     const isLast = this.#executor.close();

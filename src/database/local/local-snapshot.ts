@@ -7,8 +7,15 @@ import type { Transaction as EngineTransaction } from "../../engine/transaction.
 import { SituError } from "../../runtime/errors.ts";
 import { planProgram } from "../../tables/bulk/count-rows.ts";
 import type { Plan } from "../../tables/bulk/plan.ts";
-import { aggregateProgram, explainedProgram, selectProgram } from "../../tables/bulk/requests.ts";
+import {
+  aggregateProgram,
+  explainedProgram,
+  placeOf,
+  selectProgram,
+} from "../../tables/bulk/requests.ts";
 import { ownKey } from "../../tables/copied-key.ts";
+import type { ElementPool } from "../../tables/device/elements/element-pool.ts";
+import { refuseUnlessShippable } from "../../tables/device/elements/shippable.ts";
 import type {
   CountOptions,
   GetOptions,
@@ -26,6 +33,7 @@ import { CursorBatches, countRows, RowScan } from "../run/row-scan.ts";
 import type { Scan } from "../scan.ts";
 import type { Snapshot } from "../snapshot.ts";
 import { aggregateOver, selectScan } from "./bulk-reads.ts";
+import { DeviceScan } from "./device-scan.ts";
 import type { TableSet } from "./table-set.ts";
 
 /** What a snapshot needs of its database. */
@@ -33,6 +41,8 @@ export interface SnapshotHost {
   readonly executor: Executor;
   /** A transaction for reads outside of transactions; free between two operations. */
   readonly reader: EngineTransaction;
+  /** The threads of the device. */
+  readonly elements: ElementPool;
   /** Throws if the database is closed. */
   check(): void;
   isClosed(): boolean;
@@ -98,8 +108,16 @@ export class LocalSnapshot implements Snapshot {
   }
 
   select(table: Table, options?: unknown): Scan<never> {
-    const program = selectProgram(table, options);
+    const program = selectProgram(table, options, true);
     const store = this.#tableStore(table);
+    if (placeOf(options) === "device") {
+      refuseUnlessShippable("select", store);
+      const open = (): AsyncGenerator<readonly unknown[], undefined> => {
+        this.check();
+        return this.#host.elements.select(store, program, this.#snapshot);
+      };
+      return new DeviceScan(open, limitOf(options));
+    }
     return new RowScan<never>(
       () =>
         new CursorBatches(() => {
@@ -110,8 +128,12 @@ export class LocalSnapshot implements Snapshot {
   }
 
   async aggregate(table: Table, options: unknown): Promise<never> {
-    const program = aggregateProgram(table, options);
+    const program = aggregateProgram(table, options, true);
     const store = this.#tableStore(table);
+    if (placeOf(options) === "device") {
+      refuseUnlessShippable("aggregate", store);
+      return (await this.#host.elements.aggregate(store, program, this.#snapshot)) as never;
+    }
     return (await aggregateOver(this.#source(), store, program)) as never;
   }
 

@@ -27,6 +27,15 @@ import type { Registry } from "./registry.ts";
 /** How often a snapshot looks at the clock: reading it costs as much as a read. */
 const CLOCK_MASK = 0x3f;
 
+/** A snapshot as another executor of the store can read through it. */
+export interface SharedSnapshot {
+  readonly index: number;
+  readonly state: number;
+  readonly epoch: number;
+  readonly lifeMs: number;
+  readonly takenAtMs: number;
+}
+
 export class Snapshot {
   /** Whether it is part of a snapshot of a cluster, which has waited for what was prepared. */
   readonly isOfCluster: boolean;
@@ -40,7 +49,7 @@ export class Snapshot {
   readonly #lifeMs: number;
   readonly #takenMs = machineMs();
   /** On the wall clock: rows that had expired by then are not there. */
-  readonly takenAtMs = wallClockMs();
+  readonly takenAtMs: number;
   #checks = 0;
 
   constructor(
@@ -49,8 +58,10 @@ export class Snapshot {
     state: number,
     epoch: number,
     lifeMs: number,
+    takenAtMs = wallClockMs(),
     isOfCluster = false,
   ) {
+    this.takenAtMs = takenAtMs;
     this.isOfCluster = isOfCluster;
     this.#executor = executor;
     this.#registry = executor.versions.registry;
@@ -60,6 +71,18 @@ export class Snapshot {
     this.epoch = epoch;
     this.limitHigh = limitHigh(epoch);
     this.limitLow = limitLow(epoch);
+  }
+
+  /** For threads that read for the owner. They do not release it. */
+  share(): SharedSnapshot {
+    const { epoch, takenAtMs } = this;
+    return { index: this.#index, state: this.#state, epoch, lifeMs: this.#lifeMs, takenAtMs };
+  }
+
+  /** The snapshot of another executor, which holds it until this one has read. */
+  static joined(executor: Executor, shared: SharedSnapshot): Snapshot {
+    const { index, state, epoch, lifeMs, takenAtMs } = shared;
+    return new Snapshot(executor, index, state, epoch, lifeMs, takenAtMs);
   }
 
   /** Registers a snapshot of now, to be released after `lifeMs`. */
@@ -102,7 +125,7 @@ export class Snapshot {
         return undefined;
       }
       executor.counters[executor.counterBase + SNAPSHOTS]++;
-      return new Snapshot(executor, index, state, epoch, lifeMs, true);
+      return new Snapshot(executor, index, state, epoch, lifeMs, wallClockMs(), true);
     }
   }
 

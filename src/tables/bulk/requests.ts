@@ -126,20 +126,40 @@ function unknown(table: Table, call: string, name: unknown): never {
   return refuse(`${call}: table ${table.name} has no field ${show(name)}${hint}`);
 }
 
-function checked(call: string, table: Table, options: unknown, known: readonly string[]): Given {
+function checked(
+  call: string,
+  table: Table,
+  options: unknown,
+  known: readonly string[],
+  canShip: boolean,
+): Given {
   if (typeof table?.fields !== "object") refuse(`${call} takes a table, not ${show(table)}`);
   refuseUnknownOptions(call, options, known);
-  const { place = "auto" } = options as Where<unknown>;
-  if (place === "device") {
+  const place = placeOf(options);
+  if (place === "device") refuseDevice(call, table, canShip);
+  if (place !== "auto" && place !== "host" && place !== "device") {
+    refuse(`${call}: place is "auto", "host" or "device", not ${show(place)}`);
+  }
+  return options as Given;
+}
+
+/** Where the caller wants an operation to run. */
+export function placeOf(options: unknown): Place {
+  return ((options ?? {}) as Where<unknown>).place ?? "auto";
+}
+
+function refuseDevice(call: string, table: Table, canShip: boolean): void {
+  if (table.storage !== "device") {
     throw new SituError(
       "SITU_UNSUPPORTED",
       `${call}: table ${table.name} is in memory, and has no device: leave place out`,
     );
   }
-  if (place !== "auto" && place !== "host") {
-    refuse(`${call}: place is "auto", "host" or "device", not ${show(place)}`);
-  }
-  return options as Given;
+  if (canShip) return;
+  throw new SituError(
+    "SITU_UNSUPPORTED",
+    `${call}: as part of a transaction it runs on the host: leave place out, or call it on the database`,
+  );
 }
 
 function conditionOf(call: string, table: Table, where: unknown): Node | undefined {
@@ -164,10 +184,10 @@ function fieldList(call: string, table: Table, option: string, names: unknown): 
 
 const WHERE = ["where", "place"];
 
-/** The program of `updateWhere`. */
-export function updateProgram(table: Table, options: unknown): Program {
+/** The program of `updateWhere`. Who `canShip` takes those that are to run on the device. */
+export function updateProgram(table: Table, options: unknown, canShip = false): Program {
   const call = "updateWhere";
-  const { where, set } = checked(call, table, options, [...WHERE, "set"]);
+  const { where, set } = checked(call, table, options, [...WHERE, "set"], canShip);
   const given: unknown = typeof set === "function" ? set(rowOf(table, call)) : set;
   if (typeof given !== "object" || given === null || Array.isArray(given)) {
     refuse(`${call}: set is, or returns, an object with the fields to change, not ${show(given)}`);
@@ -187,18 +207,24 @@ export function updateProgram(table: Table, options: unknown): Program {
 }
 
 /** The program of `deleteWhere`. To delete all rows, one says so: an option that was forgotten does not. */
-export function deleteProgram(table: Table, options: unknown): Program {
+export function deleteProgram(table: Table, options: unknown, canShip = false): Program {
   const call = "deleteWhere";
-  const { where } = checked(call, table, options, WHERE);
+  const { where } = checked(call, table, options, WHERE, canShip);
   if (where === undefined) refuse(`${call}: say which rows: where: (row) => …, or where: "all"`);
   const condition = where === "all" ? undefined : conditionOf(call, table, where);
   return { table: table.name, where: condition, task: { kind: "delete" } };
 }
 
 /** The program of `select`. */
-export function selectProgram(table: Table, options: unknown = {}): Program {
+export function selectProgram(table: Table, options: unknown = {}, canShip = false): Program {
   const call = "select";
-  const { where, columns, limit } = checked(call, table, options, [...WHERE, "columns", "limit"]);
+  const { where, columns, limit } = checked(
+    call,
+    table,
+    options,
+    [...WHERE, "columns", "limit"],
+    canShip,
+  );
   if (limit !== undefined && !(Number.isSafeInteger(limit) && (limit as number) >= 0)) {
     refuse(`${call}: limit is a whole number from 0 on, not ${show(limit)}`);
   }
@@ -209,9 +235,15 @@ export function selectProgram(table: Table, options: unknown = {}): Program {
 }
 
 /** The program of `aggregate`. */
-export function aggregateProgram(table: Table, options: unknown): Program {
+export function aggregateProgram(table: Table, options: unknown, canShip = false): Program {
   const call = "aggregate";
-  const { where, groupBy, values } = checked(call, table, options, [...WHERE, "groupBy", "values"]);
+  const { where, groupBy, values } = checked(
+    call,
+    table,
+    options,
+    [...WHERE, "groupBy", "values"],
+    canShip,
+  );
   const groups = groupBy === undefined ? [] : fieldList(call, table, "groupBy", groupBy);
   for (const name of groups) {
     const { kind } = table.fields[name];
@@ -239,10 +271,10 @@ export function aggregateProgram(table: Table, options: unknown): Program {
 }
 
 /** The program that `explain` is asked about: which, its options tell. */
-export function explainedProgram(table: Table, options: unknown): Program {
+export function explainedProgram(table: Table, options: unknown, canShip = false): Program {
   const given = options as Given | undefined;
-  if (given?.set !== undefined) return updateProgram(table, options);
-  if (given?.values !== undefined) return aggregateProgram(table, options);
-  if (given?.where === "all") return deleteProgram(table, options);
-  return selectProgram(table, options);
+  if (given?.set !== undefined) return updateProgram(table, options, canShip);
+  if (given?.values !== undefined) return aggregateProgram(table, options, canShip);
+  if (given?.where === "all") return deleteProgram(table, options, canShip);
+  return selectProgram(table, options, canShip);
 }

@@ -25,7 +25,7 @@ export interface Updated {
   /** Those of them that have another value in some field now. */
   readonly changed: number;
   /** Where it was done. */
-  readonly place: "host";
+  readonly place: "host" | "device";
 }
 
 /** What `deleteWhere` returns. */
@@ -33,7 +33,7 @@ export interface Deleted {
   /** Rows for which the condition was true; they are gone. */
   readonly matched: number;
   /** Where it was done. */
-  readonly place: "host";
+  readonly place: "host" | "device";
 }
 
 class Reading {

@@ -9,6 +9,10 @@
  *     go to the table of free pages;
  *   - of pages that are sparsely filled, the rows that are left are written to other pages and moved there.
  *
+ * An update in the device's threads (elements/change-job.ts) holds pages that nothing leads to yet. While there is
+ * one, no walk begins and no page is called free: pages that it writes after a walk has begun have a generation from
+ * after that beginning, and those that it has not written in the end, it gives back itself.
+ *
  * The walk takes many steps, and pages are written meanwhile. Those have a generation from after its
  * beginning, and are passed over: every page is looked at again, under the keeper's role, just before it is
  * called free. So it does not matter either when another executor has done the same at the same time. All
@@ -34,9 +38,10 @@ import {
 import type { AnyCodec } from "../../stores/kind.ts";
 import type { Cursor, RowStore } from "../../stores/store.ts";
 import type { DeviceTable } from "./device-table.ts";
+import { hasDeviceJobs } from "./elements/device-jobs.ts";
 import { type DevicePlace, placeCodec, whereOf, wordsIn } from "./hidden-tables.ts";
 import { asKeeper, NOT_KEEPER } from "./keeper-role.ts";
-import type { PageWriter, WrittenPlace } from "./page-writer.ts";
+import { addFreePages, type PageWriter, type WrittenPlace } from "./page-writer.ts";
 
 /** Entries of the map that a step of a walk looks at. */
 const STEP_ENTRIES = 256;
@@ -122,7 +127,9 @@ export class Collector {
     const pages = table.file.pages();
     if (table.writtenPages < pages * DEVICE_COLLECT_SHARE) return false;
     // Under the role: nobody is between writing pages and giving rows their places.
-    const epoch = asKeeper(table, () => table.executor.mark());
+    const epoch = asKeeper(table, () =>
+      hasDeviceJobs(table.executor) ? NOT_KEEPER : table.executor.mark(),
+    );
     if (epoch === NOT_KEEPER) return false;
     table.writtenPages = 0;
     const cursor = this.#places.cursor(ALL, false);
@@ -184,7 +191,10 @@ export class Collector {
   #release(): void {
     this.#dead = this.#dead.filter(({ pages, writtenBy, diedBy }) => {
       if (!this.#isForgotten(diedBy)) return true;
-      const done = asKeeper(this.#table, () => this.#free(pages, writtenBy));
+      const done = asKeeper(this.#table, () => {
+        if (hasDeviceJobs(this.#table.executor)) return NOT_KEEPER;
+        return this.#free(pages, writtenBy);
+      });
       return done === NOT_KEEPER;
     });
   }
@@ -199,25 +209,24 @@ export class Collector {
   }
 
   #free(pages: readonly number[], writtenBy: number): void {
-    const { executor, file, free } = this.#table;
+    const { file } = this.#table;
     // Under the role nobody writes: what is older now was not written since it was looked at.
     const isOld = pages.filter((page) => file.epochOf(page) <= writtenBy);
-    for (let from = 0; from < isOld.length; from += DEVICE_FREE_PAGES) {
-      const some = isOld.slice(from, from + DEVICE_FREE_PAGES);
-      const add = (): number => some.filter((page) => free.insert(this.#tx, { page })).length;
-      this.freed += runSync(executor, this.#tx, DEFAULT_TIMEOUT_MS, add, undefined);
-      free.maintain();
-    }
+    this.freed += addFreePages(this.#table, this.#tx, isOld);
   }
 
   /** Empties some sparse pages; false if another has the role. */
   #compact(): boolean {
     const { executor } = this.#table;
     const done = asKeeper(this.#table, () => {
+      // What an update has read is better left where it is.
+      if (hasDeviceJobs(executor)) return NOT_KEEPER;
       const pages = this.#sparse.splice(0, DEVICE_COMPACT_PAGES);
       const emptied = this.#empty(pages.filter((page) => this.#isOld(page)));
-      if (emptied.length === 0) return;
-      this.#dead.push({ pages: emptied, writtenBy: this.#walked, diedBy: executor.mark() });
+      if (emptied.length > 0) {
+        this.#dead.push({ pages: emptied, writtenBy: this.#walked, diedBy: executor.mark() });
+      }
+      return undefined;
     });
     return done !== NOT_KEEPER;
   }

@@ -152,7 +152,7 @@ export function placeCodec({
 }
 
 /** Where in a row of the map the words of the place lie. */
-function placeWords(mapTable: Table, names: HiddenTables["names"]): number[] {
+export function placeWords(mapTable: Table, names: HiddenTables["names"]): number[] {
   const { fields } = layoutOf(mapTable);
   return names.map((name) => fields.find((each) => each.name === name)!.offset >> 2);
 }

@@ -143,21 +143,46 @@ export class PageWriter {
     });
   }
 
-  #take(choose: (pages: readonly number[]) => readonly number[]): number[] {
-    const { executor, free } = this.#table;
-    const tx = this.#tx;
-    return runSync(
-      executor,
-      tx,
-      DEFAULT_TIMEOUT_MS,
-      () => {
-        const found: { page: number }[] = [];
-        free.cursor({ from: undefined, to: undefined }, false).next(tx, found, DEVICE_FREE_PAGES);
-        const chosen = choose(found.map(({ page }) => page));
-        for (const page of chosen) free.remove(tx, page);
-        return [...chosen];
-      },
-      undefined,
-    );
+  #take(choose: ChoosePages): number[] {
+    return takeFreePages(this.#table, this.#tx, choose);
   }
+}
+
+export type ChoosePages = (pages: readonly number[]) => readonly number[];
+
+/** Takes some of the first free pages. For the keeper. */
+export function takeFreePages(
+  { executor, free }: DeviceTable,
+  tx: Transaction,
+  choose: ChoosePages,
+): number[] {
+  return runSync(
+    executor,
+    tx,
+    DEFAULT_TIMEOUT_MS,
+    () => {
+      const found: { page: number }[] = [];
+      free.cursor({ from: undefined, to: undefined }, false).next(tx, found, DEVICE_FREE_PAGES);
+      const chosen = choose(found.map(({ page }) => page));
+      for (const page of chosen) free.remove(tx, page);
+      return [...chosen];
+    },
+    undefined,
+  );
+}
+
+/** Adds pages to the free ones; says how many were not. For the keeper. */
+export function addFreePages(
+  { executor, free }: DeviceTable,
+  tx: Transaction,
+  pages: readonly number[],
+): number {
+  let added = 0;
+  for (let from = 0; from < pages.length; from += DEVICE_FREE_PAGES) {
+    const some = pages.slice(from, from + DEVICE_FREE_PAGES);
+    const add = (): number => some.filter((page) => free.insert(tx, { page })).length;
+    added += runSync(executor, tx, DEFAULT_TIMEOUT_MS, add, undefined);
+    free.maintain();
+  }
+  return added;
 }

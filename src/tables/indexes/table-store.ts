@@ -192,6 +192,11 @@ export class TableStore {
     return this.#expiring?.evict(tx, key) ?? false;
   }
 
+  /** All indexes that the store has, whoever has declared them. */
+  get storedIndexes(): readonly StoredIndex[] {
+    return this.#stored.stored;
+  }
+
   /** An index as it stands in the store. */
   storedIndex(name: string): StoredIndex {
     const { definition } = this.#index(name);

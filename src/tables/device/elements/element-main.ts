@@ -1,0 +1,5 @@
+/** The entry of the script of the device's threads. */
+
+import { serveElement } from "./element.ts";
+
+serveElement();

@@ -1,0 +1,295 @@
+/**
+ * Updates and deletes in the threads of the device: they do what the host does, in one transaction, beside others
+ * that change the same rows; and what is stopped or fails has changed nothing and gives its pages back.
+ */
+
+import { describe, expect, it } from "vitest";
+import type { Database } from "../../src/database/database.ts";
+import type { LocalDatabase } from "../../src/database/local/local-database.ts";
+import { knownDevice } from "../../src/device/device.ts";
+import { runReadOnly } from "../../src/engine/run.ts";
+import { Transaction } from "../../src/engine/transaction.ts";
+import { readIdentity, removeMemory } from "../../src/folder/store-files.ts";
+import { type DeviceWork, workOf } from "../../src/tables/device/device-work.ts";
+import { hasDeviceJobs } from "../../src/tables/device/elements/device-jobs.ts";
+import { count, sum } from "../../src/tables/expressions/aggregates.ts";
+import { i32, nullable, str, timestamp, u32 } from "../../src/tables/fields.ts";
+import { table } from "../../src/tables/table.ts";
+import { failure, temporaryStores } from "../helpers/store.ts";
+
+const stores = temporaryStores();
+const fields = {
+  id: u32(),
+  branch: u32(),
+  balance: i32(),
+  text: str(),
+  until: nullable(timestamp()),
+};
+const options = { key: "id", storage: "device" } as const;
+type Item = typeof Item;
+const Item = table("item", fields, options);
+const SHAPES = {
+  hopscotch: Item,
+  buckets: table("item", fields, { ...options, layout: "buckets" }) as unknown as Item,
+  btree: table("item", fields, { ...options, ordered: true }) as unknown as Item,
+  indexed: table("item", fields, {
+    ...options,
+    indexes: { byBranch: { on: ["branch"] } },
+  }) as unknown as Item,
+  expiring: table("item", fields, { ...options, expires: "until" }) as unknown as Item,
+};
+const ROWS = 600;
+const place = "device" as const;
+
+type Both = Database & LocalDatabase;
+
+const workIn = (db: LocalDatabase): DeviceWork => workOf(knownDevice(db.executor)!)[0];
+
+function flush(db: LocalDatabase): void {
+  const { mover } = workIn(db);
+  while (mover.move(Number.POSITIVE_INFINITY));
+}
+
+async function filled(Item: Item, more: object = {}): Promise<Both> {
+  const db = await stores.open({ tables: [Item], memoryBytes: 32 * 2 ** 20, ...more });
+  for (let from = 0; from < ROWS; from += 200) {
+    db.transactSync((tx) => {
+      for (let id = from; id < from + 200; id++) {
+        const text = "x".repeat(id % 150 === 7 ? 20_000 : 200 + (id % 300));
+        const until = id % 10 === 0 ? new Date(1) : null;
+        tx.insert(Item, { id, branch: id % 7, balance: id, text, until });
+      }
+    });
+  }
+  flush(db);
+  for (let id = 1; id < ROWS; id += 20) db.update(Item, id, { balance: 5 });
+  return db as Both;
+}
+
+const byId = (a: { id: number }, b: { id: number }): number => a.id - b.id;
+const rowsOf = (db: LocalDatabase, Item: Item) => db.scan(Item).toArray().sort(byId);
+
+/** Has the space of what was replaced looked after, until nothing is left to do. */
+async function collect(db: LocalDatabase): Promise<void> {
+  const { collector, table: shared } = workIn(db);
+  shared.writtenPages = 2 ** 30;
+  while (collector.work(Number.POSITIVE_INFINITY));
+  while (!collector.isIdle) {
+    collector.work(Number.POSITIVE_INFINITY);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+function freePages(db: LocalDatabase): number {
+  const { free } = workIn(db).table;
+  const look = (tx: Transaction): number => {
+    const cursor = free.cursor({ from: undefined, to: undefined }, false);
+    let pages = 0;
+    for (let some = cursor.skip(tx); some > 0; some = cursor.skip(tx)) pages += some;
+    return pages;
+  };
+  return runReadOnly(db.executor, new Transaction(db.executor), look, undefined);
+}
+
+describe.each(Object.entries(SHAPES))("a table of shape %s", (shape, Item) => {
+  it("is changed as by the host", async () => {
+    const work = async (where: "host" | "device"): Promise<unknown[]> => {
+      const db = await filled(Item);
+      const found: unknown[] = [];
+      const told = await db.updateWhere(Item, {
+        place: where,
+        where: (i) => i.branch.in([1, 3, 5]).and(i.id.lt(500)),
+        set: (i) => ({ balance: i.balance.plus(1), text: i.text.concat("yz") }),
+      });
+      expect(told.place).toBe(where);
+      found.push(told.matched, told.changed, rowsOf(db, Item));
+      // Half of them have the value already; all rows become long ones, and short again.
+      const half = await db.updateWhere(Item, {
+        place: where,
+        where: (i) => i.id.gt(300),
+        set: { balance: 5 },
+      });
+      const long = await db.updateWhere(Item, {
+        place: where,
+        where: (i) => i.id.lt(9),
+        set: { text: "t".repeat(9_000) },
+      });
+      const short = await db.updateWhere(Item, { place: where, set: { text: "s" } });
+      found.push([half, long, short].map(({ matched, changed }) => [matched, changed]));
+      if (shape !== "indexed" && shape !== "expiring") {
+        const gone = await db.deleteWhere(Item, { place: where, where: (i) => i.branch.eq(2) });
+        found.push(gone.matched);
+      }
+      found.push(rowsOf(db, Item));
+      await collect(db);
+      expect((await db.verify()).problems).toEqual([]);
+      found.push(rowsOf(db, Item));
+      expect(hasDeviceJobs(db.executor)).toBe(false);
+      return found;
+    };
+    expect(await work("device")).toEqual(await work("host"));
+  });
+});
+
+describe("an update in the device", () => {
+  it("counts every row once, beside transactions that move amounts and rows", async () => {
+    const db = await filled(Item);
+    const total = async (): Promise<number> => {
+      const found = await db.aggregate(Item, {
+        values: (i) => ({ n: count(), sum: sum(i.balance) }),
+      });
+      expect(found.n).toBe(ROWS);
+      return found.sum;
+    };
+    const before = await total();
+    let isDone = false;
+    let transfers = 0;
+    const transfer = async (seed: number): Promise<void> => {
+      for (let i = seed; !isDone; i += 7) {
+        await db.transact(async (tx) => {
+          const from = (i * 31) % ROWS;
+          const to = (i * 17 + 1) % ROWS;
+          if (from === to) return;
+          const [a, b] = [await tx.get(Item, from), await tx.get(Item, to)];
+          await tx.update(Item, from, { balance: a!.balance - 1 });
+          await tx.update(Item, to, { balance: b!.balance + 1 });
+        });
+        if (++transfers % 20 === 0) flush(db);
+      }
+    };
+    const others = [transfer(1), transfer(2)];
+    const rounds = 8;
+    for (let round = 0; round < rounds; round++) {
+      const { matched, changed } = await db.updateWhere(Item, {
+        place,
+        set: (i) => ({ balance: i.balance.plus(1) }),
+      });
+      expect([matched, changed]).toEqual([ROWS, ROWS]);
+    }
+    isDone = true;
+    await Promise.all(others);
+    expect(transfers).toBeGreaterThan(0);
+    expect(await total()).toBe(before + rounds * ROWS);
+    await collect(db);
+    expect((await db.verify()).problems).toEqual([]);
+    expect(await total()).toBe(before + rounds * ROWS);
+  });
+
+  it("is seen whole or not at all", async () => {
+    const db = await filled(Item);
+    await db.updateWhere(Item, { place, set: { balance: 0 } });
+    const old = db.snapshot();
+    let isDone = false;
+    const look = (async () => {
+      let last = 0;
+      while (!isDone) {
+        const seen = await db.aggregate(Item, {
+          groupBy: ["balance"],
+          values: () => ({ n: count() }),
+        });
+        expect(seen).toHaveLength(1);
+        expect(seen[0].n).toBe(ROWS);
+        expect(seen[0].balance).toBeGreaterThanOrEqual(last);
+        last = seen[0].balance;
+      }
+    })();
+    for (let balance = 1; balance <= 6; balance++) {
+      await db.updateWhere(Item, { place, set: { balance } });
+    }
+    isDone = true;
+    await look;
+    const seen = await old.aggregate(Item, {
+      groupBy: ["balance"],
+      values: () => ({ n: count() }),
+    });
+    expect(seen).toEqual([{ balance: 0, n: ROWS }]);
+    old.close();
+  });
+
+  it("changes nothing when it fails, and gives its pages back", async () => {
+    const db = await filled(Item);
+    const before = rowsOf(db, Item);
+    const pages = workIn(db).table.file.pages();
+    await failure("SITU_ARITHMETIC", () =>
+      db.updateWhere(Item, {
+        place,
+        where: (i) => i.id.ne(7),
+        set: (i) => ({ balance: i.balance.plus(2 ** 31 - ROWS / 2), text: "changed" }),
+      }),
+    );
+    expect(rowsOf(db, Item)).toEqual(before);
+    expect(hasDeviceJobs(db.executor)).toBe(false);
+    const added = workIn(db).table.file.pages() - pages;
+    expect(freePages(db)).toBe(added);
+    const { matched } = await db.updateWhere(Item, { place, set: { text: "changed" } });
+    expect(matched).toBe(ROWS);
+    expect((await db.verify()).problems).toEqual([]);
+  });
+
+  it("is stopped by a signal", async () => {
+    const db = await filled(Item);
+    const before = rowsOf(db, Item);
+    const stopped = new AbortController();
+    stopped.abort();
+    const { signal } = stopped;
+    await failure("SITU_ABORTED", () =>
+      db.updateWhere(Item, { place, set: { balance: 1 } }, { signal }),
+    );
+    for (let delay = 0; delay < 8; delay++) {
+      const controller = new AbortController();
+      const running = db.updateWhere(
+        Item,
+        { place, set: { balance: 2_000 + delay, text: "t" } },
+        { signal: controller.signal },
+      );
+      setTimeout(() => controller.abort(), delay);
+      const ended = await running.catch((error: unknown) => error);
+      const first = db.get(Item, 3)!.balance;
+      if (ended instanceof Error) expect(ended).toMatchObject({ code: "SITU_ABORTED" });
+      else expect(first).toBe(2_000 + delay);
+      const found = rowsOf(db, Item);
+      // All of them or none.
+      expect(new Set(found.map(({ balance }) => balance > 1_999)).size).toBe(1);
+      if (first < 2_000) expect(found).toEqual(before);
+      expect(hasDeviceJobs(db.executor)).toBe(false);
+    }
+    expect((await db.verify()).problems).toEqual([]);
+  });
+
+  it("uses the space again that rows have left", async () => {
+    const db = await filled(Item);
+    let most = 0;
+    for (let round = 0; round < 12; round++) {
+      await db.updateWhere(Item, { place, set: { balance: round } });
+      await collect(db);
+      const pages = workIn(db).table.file.pages();
+      if (round === 4) most = pages;
+      if (round > 4) expect(pages).toBeLessThanOrEqual(most);
+    }
+    expect((await db.verify()).problems).toEqual([]);
+  });
+
+  it("refuses what the device cannot do", async () => {
+    const Indexed = SHAPES.indexed;
+    const db = await filled(Indexed);
+    await failure("SITU_UNSUPPORTED", () => db.updateWhere(Indexed, { place, set: { branch: 1 } }));
+    await failure("SITU_UNSUPPORTED", () => db.deleteWhere(Indexed, { place, where: "all" }));
+    await failure("SITU_UNSUPPORTED", () =>
+      db.transact((tx) => tx.updateWhere(Indexed, { place, set: { balance: 1 } })),
+    );
+    expect(db.count(Indexed)).toBe(ROWS);
+  });
+
+  it("is there after a restart, from the log", async () => {
+    const path = stores.folder();
+    const db = await filled(Item, { path, durability: "sync" });
+    await db.updateWhere(Item, { place, set: (i) => ({ balance: i.balance.plus(1_000) }) });
+    const rows = rowsOf(db, Item);
+    await db.close();
+    removeMemory(readIdentity(path)!);
+    const again = await stores.open({ path, tables: [Item] });
+    expect(again.recovered).toBeDefined();
+    expect(rowsOf(again, Item)).toEqual(rows);
+    expect((await again.verify()).problems).toEqual([]);
+  });
+});
