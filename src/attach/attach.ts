@@ -29,6 +29,7 @@ import {
   memoryFolder,
   newIdentity,
   readIdentity,
+  removeMemory,
   withLog,
   withOpenLock,
 } from "../folder/store-files.ts";
@@ -136,10 +137,13 @@ async function joinFolder(settings: StoreSettings, lock: FolderLock): Promise<At
   const { path } = settings;
   const known = readIdentity(path);
   if (known === undefined) return createFirst(settings, lock);
-  checkMemoryDir(settings, known);
   const isCopy = isCopied(path, known);
   const { memory, problem }: FoundMemory = isCopy ? {} : openSealed(path, known);
   if (memory !== undefined) {
+    if (isElsewhere(settings, known)) {
+      memory.close();
+      throw hasOtherMemoryDir(settings, known);
+    }
     const attached = joinFound(settings, known, memory);
     try {
       return { ...attached, identity: followSize(settings, attached.identity!, attached.executor) };
@@ -153,13 +157,18 @@ async function joinFolder(settings: StoreSettings, lock: FolderLock): Promise<At
     throw isOfOtherLayout ? problem : otherMemory(path, known, problem);
   // Between the two locks somebody may have been here, should open.lock have been removed.
   if (readIdentity(path)?.memoryId !== known.memoryId) return joinFolder(settings, lock);
-  if (isCopy) return createAnew(settings, identityOfCopy(path, known));
+  if (isCopy) return createAnew(settings, moved(settings, identityOfCopy(path, known)));
+  if (isElsewhere(settings, known) && (isOfOtherLayout || known.logStarted !== true)) {
+    throw hasOtherMemoryDir(settings, known);
+  }
   if (isOfOtherLayout) {
     const how = bringForward(settings, known, problem);
     return how === "rebuild" ? createAnew(settings, known) : joinFolder(settings, lock);
   }
   if (problem !== undefined) refuseUnlessLogged(path, known, problem);
-  return createAnew(settings, known);
+  // What is left of it in the old place is of no use to anyone.
+  if (isElsewhere(settings, known)) removeMemory(known);
+  return createAnew(settings, moved(settings, known));
 }
 
 /** A folder without a store. */
@@ -272,9 +281,18 @@ function refuseNone({ durability, path }: StoreSettings): void {
   );
 }
 
-function checkMemoryDir(settings: StoreSettings, known: Identity): void {
-  if (!settings.memoryDirGiven || known.memoryDir === settings.memoryDir) return;
-  throw new SituError(
+/** Whether the opener wants the memory in another folder than the one where it was. */
+function isElsewhere(settings: StoreSettings, known: Identity): boolean {
+  return settings.memoryDirGiven && known.memoryDir !== settings.memoryDir;
+}
+
+/** Memory that is made from the log can be made anywhere. */
+function moved(settings: StoreSettings, known: Identity): Identity {
+  return isElsewhere(settings, known) ? { ...known, memoryDir: settings.memoryDir } : known;
+}
+
+function hasOtherMemoryDir(settings: StoreSettings, known: Identity): SituError {
+  return new SituError(
     "SITU_CONFIG",
     `the store at ${settings.path} has its memory in ${known.memoryDir}, not in ` +
       `${settings.memoryDir}: leave memoryDir out, or destroy the store`,
