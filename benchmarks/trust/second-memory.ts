@@ -3,7 +3,7 @@
 import { tmpdir } from "node:os";
 import * as situ from "situ";
 import { counted, type Figure, missingFigure } from "../harness/figures.ts";
-import { OWN_MEMORY, whyNoOwnMemory } from "../harness/own-memory.ts";
+import { ownMemory, whyNoOwnMemory } from "../harness/own-memory.ts";
 import { MeasuringProcess } from "../harness/processes.ts";
 import { temporaryFolder } from "../harness/resources.ts";
 import type { TrustContext, TrustMeasure, TrustResult } from "./measure.ts";
@@ -23,7 +23,7 @@ type Client = MeasuringProcess<ClientRequest, ClientReply>;
 
 function startClient(task: ClientTask): Promise<Client> {
   const script = new URL("./second-memory-process.js", import.meta.url);
-  return MeasuringProcess.start(script, task, OWN_MEMORY);
+  return MeasuringProcess.start(script, task, ownMemory());
 }
 
 export const secondMemory: TrustMeasure = {

@@ -21,6 +21,7 @@ import {
   memoryFolder,
   newIdentity,
   readIdentity,
+  removeMemory,
   withLog,
 } from "../folder/store-files.ts";
 import { isLogInDoubt, refuseForeignLog, startLogAnew } from "../log/start.ts";
@@ -65,10 +66,13 @@ async function joinFolder(settings: StoreSettings, lock: FolderLock): Promise<At
   const { path } = settings;
   const known = readIdentity(path);
   if (known === undefined) return createFirst(settings, lock);
-  checkMemoryDir(settings, known);
   const isCopy = isCopied(path, known);
   const { memory, problem }: FoundMemory = isCopy ? {} : openSealed(path, known);
   if (memory !== undefined) {
+    if (!isMemoryDirAsWanted(settings, known)) {
+      memory.close();
+      throw hasOtherMemoryDir(settings, known);
+    }
     const attached = joinFound(settings, known, memory);
     try {
       return { ...attached, identity: followSize(settings, attached.identity!, attached.executor) };
@@ -82,13 +86,19 @@ async function joinFolder(settings: StoreSettings, lock: FolderLock): Promise<At
     throw isOfOtherLayout ? problem : otherMemory(path, known, problem);
   // Between the two locks somebody may have been here, should open.lock have been removed.
   if (readIdentity(path)?.memoryId !== known.memoryId) return joinFolder(settings, lock);
-  if (isCopy) return createAnew(settings, identityOfCopy(path, known));
+  if (isCopy) return createAnew(settings, moved(settings, identityOfCopy(path, known)));
+  const isElsewhere = !isMemoryDirAsWanted(settings, known);
+  if (isElsewhere && (isOfOtherLayout || known.logStarted !== true)) {
+    throw hasOtherMemoryDir(settings, known);
+  }
   if (isOfOtherLayout) {
     const how = bringForward(settings, known, problem);
     return how === "rebuild" ? createAnew(settings, known) : joinFolder(settings, lock);
   }
   if (problem !== undefined) refuseUnlessLogged(path, known, problem);
-  return createAnew(settings, known);
+  // What is left of it in the old place is of no use to anyone.
+  if (isElsewhere) removeMemory(known);
+  return createAnew(settings, moved(settings, known));
 }
 
 /** A folder without a store. */
@@ -204,14 +214,19 @@ function refuseNone({ durability, path }: StoreSettings): void {
   );
 }
 
-/** The memory of a store stays where it was made. */
+/** Memory stays where it was made, until it is made anew. */
 export function isMemoryDirAsWanted(settings: StoreSettings, known: Identity): boolean {
   return !settings.memoryDirGiven || known.memoryDir === settings.memoryDir;
 }
 
-function checkMemoryDir(settings: StoreSettings, known: Identity): void {
-  if (isMemoryDirAsWanted(settings, known)) return;
-  throw new SituError(
+/** Memory that is made from the log can be made anywhere. */
+function moved(settings: StoreSettings, known: Identity): Identity {
+  if (isMemoryDirAsWanted(settings, known)) return known;
+  return { ...known, memoryDir: settings.memoryDir };
+}
+
+function hasOtherMemoryDir(settings: StoreSettings, known: Identity): SituError {
+  return new SituError(
     "SITU_CONFIG",
     `the store at ${settings.path} has its memory in ${known.memoryDir}, not in ` +
       `${settings.memoryDir}: leave memoryDir out, or destroy the store`,

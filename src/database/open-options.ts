@@ -49,7 +49,7 @@ export interface OpenOptions<Tables extends readonly Table[] = readonly Table[]>
   readonly memoryBytes?: number | "auto";
   /**
    * The folder for the files that processes map into memory; it should be on a file system in memory.
-   * Takes effect only when the store is created. Default: SITU_MEMORY_DIR, or /dev/shm.
+   * Takes effect when the store is created, or rebuilt from its log. Default: SITU_MEMORY_DIR, or /dev/shm.
    */
   readonly memoryDir?: string;
   /**

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
-import { OWN_MEMORY } from "../../benchmarks/harness/own-memory.ts";
+import { ownMemory } from "../../benchmarks/harness/own-memory.ts";
 import { compiled } from "./project-root.ts";
 import type { TemporaryStores } from "./store.ts";
 
@@ -65,13 +65,13 @@ const RESULT = "result of the child: ";
 
 /**
  * A process; `code` is the body of an async function of (situ, data). With `ownMemory` it has a
- * /dev/shm of its own.
+ * /dev/shm of its own, of that size if one is given.
  */
 export function startChild(
   stores: TemporaryStores,
   code: string,
   data: unknown,
-  { ownMemory = false } = {},
+  { ownMemory: own = false }: { readonly ownMemory?: boolean | string } = {},
 ): { child: ChildProcess; outcome: Promise<ChildOutcome> } {
   const source = `
     const situ = await import(${JSON.stringify(SITU)});
@@ -84,13 +84,13 @@ export function startChild(
       say({ error: { code: error.code, message: String(error.message) } });
     }`;
   const [command, ...args] = [
-    ...(ownMemory ? OWN_MEMORY : []),
+    ...(own === false ? [] : ownMemory(own === true ? undefined : own)),
     ...[process.execPath, "--input-type=module", "-e", source],
   ];
   // In a /dev/shm of its own there is no folder of this test file.
   const { SITU_MEMORY_DIR: _, ...without } = process.env;
   const child = spawn(command, args, {
-    env: { ...(ownMemory ? without : process.env), SITU_TEST_DATA: JSON.stringify(data) },
+    env: { ...(own === false ? process.env : without), SITU_TEST_DATA: JSON.stringify(data) },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let stdout = "";

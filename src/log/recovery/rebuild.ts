@@ -9,10 +9,18 @@ import type { Damage } from "../../folder/files.ts";
 import { createMemory, type NewMemory, refuseIfNoRoom } from "../../folder/memory-creation.ts";
 import { type MemoryBytes, type MemorySize, sizeOfRebuilt } from "../../folder/memory-size.ts";
 import { NodeFiles } from "../../folder/node-files.ts";
-import { explainedOnDisk, type Identity, whileRecovering } from "../../folder/store-files.ts";
+import {
+  explainedOnDisk,
+  type Identity,
+  removeMemory,
+  whileRecovering,
+} from "../../folder/store-files.ts";
+import { freeBytesOf } from "../../memory/free-bytes.ts";
 import type { StoreMemory } from "../../memory/store-memory.ts";
 import { nowMs } from "../../runtime/clock.ts";
+import { SituError } from "../../runtime/errors.ts";
 import { MAX_RECOVERY_THREADS } from "../../runtime/limits.ts";
+import { shownSize } from "../../runtime/units.ts";
 import { isDamage } from "../head.ts";
 import type { RecoveryPlan } from "./plan.ts";
 import type { RecoveryProgress } from "./progress.ts";
@@ -67,8 +75,10 @@ export async function rebuildMemory(
         plan.geometry,
         plan.memoryBytes,
       );
-      refuseIfNoRoom(identity.memoryDir, leastBytes(plan, size));
-      const made = createMemory(path, identity, size);
+      const made = whereThereIsRoom(path, identity, size, () => {
+        refuseIfNoRoom(identity.memoryDir, leastBytes(plan, size));
+        return createMemory(path, identity, size);
+      });
       const { memory } = made;
       try {
         const recovered = await rebuild(settings, plan, memory, size.regionLimit);
@@ -82,11 +92,40 @@ export async function rebuildMemory(
         damage.push(recovered);
       } catch (error) {
         memory.close();
-        throw error;
+        // Nobody has seen it, and it may be what fills the file system.
+        removeMemory(made.identity);
+        throw noRoomExplained(path, identity, size, error);
       }
       memory.close();
     }
   });
+}
+
+function whereThereIsRoom<T>(path: string, identity: Identity, size: MemorySize, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    throw noRoomExplained(path, identity, size, error);
+  }
+}
+
+/** Says how a store can be opened that does not fit the memory that this machine or container has for it. */
+function noRoomExplained(
+  path: string,
+  { memoryDir }: Identity,
+  { geometry }: MemorySize,
+  error: unknown,
+): unknown {
+  if (!(error instanceof SituError) || error.code !== "SITU_NO_MEMORY") return error;
+  const regions = shownSize(geometry.regionBytes);
+  return new SituError(
+    "SITU_NO_MEMORY",
+    `the store at ${path} cannot be rebuilt from its log in ${memoryDir}: it was created with regions of ${regions}, ` +
+      `and there is not enough room for those that it needs (${shownSize(freeBytesOf(memoryDir))} are free). Its log is ` +
+      `unharmed. Give it more shared memory (docker run --shm-size=1g, or mount -o remount,size=1g ${memoryDir}), ` +
+      `or open it with a memoryDir that has more room`,
+    { cause: error },
+  );
 }
 
 /** The memory that recovery needs for certain. What comes with the log is not known before. */
