@@ -17,6 +17,11 @@ const closer = {
     about: "what snapshots cost, and ordered tables against lmdb and SQLite",
     needs: [installPackages],
   },
+  "cluster-snapshots": {
+    about:
+      "snapshots of a cluster on loopback: to take one, and transfers beside a client that scans",
+    needs: [],
+  },
   durable: {
     about: "log, commits that wait for the disk and recovery, against PostgreSQL and bare syncs",
     needs: [installPostgres],

@@ -36,7 +36,7 @@ export {
 export type { ConnectOptions } from "./database/remote/connect-options.ts";
 export type { TransactionEnd } from "./database/run/interactive.ts";
 export type { AsyncScan, Scan } from "./database/scan.ts";
-export type { Snapshot } from "./database/snapshot.ts";
+export type { RemoteSnapshot, Snapshot } from "./database/snapshot.ts";
 export type {
   Openers,
   RestoreOptions,

@@ -131,21 +131,30 @@ async function check(db: Bank, name: string, rows: number): Promise<void> {
   checkTotal(name, balances, rows);
 }
 
-/** Random keys; those at 2n and 2n + 1 have different primaries. */
-export function pairsOnTwoPrimaries(
-  configuration: Configuration,
-  rows: number,
-  seed: number,
-): Int32Array {
+/** The primary of each key. */
+function primariesOf(configuration: Configuration, rows: number): Uint8Array {
   // The client's table is of the bundle, which keeps its placement to itself.
   const own = accountTable({ table, u32, i64, f64 } as unknown as typeof situ);
   const remote = new RemoteTable(
     own as unknown as ConstructorParameters<typeof RemoteTable>[0],
     new ClusterPlacement(configuration),
   );
-  const primaries = Uint8Array.from({ length: rows }, (_, id) =>
-    remote.primaryOf(remote.partitionOf(id)),
-  );
+  return Uint8Array.from({ length: rows }, (_, id) => remote.primaryOf(remote.partitionOf(id)));
+}
+
+/** A key of each primary. */
+export function keyOfEachPrimary(configuration: Configuration): number[] {
+  const primaries = primariesOf(configuration, 1_000);
+  return configuration.nodes.map(({ id }) => primaries.indexOf(id));
+}
+
+/** Random keys; those at 2n and 2n + 1 have different primaries. */
+export function pairsOnTwoPrimaries(
+  configuration: Configuration,
+  rows: number,
+  seed: number,
+): Int32Array {
+  const primaries = primariesOf(configuration, rows);
   const pairs = randomPairs(rows, seed);
   for (let index = 0; index <= keyMask; index += 2) {
     const primary = primaries[pairs[index]];

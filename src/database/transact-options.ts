@@ -18,7 +18,8 @@ export interface TransactSyncOptions {
    */
   readonly timeoutMs?: number;
   /**
-   * With "snapshot", reads see the store as it was when the transaction began, and of two transactions
+   * With "snapshot", reads see the store as it was when the transaction began, or, across machines, with its first
+   * read; and of two transactions
    * that change the same row, the first to commit wins. Default: "strict-serializable".
    */
   readonly isolation?: Isolation;

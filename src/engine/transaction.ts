@@ -411,8 +411,9 @@ export class Transaction {
     const word = words[entry + WORD];
     return (
       unchanged(i32, word, words[entry + VERSION_HIGH], words[entry + VERSION_LOW]) ||
-      // What this executor holds between two messages cannot have changed since.
-      this.#readsThrough(loadAcquire(i32, word + LOCK))
+      (this.#readsThrough(loadAcquire(i32, word + LOCK)) &&
+        i32[word + HEADER_VERSION_LOW] === words[entry + VERSION_LOW] &&
+        i32[word + HEADER_VERSION_HIGH] === words[entry + VERSION_HIGH])
     );
   }
 

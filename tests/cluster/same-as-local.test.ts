@@ -279,8 +279,6 @@ describe.each(SETTINGS)("$name", ({ cluster: options }) => {
     expect(() => local.transactSync(() => 1)).toThrow(
       expect.objectContaining({ code: "SITU_UNSUPPORTED" }),
     );
-    expect(() => local.snapshot()).toThrow(expect.objectContaining({ code: "SITU_UNSUPPORTED" }));
-    expect(await code(db.transact(() => 1, { isolation: "snapshot" }))).toBe("SITU_UNSUPPORTED");
     expect(await code(db.transact(() => 1, { durability: "sync" }))).toBe("SITU_UNSUPPORTED");
     const Unique = table(
       "unique",

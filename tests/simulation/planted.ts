@@ -127,6 +127,19 @@ class NotOnce extends NodeService {
   }
 }
 
+/** Snapshots of the cluster see a transaction where it is installed, in whichever epoch that is. */
+class ShowsInstalled extends NodeService {
+  constructor(options: ServiceOptions) {
+    super(options);
+    const { committer } = this.participant.executor;
+    const commit = committer.commitPrepared.bind(committer);
+    committer.commitPrepared = (tx) => {
+      tx.visibleFrom = 0;
+      return commit(tx);
+    };
+  }
+}
+
 export const PLANTED: Readonly<Record<string, new (options: ServiceOptions) => NodeService>> = {
   "skip validation": NeverValidates,
   "forget a backup": ForgetfulBackup,
@@ -134,4 +147,5 @@ export const PLANTED: Readonly<Record<string, new (options: ServiceOptions) => N
   "validate before all locks are held": HastyNode,
   "forget what is over": NothingIsOver,
   "apply a transaction as often as it is submitted": NotOnce,
+  "show transactions in the epoch of their installation": ShowsInstalled,
 };

@@ -23,6 +23,17 @@ import {
   problemsOf,
 } from "./append.ts";
 
+/** Why a snapshot may fail: a node does not answer, or is another one by now. */
+const PASSING: ReadonlySet<string> = new Set([
+  "SITU_SNAPSHOT_TOO_OLD",
+  "SITU_TIMEOUT",
+  "SITU_LOST",
+  "SITU_UNREACHABLE",
+  "SITU_OVERLOADED",
+  "SITU_STALE_CONFIGURATION",
+  "SITU_UNKNOWN_OUTCOME",
+]);
+
 /** While a snapshot is held. */
 const MOST_HELD_US = 2_000;
 
@@ -137,6 +148,7 @@ export class SnapshotsWorkload extends AppendWorkload {
     }));
     const problems = [
       ...this.#torn.slice(0, 4),
+      ...[...this.#failures.keys()].filter((code) => !PASSING.has(code)),
       ...problemsOf([...strict, ...writes], "strict-serializable", finalReads),
       ...problemsOf([...strict, ...writes, ...seen], "serializable", finalReads),
       ...problemsOf([...this.history, ...seen], "snapshot", finalReads),

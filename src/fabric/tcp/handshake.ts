@@ -48,7 +48,7 @@ export const ANYBODY = -1;
 /** "Situ", as a little-endian word. */
 const MAGIC = 0x75746953;
 /** 2: a node describes a table with the seed of its hash. 3: nodes have a secret of their own; tags. */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 /** No frame of a handshake is longer. */
 export const HANDSHAKE_WORDS = 512;
 const MAX_INSTANCE_BYTES = 64;

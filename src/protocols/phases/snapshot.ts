@@ -16,7 +16,7 @@ import { type Epoch, epochFrom } from "../../engine/epoch.ts";
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
+import { MAX_NAME_BYTES, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { BEGIN_SNAPSHOT, CUT_SNAPSHOT, END_SNAPSHOT } from "../kinds.ts";
 import { Message } from "../message.ts";
 import type { ServingThread } from "./table.ts";
@@ -91,8 +91,11 @@ export function serveBeginSnapshot({ participant }: ServingThread, incoming: Inc
   const name = body.text();
   const atLeast = epochFrom(body.wide());
   const lifeMs = body.wide();
-  if (!(lifeMs > 0 && lifeMs <= MAX_TIMEOUT_MS)) {
-    throw new SituError("SITU_PROTOCOL", `no snapshot is kept for ${lifeMs} ms`);
+  if (!(lifeMs > 0 && lifeMs <= MAX_TIMEOUT_MS) || name.length > MAX_NAME_BYTES) {
+    throw new SituError(
+      "SITU_PROTOCOL",
+      `no snapshot has such a name, or is kept for ${lifeMs} ms`,
+    );
   }
   // What was committed before must be here, in an epoch of this node.
   participant.checkWhole();
