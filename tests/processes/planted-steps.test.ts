@@ -1,7 +1,7 @@
 /**
  * The tests of crash points must fail when a step of a protocol is missing. Here one is taken out of growing, migrating
- * and sweeping, and the checks of those tests have to find it. (tests/checkers/planted-bugs.test.ts has
- * those of the commit.)
+ * and sweeping, and the checks of those tests have to find it. (tests/upgrade has that of upgrading, and
+ * tests/checkers/planted-bugs.test.ts those of the commit.)
  */
 
 import "../helpers/engine-all-atomics.ts";
@@ -10,6 +10,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { localDatabase } from "../../src/database/local/local-database.ts";
 import { BlockTable } from "../../src/memory/blocks.ts";
 import { EXPIRY_SWEEPER } from "../../src/memory/control.ts";
+import { StoreMemory } from "../../src/memory/store-memory.ts";
 import { EntryIndex } from "../../src/tables/indexes/entry-index.ts";
 import { Successor } from "../../src/tables/migrations/successor.ts";
 import { endAll, StoreFolder, start } from "../helpers/engine-processes.ts";
@@ -51,6 +52,11 @@ describe("making a store smaller", () => {
   test("is caught if nobody frees what a dead one has taken", () => {
     vi.spyOn(BlockTable.prototype, "orphan").mockImplementation(() => {});
     expect(shrinks).toThrow(/dead (before|after) step/);
+  });
+
+  test("is caught if a region that a dead one was ending stays between two states", () => {
+    vi.spyOn(StoreMemory.prototype, "abandonRegions").mockImplementation(() => {});
+    expect(shrinks).toThrow();
   });
 });
 
