@@ -85,10 +85,17 @@ export function besideTransaction(): SituError {
   );
 }
 
-export function unknownTable(table: Table): SituError {
+export function unknownTable(
+  table: Table,
+  open: readonly { readonly table: Table }[] = [],
+): SituError {
   const name = table?.name === undefined ? show(table) : table.name;
+  const isOther = open.some((each) => each.table.name === table?.name);
   return new SituError(
     "SITU_UNKNOWN_TABLE",
-    `table ${name} is not open here: pass it to open({ tables: [...] })`,
+    isOther
+      ? `table ${name} is open here with another declaration: use the one that was passed to open, or open the ` +
+          `store again with this one (also after db.migrate)`
+      : `table ${name} is not open here: pass it to open({ tables: [...] })`,
   );
 }

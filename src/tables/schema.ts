@@ -84,13 +84,14 @@ export interface StoredSchema extends Schema, SchemaHistory {
 export function statsOfTables(schemas: readonly StoredSchema[]): TableStats[] {
   return schemas
     .filter(({ state }) => state === undefined)
-    .map(({ name, fields, key, ordered, layout, indexes, successor }) => ({
+    .map(({ name, fields, key, ordered, layout, indexes, expires, successor }) => ({
       name,
       fields,
       key,
       ordered,
       ...(layout === undefined ? {} : { layout }),
       indexes: indexes.map(({ roots: _roots, build: _build, ...index }) => index),
+      ...(expires === undefined ? {} : { expires }),
       ...(successor === undefined ? {} : { migration: statsOfMigration(successor) }),
     }));
 }

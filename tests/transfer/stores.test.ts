@@ -4,7 +4,7 @@ import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { open } from "../../src/database/open.ts";
-import { i64, json, str, u32 } from "../../src/tables/fields.ts";
+import { i64, json, str, timestamp, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { dump } from "../../src/transfer/dump.ts";
 import { load } from "../../src/transfer/load.ts";
@@ -42,6 +42,30 @@ function target(): string {
   stores.adopt(join(path, "store"));
   return join(path, "store");
 }
+
+it("rows that expire do so in the store that was loaded, too", async () => {
+  const Session = table(
+    "session",
+    { id: u32(), until: timestamp(), user: str(20) },
+    { key: "id", expires: "until", indexes: { byUser: { on: ["user"] } } },
+  );
+  const path = stores.folder();
+  const db = await stores.open({ path, tables: [Session] });
+  const [past, future] = [new Date(1_000), new Date("2200-01-01")];
+  db.insert(Session, { id: 1, until: past, user: "a" });
+  db.insert(Session, { id: 2, until: future, user: "b" });
+  await db.close();
+  const folder = join(stores.folder(), "dump");
+  const dumped = await dump(path, folder);
+  expect(dumped.tables.map(({ name, rows }) => [name, rows])).toEqual([["session", 1]]);
+  const to = target();
+  await load(folder, to, { memoryBytes: 16 * MIB, durability: "none" });
+  await using loaded = await open({ path: to, tables: [Session] });
+  expect(loaded.stats().tables.find(({ name }) => name === "session")?.expires).toBe("until");
+  expect(loaded.scan(Session).toArray()).toEqual([{ id: 2, until: future, user: "b" }]);
+  loaded.update(Session, 2, { until: past });
+  expect(loaded.count(Session)).toBe(0);
+});
 
 it.each(["jsonl", "csv"] as const)("a store comes back from its dump: %s", async (format) => {
   const path = await filled();

@@ -8,10 +8,12 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliDecompressSync } from "node:zlib";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { open } from "../../src/database/open.ts";
 import { verify } from "../../src/database/store-tools.ts";
 import { bootId } from "../../src/memory/boot.ts";
+import { Control } from "../../src/memory/control.ts";
+import type { SituError } from "../../src/runtime/errors.ts";
 import { bytes, i64, json, str, u8, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { KILLED_AT_CALL } from "../helpers/killed-at-call.ts";
@@ -19,6 +21,7 @@ import { failure, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";
 
 const stores = temporaryStores();
+afterEach(() => void vi.restoreAllMocks());
 
 const Account = table("account", { id: u32(), owner: str(24), balance: i64() }, { key: "id" });
 const Seat = table(
@@ -170,5 +173,22 @@ describe("a store of 0.1", () => {
       expect((await db.verify()).problems).toEqual([]);
     }
     expect(kills).toBeGreaterThan(5);
+  });
+
+  it("is caught by these checks if the old memory goes before the new one is complete", async () => {
+    const { path } = unpack("0.1.0-none-close");
+    const countOrError = (): Promise<number | string> =>
+      open({ path, tables }).then(
+        async (db) => {
+          await using _ = db;
+          return db.count(Account);
+        },
+        (error: SituError) => error.code,
+      );
+    vi.spyOn(Control.prototype, "publish").mockImplementation(() => {});
+    expect(await countOrError()).not.toBe(300);
+    vi.restoreAllMocks();
+    // What the next opener finds, as after each kill above.
+    expect(await countOrError()).not.toBe(300);
   });
 });

@@ -670,7 +670,7 @@ export class LocalDatabase implements Database, Stores {
   storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
     this.#refreshIfNeeded();
     const store = this.#stores[table?.ordinal];
-    if (store === undefined) throw unknownTable(table);
+    if (store === undefined) throw unknownTable(table, this.#set.tables);
     return store as Store<Row, Key>;
   }
 

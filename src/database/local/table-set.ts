@@ -28,13 +28,13 @@ export class TableSet {
 
   storeOf<Row, Key>(table: Table<Row, Key>): Store<Row, Key> {
     const store = this.stores[table?.ordinal];
-    if (store === undefined) throw unknownTable(table);
+    if (store === undefined) throw unknownTable(table, this.tables);
     return store as Store<Row, Key>;
   }
 
   tableOf(table: Table): TableStore {
     const found = this.byOrdinal[table?.ordinal];
-    if (found === undefined) throw unknownTable(table);
+    if (found === undefined) throw unknownTable(table, this.tables);
     return found;
   }
 }

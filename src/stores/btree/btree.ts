@@ -41,7 +41,7 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
     this.#splitter = new Splitter(this.#geometry, search);
     this.#merger = new Merger(this.#geometry, search);
     this.#lookup = new Lookup(executor, codec, this.#geometry, root, (tx, words) =>
-      search.find(tx, words, true, false) ? search.row : undefined,
+      search.find(tx, words, true) ? search.row : undefined,
     );
   }
 
@@ -55,7 +55,7 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
   }
 
   read(tx: Transaction, key: Key): Row | undefined {
-    return this.#search.find(tx, this.#codec.stageOrdered(key), true, false)
+    return this.#search.find(tx, this.#codec.stageOrdered(key), true)
       ? this.#search.row
       : undefined;
   }
@@ -65,7 +65,7 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
   }
 
   has(tx: Transaction, key: Key): boolean {
-    return this.#search.find(tx, this.#codec.stageOrdered(key), false, false);
+    return this.#search.find(tx, this.#codec.stageOrdered(key), false);
   }
 
   insert(tx: Transaction, row: Row): boolean {
@@ -78,7 +78,7 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
 
   insertEncoded(tx: Transaction, words: number): boolean {
     const keyWords = this.#codec.stageOrderedEncoded();
-    if (this.#search.find(tx, keyWords, false, true)) return false;
+    if (this.#search.find(tx, keyWords, false)) return false;
     try {
       this.#add(tx, keyWords, words);
     } catch (error) {
@@ -89,7 +89,7 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
 
   putEncoded(tx: Transaction, words: number): void {
     const keyWords = this.#codec.stageOrderedEncoded();
-    const found = this.#search.find(tx, keyWords, false, true);
+    const found = this.#search.find(tx, keyWords, false);
     try {
       if (found) this.#replace(tx, this.#search, words);
       else this.#add(tx, keyWords, words);
@@ -102,7 +102,7 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
     const { inline, leaf: nodes } = this.#geometry;
     const search = this.#search;
     if (!isPatchable(this.#codec.fixedWords)) return this.#merge(tx, key, changes, capture);
-    if (!search.find(tx, this.#codec.stageOrderedUpdate(key, changes), false, false)) return false;
+    if (!search.find(tx, this.#codec.stageOrderedUpdate(key, changes), false)) return false;
     if (capture !== undefined) this.#capture(tx, capture);
     if (inline) {
       const range = this.#codec.changed[0];
@@ -139,7 +139,7 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
   #merge(tx: Transaction, key: Key, changes: Partial<Row>, capture?: RowCapture): boolean {
     const search = this.#mergeSearch;
     const taken = this.#codec.takeChanges(changes);
-    if (!search.find(tx, this.#codec.stageOrdered(key), true, false)) return false;
+    if (!search.find(tx, this.#codec.stageOrdered(key), true)) return false;
     const words = this.#codec.encode(this.#codec.merge(search.row!, taken));
     capture?.take(this.#codec.scratch, 0, words);
     try {
@@ -153,7 +153,7 @@ export class BTree<Row, Key> implements RowStore<Row, Key> {
   remove(tx: Transaction, key: Key): boolean {
     const search = this.#search;
     const keyWords = this.#codec.stageOrdered(key);
-    if (!search.find(tx, keyWords, false, true)) return false;
+    if (!search.find(tx, keyWords, false)) return false;
     const { inline, leaf: nodes } = this.#geometry;
     const { leaf, index } = search;
     try {

@@ -79,7 +79,11 @@ export class FixedNodes implements NodeFormat {
     const { keyWords } = this;
     let low = 0;
     let high = this.count(i32, at);
-    if (keyWords === 1 && words === 1) return lowerWord(i32, keysAt, high, key[0]);
+    if (keyWords === words) {
+      if (words === 1) return lowerWord(i32, keysAt, high, key[0]);
+      if (words === 2) return lowerPair(i32, keysAt, high, key[0], key[1]);
+      if (words === 3) return lowerTriple(i32, keysAt, high, key[0], key[1], key[2]);
+    }
     while (low < high) {
       const middle = (low + high) >>> 1;
       const order = compareKeys(i32, keysAt + middle * keyWords, keyWords, key, words);
@@ -94,7 +98,11 @@ export class FixedNodes implements NodeFormat {
     const { keyWords } = this;
     let low = 0;
     let high = this.count(i32, at);
-    if (keyWords === 1 && words === 1) return upperWord(i32, keysAt, high, key[0]);
+    if (keyWords === words) {
+      if (words === 1) return upperWord(i32, keysAt, high, key[0]);
+      if (words === 2) return upperPair(i32, keysAt, high, key[0], key[1]);
+      if (words === 3) return upperTriple(i32, keysAt, high, key[0], key[1], key[2]);
+    }
     while (low < high) {
       const middle = (low + high) >>> 1;
       const order = compareKeys(i32, keysAt + middle * keyWords, keyWords, key, words);
@@ -338,6 +346,93 @@ function upperWord(i32: Int32Array, at: number, count: number, wanted: number): 
     left -= half;
   }
   return left === 1 ? from - at - ~isLess(wanted, i32[from]) : 0;
+}
+
+/** The same for keys of two words: those that are less. */
+function lowerPair(i32: Int32Array, at: number, count: number, a: number, b: number): number {
+  let from = 0;
+  let left = count;
+  while (left > 1) {
+    const half = left >> 1;
+    from += half & isLessPair(i32, at + 2 * (from + half - 1), a, b);
+    left -= half;
+  }
+  return left === 1 ? from - isLessPair(i32, at + 2 * from, a, b) : 0;
+}
+
+/** And those that are not greater. */
+function upperPair(i32: Int32Array, at: number, count: number, a: number, b: number): number {
+  let from = 0;
+  let left = count;
+  while (left > 1) {
+    const half = left >> 1;
+    from += half & ~isGreaterPair(i32, at + 2 * (from + half - 1), a, b);
+    left -= half;
+  }
+  return left === 1 ? from - ~isGreaterPair(i32, at + 2 * from, a, b) : 0;
+}
+
+function isLessPair(i32: Int32Array, at: number, a: number, b: number): number {
+  const first = i32[at];
+  return isLess(first, a) | (isSame(first, a) & isLess(i32[at + 1], b));
+}
+
+function isGreaterPair(i32: Int32Array, at: number, a: number, b: number): number {
+  const first = i32[at];
+  return isLess(a, first) | (isSame(first, a) & isLess(b, i32[at + 1]));
+}
+
+/** The same for keys of three words. */
+function lowerTriple(
+  i32: Int32Array,
+  at: number,
+  count: number,
+  a: number,
+  b: number,
+  c: number,
+): number {
+  let from = 0;
+  let left = count;
+  while (left > 1) {
+    const half = left >> 1;
+    from += half & isLessTriple(i32, at + 3 * (from + half - 1), a, b, c);
+    left -= half;
+  }
+  return left === 1 ? from - isLessTriple(i32, at + 3 * from, a, b, c) : 0;
+}
+
+function upperTriple(
+  i32: Int32Array,
+  at: number,
+  count: number,
+  a: number,
+  b: number,
+  c: number,
+): number {
+  let from = 0;
+  let left = count;
+  while (left > 1) {
+    const half = left >> 1;
+    from += half & ~isGreaterTriple(i32, at + 3 * (from + half - 1), a, b, c);
+    left -= half;
+  }
+  return left === 1 ? from - ~isGreaterTriple(i32, at + 3 * from, a, b, c) : 0;
+}
+
+function isLessTriple(i32: Int32Array, at: number, a: number, b: number, c: number): number {
+  const first = i32[at];
+  return isLess(first, a) | (isSame(first, a) & isLessPair(i32, at + 1, b, c));
+}
+
+function isGreaterTriple(i32: Int32Array, at: number, a: number, b: number, c: number): number {
+  const first = i32[at];
+  return isLess(a, first) | (isSame(first, a) & isGreaterPair(i32, at + 1, b, c));
+}
+
+/** All bits if both are the same, else none. */
+function isSame(a: number, b: number): number {
+  const difference = a ^ b;
+  return ~((difference | -difference) >> 31);
 }
 
 /** All bits if a is less than b, both unsigned, else none: the borrow of their difference. */

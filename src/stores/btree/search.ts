@@ -5,14 +5,27 @@
  * What becomes part of the read set is one object: the leaf, which proves a key present or absent,
  * or the row object, which proves it present. Inner nodes are read in one version each, and then
  * forgotten: should one be out of date, the leaf it leads to says so, by its fences or because its
- * cell has another incarnation. For the same reason a leaf that an attempt has come to before need not be
- * searched for again: if its fences hold the key, it is the one.
+ * cell has another incarnation. So any way to a leaf will do, as long as the fences hold the key:
+ *
+ *   known    a leaf that this attempt has come to before
+ *   quick    down the tree as others see it, without a trace in the transaction's set
+ *   full     down the tree as this transaction sees it. Takes note of the nodes, for one who splits or merges them
+ *
+ * If one of the first two ends at the wrong leaf, or meets one who is installing, the last one is taken.
  */
 
+import { SPLICED, WINDOW } from "../../engine/access-set.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { type Address, regionIdOf, wordOf } from "../../memory/address.ts";
 import { damagedAt } from "../../memory/damage.ts";
-import { HEADER_WORDS } from "../../memory/object.ts";
+import {
+  INCARNATION as HEADER_INCARNATION,
+  VERSION_HIGH as HEADER_VERSION_HIGH,
+  VERSION_LOW as HEADER_VERSION_LOW,
+  HEADER_WORDS,
+  unchanged,
+} from "../../memory/object.ts";
+import { loadAcquire } from "../../memory/ordering.ts";
 import type { SituError } from "../../runtime/errors.ts";
 import { MAX_DESCENTS, MAX_TREE_LEVEL } from "../../runtime/limits.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
@@ -35,7 +48,7 @@ export class Search<Row, Key> {
   readonly #innerKeys: number = 0;
   readonly #rootRegionId: number;
   readonly #rootWord: number;
-  /** The inner nodes of the last descent and the child taken in each, by level. */
+  /** The inner nodes of the last full descent and the child taken in each, by level. */
   readonly path = new Int32Array(MAX_TREE_LEVEL + 1);
   readonly taken = new Int32Array(MAX_TREE_LEVEL + 1);
   rootLevel = 0;
@@ -76,21 +89,13 @@ export class Search<Row, Key> {
     this.#rootWord = wordOf(root);
   }
 
-  /**
-   * Searches for the key that the codec has staged; `row` is decoded only if it is wanted. For one who does
-   * not go on to an insertion or a removal, and so needs no `path`, in a leaf that the attempt knows.
-   */
-  find(tx: Transaction, words: number, wanted: boolean, needsPath: boolean): boolean {
+  /** Searches for the key that the codec has staged; `row` is decoded only if it is wanted. */
+  find(tx: Transaction, words: number, wanted: boolean): boolean {
     const key = this.#codec.ordered;
     const nodes = this.#leafNodes;
-    const place = (key[0] + 2 * key[words - 1]) & KNOWN_MASK;
-    let isKnown = !needsPath && this.#knownLives[place] === tx.lives;
     this.row = undefined;
     for (let attempt = 0; attempt < MAX_DESCENTS; attempt++) {
-      if (isKnown) this.#reopen(tx, place);
-      else if (!this.#descend(tx, key, words, false)) continue;
-      else this.#remember(tx, place);
-      isKnown = false;
+      if (!this.#approach(tx, key, words, attempt === 0)) continue;
       const { views, at } = tx;
       const { leaf } = this;
       const { i32 } = views;
@@ -118,13 +123,56 @@ export class Search<Row, Key> {
     return tx.conflict(this.leaf);
   }
 
+  /** Opens a leaf that may be the one for a key. False if the way was out of date. */
+  #approach(tx: Transaction, key: Int32Array, words: number, isFirst: boolean): boolean {
+    const place = (key[0] + 2 * key[words - 1]) & KNOWN_MASK;
+    // A snapshot's transaction forgets what it has opened, and sees other nodes than those that are there.
+    if (tx.snapshot !== undefined) return this.#descend(tx, key, words, false);
+    if (isFirst) {
+      if (this.#knownLives[place] === tx.lives && this.#mayBeKnown(tx, key, words, place)) {
+        this.#reopen(tx, place);
+        return true;
+      }
+      if (!this.#descendQuickly(tx, key, words) && !this.#descend(tx, key, words, false)) {
+        return false;
+      }
+    } else if (!this.#descend(tx, key, words, false)) {
+      return false;
+    }
+    this.#remember(tx, place);
+    return true;
+  }
+
+  /** Before the leaf of the last `find` is split: takes note of the way to it. */
+  retrace(tx: Transaction, key: Int32Array, words: number): void {
+    const { leaf } = this;
+    for (let attempt = 0; attempt < MAX_DESCENTS; attempt++) {
+      if (!this.#descend(tx, key, words, false)) continue;
+      // The transaction depends on the leaf: if another one is responsible now, it cannot commit.
+      if (this.leaf !== leaf) break;
+      return;
+    }
+    tx.conflict(leaf);
+  }
+
   /** A row that was read is mostly changed afterwards. */
   #remember(tx: Transaction, place: number): void {
-    // A snapshot's transaction forgets what it has opened.
-    if (tx.snapshot !== undefined) return;
     this.#knownLives[place] = tx.lives;
     this.#knownLeaves[place] = this.leaf;
     this.#knownIncarnations[place] = this.#incarnation;
+  }
+
+  /**
+   * Whether the fences of a leaf that this attempt has come to before hold the key, by a look that may be wrong: to open a
+   * leaf that was spliced would bring all of it into the arena. Neither splices nor windows touch fences.
+   */
+  #mayBeKnown(tx: Transaction, key: Int32Array, words: number, place: number): boolean {
+    const { set } = tx;
+    const leaf = this.#knownLeaves[place];
+    const buffer = set.bufferOf(leaf);
+    return buffer < 0 || (set.kindOf(leaf) & (SPLICED | WINDOW)) !== 0
+      ? this.#leafNodes.covers(set.regionOf(leaf).i32, set.wordOf(leaf) + HEADER_WORDS, key, words)
+      : this.#leafNodes.covers(set.arena.i32, buffer, key, words);
   }
 
   /** Opens a leaf that this attempt has come to before. Its fences say whether it is the right one. */
@@ -250,6 +298,45 @@ export class Search<Row, Key> {
       incarnation = childIncarnation;
       expected = level - 1;
     }
+  }
+
+  /** The same without a trace: down the nodes as they are, not as this transaction will leave them. */
+  #descendQuickly(tx: Transaction, key: Int32Array, words: number): boolean {
+    const nodes = this.#innerNodes;
+    const dense = this.#dense;
+    const { regions } = tx.executor.memory;
+    let region = regions[this.#rootRegionId];
+    let word = this.#rootWord;
+    let incarnation = 0;
+    let expected = -1;
+    while (region !== undefined) {
+      const { i32 } = region;
+      const high = loadAcquire(i32, word + HEADER_VERSION_HIGH);
+      const low = loadAcquire(i32, word + HEADER_VERSION_LOW);
+      const at = word + HEADER_WORDS;
+      const level = i32[at + LEVEL];
+      const isChild = i32[word + HEADER_INCARNATION] === incarnation && level === expected;
+      const taken = Math.max(nodes.upperBound(i32, at, key, words) - 1, 0);
+      const pointer = at + nodes.payloadAt(taken);
+      const regionId = i32[pointer] - 1;
+      const childWord = i32[pointer + 1];
+      incarnation = i32[pointer + 2];
+      const first = dense === undefined ? 0 : i32[at + this.#innerKeys + taken];
+      if (!unchanged(i32, word, high, low)) return false;
+      if (!isChild && (expected >= 0 || level < 1 || level > MAX_TREE_LEVEL)) return false;
+      region = regions[regionId];
+      word = childWord;
+      expected = level - 1;
+      if (expected > 0) continue;
+      if (region === undefined) return false;
+      if (dense !== undefined) {
+        this.touched = dense.touch(region.i32, word + HEADER_WORDS, key[0] - first);
+      }
+      this.leaf = tx.open(region, word);
+      this.#incarnation = incarnation;
+      return true;
+    }
+    return false;
   }
 
   /** The child of an inner node to go on with. */

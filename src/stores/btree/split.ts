@@ -56,7 +56,7 @@ export function pointerTo(tx: Transaction, entry: number): Int32Array {
   return Int32Array.of(set.regionIdOf(entry) + 1, set.wordOf(entry), set.incarnationOf(entry));
 }
 
-/** Adds entries to nodes, on the path of a search. */
+/** Adds entries to nodes, where a search has looked. */
 export class Splitter {
   readonly #geometry: Geometry;
   readonly #search: Search<unknown, unknown>;
@@ -106,6 +106,7 @@ export class Splitter {
     const { leaf: nodes } = this.#geometry;
     const { executor } = tx;
     executor.counters[executor.counterBase + SPLITS]++;
+    this.#search.retrace(tx, key, words);
     if (nodes instanceof FixedNodes) this.#splitFixedLeaf(tx, nodes, key, payload);
     else this.#splitVariableLeaf(tx, nodes, key, words, payload);
   }

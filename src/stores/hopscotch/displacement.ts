@@ -31,16 +31,18 @@ export class Displacement implements ShardSlots {
   take(tx: Transaction, region: Region, base: number, hash: number): void {
     this.chainBlocks = 0;
     const home = homeOf(hash);
-    for (const bucket of [home, home + 1]) {
-      const entry = this.#bucket(tx, region, base, bucket);
-      const slot = emptySlot(tx, entry);
-      if (slot >= 0) {
-        this.#occupy(tx, entry, slot, hash);
-        return;
-      }
-    }
+    if (this.#takeIn(tx, region, base, home, hash)) return;
+    if (this.#takeIn(tx, region, base, home + 1, hash)) return;
     if (this.#displace(tx, region, base, home, hash)) return;
     this.#chain(tx, region, base, home, hash);
+  }
+
+  #takeIn(tx: Transaction, region: Region, base: number, bucket: number, hash: number): boolean {
+    const entry = this.#bucket(tx, region, base, bucket);
+    const slot = firstEmptyIn(tx, entry, TAGS, BUCKET_SLOTS);
+    if (slot < 0) return false;
+    this.#occupy(tx, entry, slot, hash);
+    return true;
   }
 
   #bucket(tx: Transaction, region: Region, base: number, bucket: number): number {
@@ -50,11 +52,13 @@ export class Displacement implements ShardSlots {
   }
 
   #occupy(tx: Transaction, entry: number, slot: number, hash: number): void {
-    const at = tx.writable(entry, this.#geometry.bucketWords);
+    const { slotWords, bucketWords } = this.#geometry;
+    const slotAt = BUCKET_ROWS + slot * slotWords;
+    // From the tag up to the end of the slot: the rest of the bucket need not be copied.
+    const at = tx.writableWindow(entry, TAGS + slot, slotAt + slotWords, bucketWords);
     tx.set.arena.i32[at + TAGS + slot] = hash;
-    tx.set.markDirty(entry, TAGS + slot, TAGS + slot + 1);
     this.holder = entry;
-    this.slotAt = BUCKET_ROWS + slot * this.#geometry.slotWords;
+    this.slotAt = slotAt;
   }
 
   /**
@@ -217,6 +221,11 @@ function emptyBlockSlot(tx: Transaction, entry: number): number {
 /** The first slot without a pair; the transaction depends on the object already. */
 function firstEmpty(tx: Transaction, entry: number, tagsAt: number, slots: number): number {
   tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
+  return firstEmptyIn(tx, entry, tagsAt, slots);
+}
+
+/** The same of the object that was opened last. */
+function firstEmptyIn(tx: Transaction, entry: number, tagsAt: number, slots: number): number {
   const { i32 } = tx.views;
   let empty = -1;
   for (let slot = slots - 1; slot >= 0; slot--) {

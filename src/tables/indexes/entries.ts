@@ -1,6 +1,7 @@
 /** What all kinds of indexes have in common: entries made from rows, and keys made from entries. */
 
 import type { Transaction } from "../../engine/transaction.ts";
+import type { Views } from "../../memory/views.ts";
 import { isBytes } from "../../runtime/bytes.ts";
 import { RowError, SituError } from "../../runtime/errors.ts";
 import type { Cursor } from "../../stores/store.ts";
@@ -22,6 +23,8 @@ export interface Index {
   holderOf(tx: Transaction, row: Values): unknown;
   /** Adds the row's entry. Of an index that is not ready, it may be there already. */
   add(tx: Transaction, row: Values): void;
+  /** The same for a row that is encoded; undefined if an entry is more than a copy of some fields. */
+  readonly addEncoded?: ((tx: Transaction, row: Views) => void) | undefined;
   /** Removes the row's entry. Of an index that is not ready, it may be missing. */
   remove(tx: Transaction, row: Values): void;
   /** The key of the row with these values, given as a caller writes them; unique indexes only. */

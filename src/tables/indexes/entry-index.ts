@@ -7,7 +7,10 @@
 
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
-import type { KeyRange, OrderedCodec, Store } from "../../stores/store.ts";
+import type { Views } from "../../memory/views.ts";
+import type { KeyRange, OrderedCodec, RowStore, Store } from "../../stores/store.ts";
+import { fieldCopyOf } from "../codec/field-copy.ts";
+import { layoutOf } from "../codec/layout.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition, IndexState, StoredIndex } from "./definition.ts";
 import { type Index, type KeyWalk, keyIn, projector, sameValues } from "./entries.ts";
@@ -39,13 +42,14 @@ export class EntryIndex implements Index {
   readonly state: IndexState;
   readonly #table: Table;
   readonly #structure: Structure<Values, unknown>;
-  readonly #store: Store<Values, unknown>;
+  readonly #store: RowStore<Values, unknown>;
   /** The same entries, of which only the key of the row is read: no text is made in vain. */
   readonly #keys: Store<Values, unknown>;
   /** The fields that may be null, if the index is unique. */
   readonly #nullable: readonly string[];
   readonly #entryOf: (row: Values) => Values;
   readonly mayRefuse: boolean;
+  readonly addEncoded: ((tx: Transaction, row: Views) => void) | undefined;
 
   constructor(executor: Executor, table: Table, stored: StoredIndex) {
     this.definition = stored;
@@ -61,6 +65,20 @@ export class EntryIndex implements Index {
     this.#entryOf = projector(Object.keys(this.#structure.table.fields));
     // Keys of one size are never too long.
     this.mayRefuse = stored.unique || (this.#structure.ordered?.orderedWords ?? 0) === 0;
+    this.addEncoded = this.#encodedAdder();
+  }
+
+  #encodedAdder(): ((tx: Transaction, row: Views) => void) | undefined {
+    const layout = layoutOf(this.#structure.table);
+    const copy = fieldCopyOf(layoutOf(this.#table), layout);
+    if (copy === undefined || this.mayRefuse) return undefined;
+    const store = this.#store;
+    const { scratch } = this.#structure.codec;
+    const words = layout.fixedBytes / 4;
+    return (tx, row) => {
+      copy(row, scratch);
+      if (!store.insertEncoded(tx, words) && this.state === "ready") tx.conflict(-1);
+    };
   }
 
   check(row: Values): void {

@@ -6,11 +6,14 @@
  * A row of the caller's is read once, by `encode`. What the indexes get to see is decoded from the
  * words that the row is stored as, so rows and entries agree whatever the row's getters say. The
  * encoded row stays in the scratch area meanwhile: checks only stage keys and read.
+ *
+ * Where the entries of all indexes are copies of some fields, an insert copies their words and decodes nothing.
  */
 
 import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
+import { Views } from "../../memory/views.ts";
 import type {
   Cursor,
   KeyRange,
@@ -19,6 +22,7 @@ import type {
   RowStore,
   Store,
 } from "../../stores/store.ts";
+import { layoutOf } from "../codec/layout.ts";
 import { ownKey } from "../copied-key.ts";
 import { IGNORED, type RowMode } from "../migrations/row-mode.ts";
 import type { Successor } from "../migrations/successor.ts";
@@ -41,6 +45,8 @@ export class IndexedStore implements RowStore<Values, unknown> {
   readonly #openParts: () => Store<Values, unknown>;
   /** Whether a row may have to be refused before anything is changed. */
   readonly #mayRefuse: boolean;
+  /** The fields of a row that is being inserted, while the scratch area is used for entries; if that will do. */
+  readonly #fields: Views | undefined;
 
   constructor(
     executor: Executor,
@@ -60,6 +66,9 @@ export class IndexedStore implements RowStore<Values, unknown> {
     const needed = successor === undefined ? [...key, ...this.#indexed] : Object.keys(fields);
     this.#part = structure.partCodec([...new Set(needed)]);
     this.#mayRefuse = successor !== undefined || indexes.some(({ mayRefuse }) => mayRefuse);
+    const isCopied = !this.#mayRefuse && indexes.every((each) => each.addEncoded !== undefined);
+    const { fixedBytes } = layoutOf(this.#table);
+    this.#fields = isCopied ? new Views(new ArrayBuffer(fixedBytes)) : undefined;
     this.#openParts = () => structure.openWith(executor, root, this.#part);
   }
 
@@ -97,6 +106,7 @@ export class IndexedStore implements RowStore<Values, unknown> {
   }
 
   insertEncoded(tx: Transaction, words: number): boolean {
+    if (this.#fields !== undefined) return this.#insertCopied(tx, words, this.#fields);
     const row = this.#part.decode(this.#codec.scratch, 0, words);
     if (this.#mayRefuse) {
       if (this.#rows.has(tx, this.#keyOf(row))) return false;
@@ -104,6 +114,22 @@ export class IndexedStore implements RowStore<Values, unknown> {
     }
     if (!this.#rows.insertEncoded(tx, words)) return false;
     this.#follow(tx, undefined, row);
+    return true;
+  }
+
+  #insertCopied(tx: Transaction, words: number, fields: Views): boolean {
+    const to = fields.i32;
+    const from = this.#codec.scratch.i32;
+    for (let i = 0; i < to.length; i++) to[i] = from[i];
+    if (!this.#rows.insertEncoded(tx, words)) return false;
+    const indexes = this.#indexes;
+    try {
+      for (let i = 0; i < indexes.length; i++) {
+        if (indexes[i].state !== "announced") indexes[i].addEncoded!(tx, fields);
+      }
+    } catch (error) {
+      tx.failHalfWay(error);
+    }
     return true;
   }
 
