@@ -46,7 +46,7 @@ export const TIERS = {
     "tests/cluster/**",
     "tests/database/{bad-input,bad-paths,copied-folder,durability,durability-faults}.test.ts",
     "tests/database/{durability-options,foreign-memory,memory-*,objects,recovery}.test.ts",
-    "tests/database/{recovery-damage,recovery-killed,schema,second-memory,microtask-queue}.test.ts",
+    "tests/database/{joining,recovery-damage,recovery-killed,schema,second-memory,microtask-queue}.test.ts",
     "tests/database/{resize,resize-*,store-files,store-full,threads,transact,watch}.test.ts",
     "tests/examples/**",
     "tests/fabric/tcp*.test.ts",
