@@ -13,7 +13,7 @@ import { joinOrChange, withOpenLock } from "../folder/open-lock.ts";
 import { type Identity, makeFolder, memoryFolder, readIdentity } from "../folder/store-files.ts";
 import { bootId } from "../memory/boot.ts";
 import { CONTROL_NAME } from "../memory/store-memory.ts";
-import { SWEPT_SLOTS } from "../runtime/limits.ts";
+import { DEFAULT_TIMEOUT_MS, SWEPT_SLOTS } from "../runtime/limits.ts";
 import type { Attached } from "./attached.ts";
 import { joinBeside, mayJoinBeside } from "./join-beside.ts";
 import { joinProcesses } from "./join-processes.ts";
@@ -28,15 +28,26 @@ export async function attach<T>(
   const { path } = settings;
   if (settings.sharing === "threads") return guarded(joinProcessThreads(settings), use);
   makeFolder(path);
-  const way = await joinOrChange<{ attached: Attached } | { used: T }>(path, {
+  const patienceMs = Math.max(settings.timeoutMs ?? 0, DEFAULT_TIMEOUT_MS);
+  const way = await joinOrChange<{ attached: Attached } | { used: T }>(path, patienceMs, {
     mayJoin: () => mayJoinBeside(settings),
     join: async () => {
       const attached = await joinBeside(settings);
       return attached && { attached };
     },
-    change: async () => ({ used: guarded(await joinProcesses(settings), use) }),
+    change: async () => {
+      const attached = await joinProcesses(settings);
+      // What was made is for others only after `use`; what was there is theirs as soon as this one has a slot.
+      if (isMade(attached)) return { used: guarded(attached, use) };
+      share(attached);
+      return { attached };
+    },
   });
   return "used" in way ? way.used : guarded(way.attached, use);
+}
+
+function isMade({ fresh, recovered }: Attached): boolean {
+  return fresh || recovered !== undefined;
 }
 
 function guarded<T>(attached: Attached, use: (attached: Attached) => T): T {
@@ -50,6 +61,16 @@ function guarded<T>(attached: Attached, use: (attached: Attached) => T): T {
     return used;
   } catch (error) {
     attached.executor.close();
+    throw error;
+  }
+}
+
+/** Before open.lock is given back: whoever takes it next must find the folder's lock shared. */
+function share({ lock, executor }: Attached): void {
+  try {
+    lock?.share();
+  } catch (error) {
+    executor.close();
     throw error;
   }
 }

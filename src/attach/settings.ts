@@ -13,6 +13,8 @@ export interface StoreSettings {
   readonly isAlone?: boolean;
   /** For the other threads of that node. */
   readonly isNode?: boolean;
+  /** How long to wait for another process that is opening the store; the default if that is longer. */
+  readonly timeoutMs?: number | undefined;
   /** Undefined: as the store is, and "lazy" for a new one. */
   readonly durability: DurabilityMode | undefined;
   readonly lagMs: number;

@@ -145,7 +145,7 @@ export class Executor implements SlabHost {
         claim(control, slot, { pid: process.pid, threadId, slot }, wallClockMs(), isLogThread);
         try {
           // Others may have claimed slots since they were counted, also the last that are not kept for the log.
-          if (claimedSlots(control) > limit) throw allInUse(limit);
+          if (!claimed && claimedSlots(control) > limit) throw allInUse(limit);
           const executor = new Executor(memory, leases, slot);
           executor.journal.adopt();
           // The slot's earlier TIDs lie in earlier epochs, so no TID comes twice.
@@ -386,7 +386,7 @@ export class Executor implements SlabHost {
     return dead;
   }
 
-  /** The same for a few of them, another few each time: all have their turn. */
+  /** The same for a few of the living, another few each time, and the dead that are found on the way. */
   sweepSome(count: number): void {
     const { control } = this.memory;
     const { slots } = control.geometry;
@@ -394,9 +394,7 @@ export class Executor implements SlabHost {
     for (let step = 0; step < slots && left > 0; step++) {
       const slot = this.#sweptTo;
       this.#sweptTo = (slot + 1) % slots;
-      if (!isClaimed(control, slot)) continue;
-      left--;
-      this.recoverIfDead(slot);
+      if (isClaimed(control, slot) && !this.recoverIfDead(slot)) left--;
     }
   }
 

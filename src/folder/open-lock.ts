@@ -37,8 +37,12 @@ export interface WaysToOpen<T> {
 }
 
 /** Joins the store as it is, or changes it: whichever can be done first. */
-export async function joinOrChange<T>(path: string, ways: WaysToOpen<T>): Promise<T> {
-  const { value } = await patiently(path, async () => {
+export async function joinOrChange<T>(
+  path: string,
+  patienceMs: number,
+  ways: WaysToOpen<T>,
+): Promise<T> {
+  const { value } = await patiently(path, patienceMs, async () => {
     if (ways.mayJoin()) {
       const shared = await holding(path, "shared", () => ways.join());
       if (shared?.value !== undefined) return { value: shared.value };
@@ -50,7 +54,7 @@ export async function joinOrChange<T>(path: string, ways: WaysToOpen<T>): Promis
 
 /** Runs `work` while nobody else creates, joins or destroys the store of this folder. */
 export async function withOpenLock<T>(path: string, work: () => T | Promise<T>): Promise<T> {
-  const { value } = await patiently(path, () => holding(path, "alone", work));
+  const { value } = await patiently(path, DEFAULT_TIMEOUT_MS, () => holding(path, "alone", work));
   return value;
 }
 
@@ -72,8 +76,12 @@ async function holding<T>(
   }
 }
 
-/** Tries until there is a result. */
-async function patiently<T>(path: string, attempt: () => Promise<T | undefined>): Promise<T> {
+/** Tries until there is a result, or one process has held the lock for longer than `patienceMs`. */
+async function patiently<T>(
+  path: string,
+  patienceMs: number,
+  attempt: () => Promise<T | undefined>,
+): Promise<T> {
   const firstMs = nowMs();
   let startMs = firstMs;
   let lookedMs = firstMs;
@@ -92,8 +100,8 @@ async function patiently<T>(path: string, attempt: () => Promise<T | undefined>)
     if (heldNow !== held) startMs = now;
     held = heldNow;
     const isRecovering = existsSync(join(path, RECOVERING));
-    const patienceMs = isRecovering ? RECOVERY_PATIENCE_MS : DEFAULT_TIMEOUT_MS;
-    if (now > startMs + patienceMs || now > firstMs + RECOVERY_PATIENCE_MS) {
+    const heldMs = isRecovering ? RECOVERY_PATIENCE_MS : patienceMs;
+    if (now > startMs + heldMs || now > firstMs + RECOVERY_PATIENCE_MS) {
       throw new TimeoutError(`another process has been opening ${path} for too long`);
     }
   }

@@ -89,7 +89,7 @@ export const JOURNAL_NUDGE = 1 / 4;
 /** How often an open process looks whether the log has a writer: a dead one's work is taken over. */
 export const LOG_WATCH_MS = 25;
 /** The same where many processes have the store open, which share the watch. */
-export const LOG_SHARED_WATCH_MS = 500;
+export const LOG_SHARED_WATCH_MS = 2_000;
 /** After so long without a commit the log's writer rests, until the next one calls it. */
 export const LOG_REST_AFTER_MS = 100;
 /** How long others leave it to one process to start a thread that writes the log. */
@@ -338,6 +338,10 @@ export const TURN_COMMITS_MS = 2;
 export const SWEEP_MS = 500;
 /** Executors that one sweep in the background looks at: many processes share the work. */
 export const SWEPT_SLOTS = 16;
+/** So many executors sweep every SWEEP_MS each; where there are more, all together as often as these, */
+export const UPKEEP_SHARERS = 8;
+/** but each at least once in so many times SWEEP_MS: the others may be stopped. */
+export const UPKEEP_MAX_SHARES = 8;
 /** How often a process that waits to open a store looks again, at first and after a while. */
 export const OPEN_RETRY_MIN_MS = 2;
 export const OPEN_RETRY_MAX_MS = 40;

@@ -3,10 +3,15 @@
  * dead executors, after old versions, after memory that others could use, after rows that have expired, whether
  * the store's memory is still there, and whether its log has a writer. One timer serves all of this: each wake-up of a process that
  * has nothing to do costs tenths of a millisecond. Nothing depends on it, and any process may do it.
+ *
+ * Most of it one can do for all: where many have the store open, each does it less often. Hundreds of
+ * processes that wake twice a second, look at each other, and list a folder with two files for each of them
+ * would take a processor.
  */
 
 import { clearInterval, clearTimeout, setInterval, setTimeout } from "node:timers";
 import type { Executor } from "../../engine/executor.ts";
+import { claimedSlots } from "../../engine/slot.ts";
 import { passOver } from "../../runtime/background-errors.ts";
 import {
   EXPIRY_SWEEP_AGAIN_MS,
@@ -14,13 +19,15 @@ import {
   KEEPER_MS,
   SWEEP_MS,
   SWEPT_SLOTS,
+  UPKEEP_MAX_SHARES,
+  UPKEEP_SHARERS,
 } from "../../runtime/limits.ts";
 import type { DeviceKeeper } from "./device-keeper.ts";
 import type { ExpirySweeper } from "./expiry-sweeper.ts";
 
 export class Upkeep {
   readonly #executor: Executor;
-  readonly #sweeper: NodeJS.Timeout;
+  #sweeper: NodeJS.Timeout;
   #keeper: NodeJS.Timeout | undefined;
   #hasWarned = false;
   readonly #expiry: ExpirySweeper;
@@ -31,7 +38,16 @@ export class Upkeep {
     this.#executor = executor;
     this.#device = device;
     this.#expiry = expiry;
-    this.#sweeper = setInterval(() => quietly(() => this.#sweep()), SWEEP_MS).unref();
+    this.#sweeper = this.#sweepLater();
+  }
+
+  #sweepLater(): NodeJS.Timeout {
+    const shares = Math.floor(claimedSlots(this.#executor.memory.control) / UPKEEP_SHARERS);
+    const pauseMs = SWEEP_MS * Math.min(Math.max(shares, 1), UPKEEP_MAX_SHARES);
+    return setTimeout(() => {
+      this.#sweeper = this.#sweepLater();
+      quietly(() => this.#sweep());
+    }, pauseMs).unref();
   }
 
   /** Has versions moved and collected often, for as long as there are snapshots in the store. */
@@ -48,7 +64,7 @@ export class Upkeep {
   }
 
   stop(): void {
-    clearInterval(this.#sweeper);
+    clearTimeout(this.#sweeper);
     clearInterval(this.#keeper);
     clearTimeout(this.#expiring);
   }
