@@ -58,6 +58,12 @@ const closer = {
     needs: [installPackages, installPostgres],
     takesNames: true,
   },
+  device: {
+    about:
+      "tables on the device, scanned and updated by its threads, against PostgreSQL; [measure…] for some of them",
+    needs: [installPostgres],
+    takesNames: true,
+  },
 };
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));

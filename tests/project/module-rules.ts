@@ -10,6 +10,7 @@ import { importsOf } from "./source-rules.ts";
 export const ENTRIES = [
   "src/index.ts",
   "src/log/main.ts",
+  "src/tables/device/elements/element-main.ts",
   "src/node/nic-main.ts",
   "src/node/lease-main.ts",
   "src/gateways/thread-main.ts",

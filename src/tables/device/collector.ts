@@ -50,7 +50,7 @@ const ALL = { from: undefined, to: undefined };
 
 /** Pages that nothing leads to. */
 interface DeadPages {
-  readonly pages: readonly number[];
+  readonly pages: number[];
   /** They were not written later than in this epoch, when they were looked at. */
   readonly writtenBy: number;
   /** What had led to them was gone by this epoch. */
@@ -106,7 +106,7 @@ export class Collector {
   /** Works until about then; says whether there is more to do now. */
   work(endMs: number): boolean {
     if (!this.#table.file.exists) return false;
-    this.#release();
+    if (this.#release(endMs)) return true;
     if (this.#walk === undefined && this.#sparse.length === 0 && !this.#begin()) return false;
     while (this.#walk !== undefined) {
       const walk = this.#walk;
@@ -187,16 +187,22 @@ export class Collector {
     return all;
   }
 
-  /** Makes pages free that nobody can be led to any more. */
-  #release(): void {
-    this.#dead = this.#dead.filter(({ pages, writtenBy, diedBy }) => {
-      if (!this.#isForgotten(diedBy)) return true;
-      const done = asKeeper(this.#table, () => {
-        if (hasDeviceJobs(this.#table.executor)) return NOT_KEEPER;
-        return this.#free(pages, writtenBy);
-      });
-      return done === NOT_KEEPER;
-    });
+  /** Makes pages free that nobody can be led to any more, until about then. Says whether there are more. */
+  #release(endMs: number): boolean {
+    for (const dead of this.#dead) {
+      if (!this.#isForgotten(dead.diedBy)) continue;
+      while (dead.pages.length > 0) {
+        if (nowMs() >= endMs) return true;
+        const done = asKeeper(this.#table, () => {
+          if (hasDeviceJobs(this.#table.executor)) return NOT_KEEPER;
+          return this.#free(dead.pages.slice(-DEVICE_FREE_PAGES), dead.writtenBy);
+        });
+        if (done === NOT_KEEPER) break;
+        dead.pages.length = Math.max(0, dead.pages.length - DEVICE_FREE_PAGES);
+      }
+    }
+    this.#dead = this.#dead.filter(({ pages }) => pages.length > 0);
+    return false;
   }
 
   #isForgotten(epoch: number): boolean {

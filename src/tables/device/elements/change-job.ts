@@ -17,12 +17,12 @@
  * stopped, fails or dies has changed nothing and holds no lock; it leaves pages that nothing leads to.
  */
 
-import { MAX_PAGE_ROW_WORDS } from "../../../device/page.ts";
+import { MAX_PAGE_ROW_WORDS, PAGE_BYTES } from "../../../device/page.ts";
 import { readAtSnapshot, runSync } from "../../../engine/run.ts";
 import { Snapshot } from "../../../engine/snapshots/snapshot.ts";
 import { Transaction } from "../../../engine/transaction.ts";
 import { SCHEMA_GENERATION } from "../../../memory/control.ts";
-import type { Views } from "../../../memory/views.ts";
+import { Views } from "../../../memory/views.ts";
 import { SituError } from "../../../runtime/errors.ts";
 import { DEVICE_CATCH_UP_ROUNDS, DEVICE_CATCH_UP_ROWS } from "../../../runtime/limits.ts";
 import { programsOf } from "../../bulk/cursor.ts";
@@ -75,6 +75,10 @@ export class ChangeJob implements RowVisitor {
   readonly #map = new ChangeMap();
   readonly #writer: VersionWriter;
   readonly #tx: Transaction;
+  #isAnnounced = false;
+  #isApplied = false;
+  /** Where a row of fixed size is changed. */
+  readonly #row = new Views(new ArrayBuffer(PAGE_BYTES));
   #store: TableStore;
 
   constructor(opened: ElementTable, order: ChangeOrder) {
@@ -90,35 +94,38 @@ export class ChangeJob implements RowVisitor {
     this.#tx.subject = `table ${store.table.name}`;
   }
 
+  /** All but step 6. */
   async run(reopen: () => TableStore): Promise<Changed> {
     const { executor } = this.#opened;
     beginDeviceJob(executor);
-    let isApplied = false;
-    try {
-      this.#crash("announced");
-      await this.#scan();
-      this.#crash("written");
-      await this.#writer.finish();
-      this.#crash("synced");
-      this.#check();
-      this.#apply(reopen);
-      isApplied = true;
-      this.#crash("applied");
-      // Only what the caller waits for: the rows are changed, whatever becomes of the rest.
-      if (this.#order.waits) executor.durability.awaitSync(this.#tx.epoch, this.#order.timeoutMs);
-      return {
-        matched: this.#matched,
-        changed: this.#changed,
-        pages: this.#writer.written,
-        repaired: this.#repaired,
-      };
-    } finally {
-      // What cannot be given back, for want of memory or a disk, is found by the collector.
-      await this.#writer.end(isApplied).catch(() => {});
-      endDeviceJob(executor);
-      this.#crash("ended");
-      if (isApplied) this.#store.store.maintain();
-    }
+    this.#isAnnounced = true;
+    this.#crash("announced");
+    await this.#scan();
+    this.#crash("written");
+    await this.#writer.finish();
+    this.#crash("synced");
+    this.#check();
+    this.#apply(reopen);
+    this.#isApplied = true;
+    this.#crash("applied");
+    // Only what the caller waits for: the rows are changed, whatever becomes of the rest.
+    if (this.#order.waits) executor.durability.awaitSync(this.#tx.epoch, this.#order.timeoutMs);
+    return {
+      matched: this.#matched,
+      changed: this.#changed,
+      pages: this.#writer.written,
+      repaired: this.#repaired,
+    };
+  }
+
+  /** Step 6, whatever became of the others. Nobody waits for it. */
+  async end(): Promise<void> {
+    if (!this.#isAnnounced) return;
+    // What cannot be given back, for want of memory or a disk, is found by the collector.
+    await this.#writer.end(this.#isApplied).catch(() => {});
+    endDeviceJob(this.#opened.executor);
+    this.#crash("ended");
+    if (this.#isApplied) this.#store.store.maintain();
   }
 
   /** Steps 2 and 3. */
@@ -168,6 +175,14 @@ export class ChangeJob implements RowVisitor {
 
   #rewrite(views: Views, at: number, words: number, place: GatheredPlace, taken: Taken): void {
     const { codec } = this.#opened.shared;
+    if (codec.fixedWords === words) {
+      // The row as it is, with the changed fields written over it.
+      this.#row.i32.set(views.i32.subarray(at, at + words));
+      codec.stageUpdate(taken.key, taken.changes as Record<string, unknown>);
+      codec.patch(this.#row, 0);
+      this.#writer.add(place, this.#row.i32.subarray(0, words));
+      return;
+    }
     const before = codec.decodeToMerge(views, at, words);
     const changes = codec.takeChanges(taken.changes as Record<string, unknown>);
     const length = codec.encode(codec.merge(before, changes));

@@ -35,6 +35,7 @@ import {
   STOPPED,
   TAKEN,
   type Told,
+  type ToldError,
 } from "./messages.ts";
 
 const SCRIPT = "situ-device.js";
@@ -92,7 +93,7 @@ class ElementThread {
     if (this.isOver) return;
     this.isOver = true;
     const why = cause instanceof Error ? cause.message : String(cause);
-    const message = `a thread of the device has failed, nothing was changed by it: ${why}`;
+    const message = `a thread of the device has failed: ${why}`;
     const failure = { code: "SITU_LOST" as const, message, stack: undefined };
     for (const [id, listener] of [...this.#listeners]) listener({ id, failure });
     this.#listeners.clear();
@@ -242,7 +243,7 @@ export class ElementPool {
         thread.send(order, ({ changed, failure }) => {
           thread.forget(order.id);
           if (changed !== undefined) resolve(changed);
-          else reject(signal?.aborted ? aborted(signal) : errorFrom(failure!));
+          else reject(changeError(failure!, signal));
         });
       });
     } finally {
@@ -328,7 +329,17 @@ function stop(orders: readonly Order[]): void {
   for (const { signals } of orders) Atomics.store(signals, STOPPED, 1);
 }
 
-function aborted(signal: AbortSignal): SituError {
-  const message = "the signal of the operation was aborted; nothing was changed";
-  return new SituError("SITU_ABORTED", message, { cause: signal.reason });
+function changeError(failure: ToldError, signal: AbortSignal | undefined): Error {
+  if (failure.code === "SITU_ABORTED" && signal?.aborted === true) {
+    const message = "the signal of the operation was aborted; nothing was changed";
+    return new SituError("SITU_ABORTED", message, { cause: signal.reason });
+  }
+  // It may have died after its commit.
+  if (failure.code === "SITU_LOST") {
+    return new SituError(
+      "SITU_UNKNOWN_OUTCOME",
+      `${failure.message}; all rows were changed, or none: look at one`,
+    );
+  }
+  return errorFrom(failure);
 }

@@ -18,7 +18,14 @@ import type { TableStore } from "../../indexes/table-store.ts";
 import type { DeviceTable } from "../device-table.ts";
 import { filesInUse } from "../stale-files.ts";
 import { ChangeJob } from "./change-job.ts";
-import { type ElementTask, type Order, type Request, type Told, toldError } from "./messages.ts";
+import {
+  type ChangeOrder,
+  type ElementTask,
+  type Order,
+  type Request,
+  type Told,
+  toldError,
+} from "./messages.ts";
 import { type ElementTable, runRead } from "./read-job.ts";
 
 /** Tables that a thread remembers to have open. */
@@ -62,8 +69,7 @@ export class Element {
     try {
       const opened = this.#open(order);
       if (order.kind === "change") {
-        const changed = await new ChangeJob(opened, order).run(() => this.#open(order).store);
-        this.#tell({ id, changed });
+        await this.#change(opened, order);
         return;
       }
       const accumulated = await runRead(opened, order, {
@@ -74,6 +80,18 @@ export class Element {
     } catch (error) {
       this.#tell({ id, failure: toldError(error) });
     }
+  }
+
+  async #change(opened: ElementTable, order: ChangeOrder): Promise<void> {
+    const { id } = order;
+    const job = new ChangeJob(opened, order);
+    try {
+      const changed = await job.run(() => this.#open(order).store);
+      this.#tell({ id, changed });
+    } catch (error) {
+      this.#tell({ id, failure: toldError(error) });
+    }
+    await job.end();
   }
 
   #open({ table, root }: Order): ElementTable {
