@@ -9,7 +9,7 @@ export type ToScanner = "snapshots" | "memory" | "rest" | "end";
 const [connect, cluster] = process.argv.slice(2);
 const db = await situ.open({ connect: connect.split(","), cluster, tables: [Account] });
 const own = new Float64Array(1 << 16);
-let wanted: ToScanner = "rest";
+let wanted = "rest" as ToScanner;
 let passes = 0;
 
 process.on("message", (message: ToScanner) => {

@@ -123,10 +123,9 @@ describe.each(["rpc", "one-sided"] as const)("%s", (protocol) => {
 test("one that is too old is released, and says so", async () => {
   const real = await RealCluster.start({});
   cluster = real;
-  const db = await real.client([Account], { maxSnapshotMs: 300 });
+  const db = await real.client([Account], { maxSnapshotMs: 2_000 });
   await fill(db);
   const snapshot = await db.snapshot();
-  expect(sum(await byKeys(snapshot))).toBe(TOTAL);
   await eventually("it is too old", async () => {
     return (await codeOf(snapshot.get(Account, 1))) === "SITU_SNAPSHOT_TOO_OLD";
   });
