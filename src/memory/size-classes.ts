@@ -14,7 +14,7 @@ const GRAIN = 8;
 const WASTE_BOUND = 0.03340381;
 
 /** Class sizes such that no request, a multiple of eight, wastes more than `bound` of its cell. */
-export function classesFor(bound: number): number[] {
+function classesFor(bound: number): number[] {
   const sizes = [MIN_CELL_BYTES];
   for (let last = MIN_CELL_BYTES; last < MAX_CELL_BYTES; ) {
     const largest = Math.floor((last + GRAIN) / (1 - bound) / GRAIN) * GRAIN;
