@@ -22,16 +22,16 @@ import {
   loseMemory,
   warnings,
 } from "../helpers/logged-stores.ts";
-import { failure, MIB, temporaryStores } from "../helpers/store.ts";
+import { failure, MIB, PATIENCE_MS, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
 const Cell = table("cell", { id: u32(), value: u32(), text: str() }, { key: "id" });
+const SMALL = { tables: [Cell], memoryBytes: 8 * MIB, timeoutMs: PATIENCE_MS } as const;
 const put = (db: Database, id: number, value = id): void =>
   db.transactSync((tx) => tx.put(Cell, { id, value, text: `text ${id}` }));
 
-const made = (path: string): Promise<Database> =>
-  open({ path, tables: [Cell], memoryBytes: 8 * MIB, durability: "sync" });
+const made = (path: string): Promise<Database> => open({ ...SMALL, path, durability: "sync" });
 const again = (path: string): Promise<Database> => stores.open({ path, tables: [Cell] });
 
 const ids = (db: Database): number[] =>
@@ -50,7 +50,7 @@ describe("damage in checkpoints", () => {
   async function withCheckpoints(): Promise<{ path: string; names: string[] }> {
     const path = stores.folder();
     const putAll = async (from: number, to: number, takes: boolean): Promise<void> => {
-      const db = await open({ path, tables: [Cell], memoryBytes: 8 * MIB, durability: "lazy" });
+      const db = await open({ ...SMALL, path, durability: "lazy" });
       db.transactSync((tx) => {
         for (let id = from; id <= to; id++) tx.put(Cell, { id, value: id, text: `text ${id}` });
       });

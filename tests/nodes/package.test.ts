@@ -90,6 +90,8 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const STRICT = {
   strict: true,
   skipLibCheck: false,
+  // The library of the compiler itself is none of our business.
+  skipDefaultLibCheck: true,
   noEmit: true,
   target: "es2022",
   types: ["node"],
@@ -110,11 +112,10 @@ const COMPILATIONS = {
   },
 };
 
-/** Each way with an old one and a new one; the newest compiler is quick. */
+/** Each compiler in one way, each way with two compilers; the newest is quick, and tries them all. */
 const [oldest, older, newer, newest] = TYPESCRIPTS;
 const PLANS = [
   [oldest, "node16, modules and CommonJS"],
-  [oldest, "bundler"],
   [older, "nodenext, modules and CommonJS"],
   [newer, "bundler"],
   [newest, "node16, modules and CommonJS"],

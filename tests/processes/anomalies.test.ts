@@ -13,7 +13,7 @@ import { longForks, staleReads } from "../helpers/anomalies.ts";
 import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
 import { decodeList } from "../helpers/lists.ts";
 import { Crew, Talker } from "../helpers/process-group.ts";
-import { freshSeed } from "../helpers/seed.ts";
+import { freshSeed, SOAK } from "../helpers/seed.ts";
 import type { DoctorOrder } from "./anomalies-doctor-child.ts";
 import type { AnomalyOrder, AnomalyReport, Role, Way } from "./anomalies-orders.ts";
 import {
@@ -35,7 +35,7 @@ import {
 
 const seed = freshSeed();
 const replay = `replay with SITU_SEED=${seed}`;
-const DURATION_MS = 700;
+const DURATION_MS = 300 * SOAK;
 const PROCESSES = 4;
 /** A test goes on until it has seen enough, round by round: no machine is too slow for it. */
 const LONGEST_TEST_MS = 300_000;

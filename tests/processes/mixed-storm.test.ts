@@ -10,7 +10,7 @@ import { freshSeed, SOAK } from "../helpers/seed.ts";
 import { KINDS } from "./mixed-store.ts";
 import { runMixedStorm } from "./mixed-storm.ts";
 
-const KILLS = 20 * SOAK;
+const KILLS = 10 * SOAK;
 const seed = freshSeed();
 
 afterAll(endAll);
