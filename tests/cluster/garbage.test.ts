@@ -72,6 +72,10 @@ async function work(db: RemoteDatabase, random: Random): Promise<void> {
       for await (const _ of db.scan(Note, { limit: 5 })) void _;
       for await (const _ of db.scan(Note, { index: "bySize", gte: 3, lt: 9 })) void _;
       await db.count(Pair);
+      const snapshot = await db.snapshot();
+      await snapshot.get(Account, random.below(40));
+      for await (const _ of snapshot.scan(Note, { limit: 5 })) void _;
+      await snapshot.close();
     }
   }
 }

@@ -132,7 +132,7 @@ export class RemoteExecution implements Execution<RemoteTransaction> {
       get view() {
         return fetcher.view;
       },
-      snapshot,
+      readsAt: snapshot,
       tableOf: (table) => fetcher.tableOf(table),
       pause: (configurationId, leftMs) => fetcher.pause(configurationId, leftMs),
       patience: () => snapshot.patience(),

@@ -24,7 +24,7 @@ export class RemoteSnapshot implements PublicRemoteSnapshot {
     this.#closed = closed;
     this.#fetcher = {
       view: taken.view,
-      snapshot: taken,
+      readsAt: taken,
       tableOf: (table) => taken.tableOf(table),
       fetch: (entries, accesses) => told(taken.fetch(entries, accesses)),
       run: <T>(routine: Routine<T>) => told(taken.run(routine)),

@@ -63,7 +63,7 @@ export interface Fetcher {
   /** Fetches rows; what was read becomes part of the access set. False if one of them is locked. */
   fetch(entries: readonly Entry[], accesses: RemoteAccessSet): Promise<boolean>;
   /** A snapshot of the cluster that all is read from. */
-  readonly snapshot?: AtSnapshot | undefined;
+  readonly readsAt?: AtSnapshot | undefined;
   /** With it: what is awaited before a read that met a commit is tried again. */
   readonly patience?: (() => () => Promise<void>) | undefined;
   /** Runs a coroutine of messages. */
@@ -432,7 +432,7 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     const { accesses } = this;
     return {
       nodes: this.view.nodes,
-      snapshot: this.#fetcher.snapshot,
+      snapshot: this.#fetcher.readsAt,
       partAt: (node) => accesses.partAt(node),
       send: (steps) => {
         accesses.reads += steps.length;

@@ -44,7 +44,7 @@ export interface SnapshotHost {
 
 export class TakenSnapshot implements AtSnapshot, Fetcher {
   readonly view: View;
-  readonly snapshot: AtSnapshot = this;
+  readonly readsAt: AtSnapshot = this;
   /** Another one with each attempt to take it. */
   name: string;
   readonly #host: SnapshotHost;
