@@ -89,6 +89,7 @@ export const TIERS = {
     "tests/log/faults-damage.test.ts",
     "tests/log/faults-disk.test.ts",
     "tests/log/faults-recovery.test.ts",
+    "tests/log/own-round.test.ts",
   ],
 } as const;
 
