@@ -40,6 +40,7 @@ export class OwnRound {
     this.#files = files;
     this.#lock = new RoundLock(executor);
     this.#tails = new Tails(executor.memory);
+    this.#tails.adopt(executor.slot, executor.journal.views);
     this.#batches = new BatchWriter(logId);
   }
 

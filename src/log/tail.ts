@@ -31,6 +31,12 @@ export class Tails {
     this.#memory = memory;
   }
 
+  /** A journal that its owner has mapped: it can be read even if the memory's files are removed. */
+  adopt(slot: number, journal: Views): void {
+    while (this.#journals.length <= slot) this.#journals.push(undefined);
+    this.#journals[slot] = journal;
+  }
+
   /** Whether anything lies in a journal. */
   get hasAny(): boolean {
     return this.hasAnyBut(-1);
@@ -171,8 +177,7 @@ export class Tails {
     let journal = this.#journals[slot];
     if (journal === undefined) {
       journal = this.#memory.attachJournal(slot);
-      while (this.#journals.length <= slot) this.#journals.push(undefined);
-      this.#journals[slot] = journal;
+      this.adopt(slot, journal);
     }
     return journal;
   }
