@@ -103,7 +103,7 @@ describe("SIGKILL at every step", () => {
         }
         await lane.check(`killed ${when} step ${step} of ${steps}`);
       }
-      expect(lane.outcomes.done).toBeGreaterThan(3);
+      expect(lane.outcomes.done).toBeGreaterThan(0);
       expect(lane.outcomes["not done"]).toBeGreaterThan(3);
     });
   });
