@@ -217,12 +217,13 @@ describe("how a snapshot ends", () => {
 
   test("its time is over: the keeper's round releases it", () => {
     const [place] = writer.create([1]);
-    const short = reader.take(20);
+    const lifeMs = 500;
+    const short = reader.take(lifeMs);
     const long = reader.take();
     writer.write(place, 2);
     writer.tick();
     expect(short.isRegistered).toBe(true);
-    sleepSync(25);
+    sleepSync(lifeMs + 5);
     const growth = growthOf(writer, () => writer.tick());
     expect(growth.snapshotsReleased).toBe(1);
     expect(codeOf(() => reader.readAt(short, place))).toBe(TOO_OLD);
