@@ -36,7 +36,7 @@ import { machineMs, wallClockMs } from "../runtime/clock.ts";
 import { TimeoutError } from "../runtime/errors.ts";
 import { LOG_PATIENCE_MS } from "../runtime/limits.ts";
 import { logIdentityOf } from "./begin.ts";
-import { addToFigure, setFigure } from "./figures.ts";
+import { countBatch, setFigure } from "./figures.ts";
 import { RoundLock } from "./round-lock.ts";
 import { Packer } from "./segments/packing.ts";
 import { nextSegment } from "./segments/segments.ts";
@@ -209,9 +209,7 @@ export class GroupCommit {
     // From here on the batch counts, also for a successor; until here it is void.
     this.executor.durability.setWritten(last);
     this.#lock.moveTo(writer.position.number, writer.position.bytes);
-    addToFigure(memory, "logBytes", bytes);
-    addToFigure(memory, "batches", 1);
-    addToFigure(memory, "records", tails.records);
+    countBatch(memory, bytes, tails.records);
     setFigure(memory, "segment", writer.position.number);
   }
 

@@ -1,6 +1,6 @@
 /**
  * A round of the log by one who has committed and waits for the disk. To call the log's writer and to be woken by
- * it takes two switches between threads; that is a fair part of what a sync takes on a good disk. So whoever
+ * it takes two switches between threads, and the writer may be stopped. So whoever
  * waits with its thread, and finds that nobody else has anything to be written, does the round itself: under
  * the lock of the log, in the segment that the writer has begun (round-lock.ts). In all other cases it calls the
  * writer, which does one round for all who wait: if others have committed, if somebody has the lock, if the
@@ -14,8 +14,9 @@ import type { Executor } from "../engine/executor.ts";
 import { committingSlot } from "../engine/snapshots/snapshot.ts";
 import type { StoreFile, StoreFiles } from "../folder/files.ts";
 import { machineMs, wallClockMs } from "../runtime/clock.ts";
+import { TimeoutError } from "../runtime/errors.ts";
 import { MAX_OWN_ROUND_BYTES, SEGMENT_BYTES } from "../runtime/limits.ts";
-import { addToFigure } from "./figures.ts";
+import { countBatch } from "./figures.ts";
 import { failLog } from "./group-commit.ts";
 import { RoundLock } from "./round-lock.ts";
 import { batchBytes } from "./segments/format.ts";
@@ -52,8 +53,8 @@ export class OwnRound {
     try {
       this.#round();
     } catch (error) {
-      // The log's writer will meet it, too, and says so.
-      if (!mayPass(error)) failLog(durability, error);
+      // The log's writer will meet it, too, and says so: a full disk, somebody who does not move.
+      if (!mayPass(error) && !(error instanceof TimeoutError)) failLog(durability, error);
     } finally {
       this.#tails.leave();
       this.#lock.unlock();
@@ -98,9 +99,7 @@ export class OwnRound {
     }
     durability.setWritten(last);
     this.#lock.moveTo(segment, used + bytes);
-    addToFigure(memory, "logBytes", bytes);
-    addToFigure(memory, "batches", 1);
-    addToFigure(memory, "records", records);
+    countBatch(memory, bytes, records);
     durability.setLoggedUntil(nowMs);
     durability.publish(last, () => tails.release());
   }

@@ -7,12 +7,14 @@
 import "../helpers/engine-all-atomics.ts";
 
 import { describe, expect, test, vi } from "vitest";
-import { FAILED } from "../../src/engine/durability.ts";
+import { FAILED, RUNNING } from "../../src/engine/durability.ts";
+import { Epochs } from "../../src/engine/epoch.ts";
 import { OwnRound } from "../../src/log/own-round.ts";
 import { forEachRecord } from "../../src/log/segments/format.ts";
 import { readPayload } from "../../src/log/segments/payloads.ts";
 import { scanLog } from "../../src/log/segments/reader.ts";
 import { LOG_ROUND, LOG_SEGMENT, LOG_USED_F64 } from "../../src/memory/control.ts";
+import { TimeoutError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { LOG_ID, Machine } from "../helpers/durable-machine.ts";
 import type { When } from "../helpers/engine-atomics.ts";
@@ -141,6 +143,22 @@ describe("it leaves to the log's writer", () => {
     machine.memory.control.i32[LOG_ROUND] = 0;
     expectAll(machine);
   });
+});
+
+test("somebody who keeps the epoch from moving on does not fail the log", () => {
+  const machine = stage();
+  const [one] = machine.executors;
+  const { epochs } = one;
+  machine.work.transfer(one);
+  epochs.advance = () => {
+    throw new TimeoutError("process 1 has kept a transaction open");
+  };
+  const round = new OwnRound(one, machine.files, LOG_ID);
+  round.try();
+  round.close();
+  expect(one.durability.state).toBe(RUNNING);
+  epochs.advance = (epoch) => Epochs.prototype.advance.call(epochs, epoch);
+  expectAll(machine);
 });
 
 describe("errors of the disk", () => {
