@@ -28,6 +28,7 @@ import {
   MIN_DEVICE_BUFFER_PAGES,
   UNIT_BYTES,
 } from "../runtime/limits.ts";
+import { mediaLogFolder } from "./media-log.ts";
 import { PageBuffer } from "./page-buffer.ts";
 import { PageFile } from "./page-file.ts";
 
@@ -66,6 +67,8 @@ export class Device implements PageLoads {
   readonly buffer: PageBuffer;
   readonly executor: Executor;
   readonly files: StoreFiles;
+  /** Where the media log is, if the store has one. */
+  readonly media: StoreFiles | undefined;
   /** By the root of the table, what those above keep of it; and what they have to do for it. */
   readonly tables = new Map<number, unknown>();
   readonly work: unknown[] = [];
@@ -78,6 +81,9 @@ export class Device implements PageLoads {
   readonly #opened = new Map<string, PageFile>();
   /** What the operation that was cut short last has asked for. */
   #wanted: { readonly file: PageFile; readonly page: number }[] = [];
+  /** The long row that it has asked for, and the last ones that were read for such. */
+  #wantedRun: WantedRun | undefined;
+  readonly #runs: (WantedRun & { readonly views: Views })[] = [];
   /** The transaction whose operation may be cut short, and what it had written when that began. */
   #cuttable: Transaction | undefined;
   #writes = 0;
@@ -95,7 +101,9 @@ export class Device implements PageLoads {
       );
     }
     this.files = deviceFilesOf(path);
-    const share = Math.floor((this.#memoryBytes * DEVICE_BUFFER_SHARE) / DEVICE_PAGE_BYTES);
+    const folder = mediaLogFolder(this.files);
+    this.media = folder === undefined ? undefined : deviceFilesOf(folder);
+    const share = Math.floor((this.memoryBytes * DEVICE_BUFFER_SHARE) / DEVICE_PAGE_BYTES);
     this.buffer = new PageBuffer(
       Math.min(MAX_DEVICE_BUFFER_PAGES, Math.max(MIN_DEVICE_BUFFER_PAGES, share)),
     );
@@ -103,10 +111,11 @@ export class Device implements PageLoads {
 
   /** Bytes of new rows that may stay in memory. */
   get deltaBytes(): number {
-    return Math.min(DEVICE_DELTA_BYTES, this.#memoryBytes * DEVICE_DELTA_SHARE);
+    return Math.min(DEVICE_DELTA_BYTES, this.memoryBytes * DEVICE_DELTA_SHARE);
   }
 
-  get #memoryBytes(): number {
+  /** What the store may have. */
+  get memoryBytes(): number {
     return this.executor.slabs.blocks.limit * UNIT_BYTES;
   }
 
@@ -114,7 +123,7 @@ export class Device implements PageLoads {
     const key = `${high} ${low}`;
     let file = this.#opened.get(key);
     if (file === undefined) {
-      file = new PageFile(this.files, this.buffer, high, low);
+      file = new PageFile(this.files, this.buffer, high, low, this.media);
       this.#opened.set(key, file);
     }
     return file;
@@ -135,10 +144,26 @@ export class Device implements PageLoads {
     return file.frameOf(page, generation);
   }
 
-  readRun(file: PageFile, page: number, generation: number, words: number): void {
+  /** Puts a long row together for `tx`, or cuts its operation short. */
+  readRun(
+    tx: Transaction | undefined,
+    file: PageFile,
+    page: number,
+    generation: number,
+    words: number,
+  ): void {
+    this.at = 0;
+    const found = this.#runs.find((each) => isRun(each, file, page, generation, words));
+    if (found !== undefined) {
+      this.views = found.views;
+      return;
+    }
+    if (tx !== undefined && this.isCuttable(tx)) {
+      this.#wantedRun = { file, page, generation, words };
+      throw PAGE_MISS;
+    }
     file.readRun(page, generation, words, this.#run);
     this.views = this.#run;
-    this.at = 0;
   }
 
   /** Whether an operation of `tx` may be cut short now: then all pages that it needs are asked for first. */
@@ -164,6 +189,7 @@ export class Device implements PageLoads {
     this.#cuttable = isCuttable ? tx : undefined;
     this.#writes = tx.set.writes;
     this.#wanted.length = 0;
+    this.#wantedRun = undefined;
   }
 
   endOperation(): void {
@@ -173,10 +199,45 @@ export class Device implements PageLoads {
   /** Reads what was asked for. Whatever fails here, the operation will meet again and tell. */
   async load(): Promise<void> {
     const wanted = this.#wanted;
+    const run = this.#wantedRun;
     this.#wanted = [];
     const byFile = new Map<PageFile, number[]>();
     for (const { file, page } of wanted) byFile.set(file, [...(byFile.get(file) ?? []), page]);
     const reading = [...byFile].map(([file, pages]) => file.prefetch(pages).catch(() => {}));
-    await Promise.all(reading);
+    await Promise.all([...reading, run === undefined ? undefined : this.#loadRun(run)]);
   }
+
+  async #loadRun(run: WantedRun): Promise<void> {
+    const { file, page, generation, words } = run;
+    const views = new Views(new ArrayBuffer(words * 4));
+    const isRead = await file.readRunLater(page, generation, words, views).then(
+      () => true,
+      () => false,
+    );
+    if (!isRead) return;
+    if (this.#runs.length >= MOST_RUNS) this.#runs.shift();
+    this.#runs.push({ ...run, views });
+  }
+}
+
+/** Long rows that are kept for those who have asked for them. */
+const MOST_RUNS = 4;
+
+interface WantedRun {
+  readonly file: PageFile;
+  readonly page: number;
+  readonly generation: number;
+  readonly words: number;
+}
+
+function isRun(
+  run: WantedRun,
+  file: PageFile,
+  page: number,
+  generation: number,
+  words: number,
+): boolean {
+  return (
+    run.file === file && run.page === page && run.generation === generation && run.words === words
+  );
 }

@@ -2,6 +2,9 @@
  * The file of one table on the device: pages by number, through `StoreFiles`. What a place of the table's
  * map leads to was written and synced before the place was. So whatever is found here that does not fit a
  * place is damage, and is told with file and offset, unless the place was read too long ago to be true.
+ *
+ * Where the store has a media log (media-log.ts), every page is written there, too, and what is damaged or missing here is
+ * read from there.
  */
 
 import { type StoreFile, type StoreFiles, writeFully } from "../folder/files.ts";
@@ -23,6 +26,19 @@ import type { BufferedFile, PageBuffer } from "./page-buffer.ts";
 
 export const DEVICE_FOLDER = "device";
 const SUFFIX = ".pages";
+const UNFINISHED = ".new";
+/** What is copied at a time where a file is rebuilt. */
+const REBUILT_BYTES = 1 << 20;
+
+/** The steps of rebuilding a lost file, for those who test what a death leaves. */
+export const REBUILD_STEPS = ["created", "copying", "copied", "synced", "renamed", "kept"] as const;
+export type RebuildStep = (typeof REBUILD_STEPS)[number];
+let passedStep: (step: RebuildStep) => void = () => {};
+
+/** For tests: called after each step of a rebuild. */
+export function watchRebuilds(passed: (step: RebuildStep) => void): void {
+  passedStep = passed;
+}
 
 let ordinals = 0;
 
@@ -37,6 +53,16 @@ export function isDeviceFile(name: string): boolean {
   return /^[0-9a-f]{16}\.pages$/.test(name);
 }
 
+/** Where a file is rebuilt, until it is whole. */
+export function unfinishedName(name: string): string {
+  return `${name}${UNFINISHED}`;
+}
+
+/** The same of what a rebuild has left that was cut off. */
+export function isUnfinished(name: string): boolean {
+  return name.endsWith(UNFINISHED) && isDeviceFile(name.slice(0, -UNFINISHED.length));
+}
+
 export class PageFile implements BufferedFile {
   readonly ordinal = ordinals++;
   readonly frames = new Map<number, number>();
@@ -46,11 +72,22 @@ export class PageFile implements BufferedFile {
   readonly #files: StoreFiles;
   readonly #buffer: PageBuffer;
   #file: StoreFile | undefined;
+  readonly #media: StoreFiles | undefined;
+  #mediaFile: StoreFile | undefined;
+  /** Pages that were read from the media log, because they were damaged or missing. */
+  mended = 0;
   /** For what is read beside the buffer. */
   readonly #alone = new Views(new ArrayBuffer(PAGE_BYTES));
 
-  constructor(files: StoreFiles, buffer: PageBuffer, high: number, low: number) {
+  constructor(
+    files: StoreFiles,
+    buffer: PageBuffer,
+    high: number,
+    low: number,
+    media?: StoreFiles,
+  ) {
     this.#files = files;
+    this.#media = media;
     this.#buffer = buffer;
     this.name = fileName(high, low);
     this.id = low | 0;
@@ -75,6 +112,55 @@ export class PageFile implements BufferedFile {
       this.#files.syncFolder(DEVICE_FOLDER);
       this.#files.syncFolder("");
     });
+    const media = this.#media;
+    if (media === undefined) return;
+    this.#onMedia(() => {
+      media.makeFolder(DEVICE_FOLDER);
+      const { name } = this;
+      this.#mediaFile ??= media.has(name) ? media.open(name) : media.create(name, 0);
+      media.syncFolder(DEVICE_FOLDER);
+      media.syncFolder("");
+    });
+  }
+
+  /**
+   * Where there is a media log, and the file or its copy there is lost, it is made again from the other one. For the
+   * keeper, before it writes to a file that must be there.
+   */
+  rebuildIfLost(): void {
+    const { name } = this;
+    const copy = this.#openMedia();
+    if (this.#file === undefined && !this.#files.has(name)) {
+      if (copy === undefined) throw this.missing();
+      explainedOnDisk(this.path, () => copyTo(this.#files, name, copy));
+    } else if (copy === undefined && this.#media !== undefined) {
+      const media = this.#media;
+      this.#onMedia(() => copyTo(media, name, this.#open()));
+    }
+  }
+
+  #onMedia<T>(work: () => T): T {
+    return explainedOnDisk(`${this.#media!.place}/${this.name}`, work);
+  }
+
+  /** The copy of the file in the media log; undefined if there is none. */
+  #openMedia(): StoreFile | undefined {
+    const media = this.#media;
+    if (media === undefined || this.#mediaFile !== undefined) return this.#mediaFile;
+    if (media.has(this.name)) this.#mediaFile = this.#onMedia(() => media.open(this.name));
+    return this.#mediaFile;
+  }
+
+  /** The same for one who writes. */
+  #mediaToWrite(): StoreFile | undefined {
+    const copy = this.#openMedia();
+    if (copy === undefined && this.#media !== undefined) {
+      throw new SituError(
+        "SITU_CORRUPT",
+        `the media log ${this.#media.place}/${this.name} is missing: put it back, or restore the store from a backup`,
+      );
+    }
+    return copy;
   }
 
   /** Pages that it has room for; the last one may not be whole. */
@@ -83,18 +169,56 @@ export class PageFile implements BufferedFile {
   }
 
   write(bytes: Uint8Array, page: number): void {
+    const copy = this.#mediaToWrite();
     explainedOnDisk(this.path, () => writeFully(this.#open(), [bytes], page * PAGE_BYTES));
+    if (copy !== undefined) this.#onMedia(() => writeFully(copy, [bytes], page * PAGE_BYTES));
+  }
+
+  /** The same without holding the thread. The bytes must stay as they are until it is done. */
+  async writeLater(bytes: Uint8Array, page: number): Promise<void> {
+    const copy = this.#mediaToWrite();
+    const at = page * PAGE_BYTES;
+    await this.#both(copy, (file) => {
+      if (file.writeLater !== undefined) return file.writeLater(bytes, at);
+      writeFully(file, [bytes], at);
+      return undefined;
+    });
+  }
+
+  /** Does the same with the file and its copy. Nothing is under way when it ends, whatever fails. */
+  async #both(
+    copy: StoreFile | undefined,
+    work: (file: StoreFile) => Promise<void> | undefined,
+  ): Promise<void> {
+    const one = async (file: StoreFile): Promise<void> => {
+      await work(file);
+    };
+    const done = [one(this.#open()).catch((error: unknown) => this.#explain(error))];
+    if (copy !== undefined) {
+      const rethrow = (error: unknown) =>
+        this.#onMedia(() => {
+          throw error;
+        });
+      done.push(one(copy).catch(rethrow));
+    }
+    for (const each of await Promise.allSettled(done)) {
+      if (each.status === "rejected") throw each.reason;
+    }
   }
 
   sync(): void {
+    const copy = this.#mediaToWrite();
     explainedOnDisk(this.path, () => this.#open().sync());
+    if (copy !== undefined) this.#onMedia(() => copy.sync());
   }
 
   /** The same without holding the thread. */
   async syncLater(): Promise<void> {
-    const file = this.#open();
-    if (file.syncLater === undefined) this.sync();
-    else await file.syncLater().catch((error: unknown) => this.#explain(error));
+    await this.#both(this.#mediaToWrite(), (file) => {
+      if (file.syncLater !== undefined) return file.syncLater();
+      file.sync();
+      return undefined;
+    });
   }
 
   /** Adds pages that nothing leads to and returns the first one's number. For the keeper. */
@@ -106,14 +230,15 @@ export class PageFile implements BufferedFile {
 
   /** Reads pages side by side, beside the buffer and without holding the thread. They are not checked. */
   async readLater(first: number, pages: number, into: Views): Promise<void> {
-    const file = this.#open();
     const bytes = into.u8.subarray(0, pages * PAGE_BYTES);
     const at = first * PAGE_BYTES;
     let found = 0;
     try {
+      const file = this.#open();
       found = await (file.readLater?.(bytes, at) ?? file.read(bytes, at));
     } catch (error) {
-      this.#explain(error);
+      // What the media log has instead is found by the check of each page.
+      if (this.#openMedia() === undefined) this.#explain(error);
     }
     // What is missing at the end is found to be no page.
     bytes.fill(0, found);
@@ -128,6 +253,8 @@ export class PageFile implements BufferedFile {
   close(): void {
     this.#file?.close();
     this.#file = undefined;
+    this.#mediaFile?.close();
+    this.#mediaFile = undefined;
   }
 
   /** Whether a page is in the buffer in this generation. */
@@ -179,12 +306,32 @@ export class PageFile implements BufferedFile {
 
   /** Puts a row together that has a run of pages of its own. */
   readRun(page: number, generation: number, words: number, into: Views): void {
+    const bytes = Buffer.allocUnsafeSlow(runPages(words) * PAGE_BYTES);
+    const found = this.#readWhatIsThere(bytes, page);
+    this.#join(new Views(bytes.buffer), found, page, generation, words, into);
+  }
+
+  /** The same without holding the thread. */
+  async readRunLater(page: number, generation: number, words: number, into: Views): Promise<void> {
+    const file = this.#open();
+    const bytes = Buffer.allocUnsafeSlow(runPages(words) * PAGE_BYTES);
+    const at = page * PAGE_BYTES;
+    const found = await (file.readLater?.(bytes, at) ?? file.read(bytes, at));
+    this.#join(new Views(bytes.buffer), found, page, generation, words, into);
+  }
+
+  #join(
+    views: Views,
+    found: number,
+    page: number,
+    generation: number,
+    words: number,
+    into: Views,
+  ): void {
     const pages = runPages(words);
-    const bytes = Buffer.allocUnsafeSlow(pages * PAGE_BYTES);
-    const found = this.#open().read(bytes, page * PAGE_BYTES);
-    const views = new Views(bytes.buffer);
     for (let part = 0; part < pages; part++) {
-      if (found < (part + 1) * PAGE_BYTES)
+      const isMissing = found < (part + 1) * PAGE_BYTES;
+      if (isMissing && this.#openMedia() === undefined)
         throw this.damaged(page + part, "the file ends before it");
       const at = part * PAGE_WORDS;
       this.check(views, at, page + part, generation);
@@ -213,6 +360,16 @@ export class PageFile implements BufferedFile {
     return epochOfPage(head);
   }
 
+  /** What is wrong with the copy of a page in the media log; undefined if nothing is, or there is none. */
+  mediaFault(page: number, generation: number): string | undefined {
+    if (this.#media === undefined) return undefined;
+    const copy = this.#openMedia();
+    if (copy === undefined) return "the file is missing";
+    const views = new Views(new ArrayBuffer(PAGE_BYTES));
+    const found = this.#onMedia(() => copy.read(views.u8, page * PAGE_BYTES));
+    return found < PAGE_BYTES ? "the file ends before" : this.#faultOf(views, 0, page, generation);
+  }
+
   /** The error for something that is wrong with a page. */
   damaged(page: number, what: string): SituError {
     return new SituError(
@@ -223,17 +380,47 @@ export class PageFile implements BufferedFile {
 
   #read(views: Views, at: number, page: number): void {
     const into = views.u8.subarray(at * 4, at * 4 + PAGE_BYTES);
-    const found = explainedOnDisk(this.path, () => this.#open().read(into, page * PAGE_BYTES));
-    if (found < PAGE_BYTES) throw this.damaged(page, "the file ends before this page does");
+    const found = this.#readWhatIsThere(into, page);
+    if (found < PAGE_BYTES && this.#openMedia() === undefined)
+      throw this.damaged(page, "the file ends before this page does");
+  }
+
+  /** Reads into `bytes`; what the disk does not give, the media log may have: then it is found by the check. */
+  #readWhatIsThere(bytes: Uint8Array, page: number): number {
+    let found = 0;
+    try {
+      found = explainedOnDisk(this.path, () => this.#open().read(bytes, page * PAGE_BYTES));
+    } catch (error) {
+      if (this.#openMedia() === undefined) throw error;
+    }
+    bytes.fill(0, found);
+    return found;
   }
 
   /** Throws unless a page that was read is this one, whole, in this generation. */
   check(views: Views, at: number, page: number, generation: number | undefined): void {
+    const fault = this.#faultOf(views, at, page, generation);
+    if (fault === undefined) return;
+    const copy = this.#openMedia();
+    if (copy === undefined) throw this.damaged(page, fault);
+    const into = views.u8.subarray(at * 4, at * 4 + PAGE_BYTES);
+    const found = this.#onMedia(() => copy.read(into, page * PAGE_BYTES));
+    const there =
+      found < PAGE_BYTES ? "it ends before" : this.#faultOf(views, at, page, generation);
+    if (there !== undefined) throw this.damaged(page, `${fault}; and in the media log: ${there}`);
+    this.mended++;
+  }
+
+  #faultOf(
+    views: Views,
+    at: number,
+    page: number,
+    generation: number | undefined,
+  ): string | undefined {
     const fault = pageFault(views, at, page, this.id);
-    if (fault !== undefined) throw this.damaged(page, fault);
     const found = views.i32[at + GENERATION];
-    if (generation === undefined || found === generation) return;
-    throw this.damaged(page, `the page has generation ${found >>> 0}, not ${generation >>> 0}`);
+    if (fault !== undefined || generation === undefined || found === generation) return fault;
+    return `the page has generation ${found >>> 0}, not ${generation >>> 0}`;
   }
 
   #open(): StoreFile {
@@ -254,4 +441,32 @@ export class PageFile implements BufferedFile {
       { cause },
     );
   }
+}
+
+/** A file with all that another one has, under its name when it is whole: whoever dies has made it, or not. */
+function copyTo(files: StoreFiles, name: string, from: StoreFile): void {
+  const unfinished = unfinishedName(name);
+  files.makeFolder(DEVICE_FOLDER);
+  const file = files.create(unfinished, 0);
+  passedStep("created");
+  try {
+    const bytes = Buffer.allocUnsafeSlow(REBUILT_BYTES);
+    for (let at = 0; ; ) {
+      const found = from.read(bytes, at);
+      if (found === 0) break;
+      writeFully(file, [bytes.subarray(0, found)], at);
+      at += found;
+      passedStep("copying");
+    }
+    passedStep("copied");
+    file.sync();
+  } finally {
+    file.close();
+  }
+  passedStep("synced");
+  files.rename(unfinished, name);
+  passedStep("renamed");
+  files.syncFolder(DEVICE_FOLDER);
+  files.syncFolder("");
+  passedStep("kept");
 }

@@ -52,44 +52,52 @@ export function runPages(rowWords: number): number {
 /** Fills pages in a buffer of their own, before they are written. */
 export class PagePacker {
   readonly bytes: Buffer;
-  readonly #views: Views;
+  readonly views: Views;
   readonly #most: number;
   /** Pages that were begun. */
   pages = 0;
+  /** The slot of the row that `reserve` has made room for, on the last page. */
+  slot = 0;
   #slots = 0;
   #end = HEADER_WORDS;
 
   constructor(pages: number) {
-    this.#views = new Views(new ArrayBuffer(pages * PAGE_BYTES));
-    this.bytes = this.#views.bytes;
+    this.views = new Views(new ArrayBuffer(pages * PAGE_BYTES));
+    this.bytes = this.views.bytes;
     this.#most = pages;
   }
 
   clear(): void {
-    this.#views.i32.fill(0);
+    this.views.i32.fill(0, 0, this.pages * PAGE_WORDS);
     this.pages = 0;
   }
 
   /** Adds a row to the last page or a new one. Its page and slot, or undefined if there is no room. */
   add(row: Int32Array): { readonly page: number; readonly slot: number } | undefined {
-    const words = row.length;
-    if (words > MAX_PAGE_ROW_WORDS) return this.#addRun(row);
+    if (row.length > MAX_PAGE_ROW_WORDS) return this.#addRun(row);
+    const at = this.reserve(row.length);
+    if (at < 0) return undefined;
+    this.views.i32.set(row, at);
+    return { page: this.pages - 1, slot: this.slot };
+  }
+
+  /** Makes room for a row that fits a page: the word of `views` where it is to begin, or -1. */
+  reserve(words: number): number {
     const isFull = this.#slots < 0 || this.#end + words + this.#slots + 1 > PAGE_WORDS;
     if (this.pages === 0 || isFull) {
-      if (this.pages === this.#most) return undefined;
+      if (this.pages === this.#most) return -1;
       this.pages++;
       this.#slots = 0;
       this.#end = HEADER_WORDS;
     }
-    const page = this.pages - 1;
-    const { i32 } = this.#views;
-    const start = page * PAGE_WORDS;
-    const slot = this.#slots++;
-    i32.set(row, start + this.#end);
-    i32[start + PAGE_WORDS - 1 - slot] = this.#end | (words << 16);
+    const { i32 } = this.views;
+    const start = (this.pages - 1) * PAGE_WORDS;
+    const at = start + this.#end;
+    this.slot = this.#slots++;
+    i32[start + PAGE_WORDS - 1 - this.slot] = this.#end | (words << 16);
     i32[start + KIND] = (ROWS << 16) | this.#slots;
     this.#end += words;
-    return { page, slot };
+    return at;
   }
 
   #addRun(row: Int32Array): { readonly page: number; readonly slot: number } | undefined {
@@ -98,7 +106,7 @@ export class PagePacker {
     if (first + count > this.#most) return undefined;
     for (let part = 0; part < count; part++) {
       const start = (first + part) * PAGE_WORDS;
-      const { i32 } = this.#views;
+      const { i32 } = this.views;
       i32[start + KIND] = RUN << 16;
       i32[start + PART] = part;
       i32[start + ROW_WORDS] = row.length;
@@ -112,15 +120,16 @@ export class PagePacker {
 
   /** Completes a page, which will be written under this number. */
   finish(page: number, number: number, epoch: number, fileId: number): void {
-    const { i32 } = this.#views;
+    const { i32 } = this.views;
     const start = page * PAGE_WORDS;
     i32[start] = MAGIC;
     i32[start + NUMBER] = number;
     i32[start + GENERATION] = epoch | 0;
     i32[start + EPOCH_HIGH] = Math.floor(epoch / 2 ** 32);
     i32[start + FILE] = fileId;
-    const bytes = this.bytes.subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
-    i32[start + CHECKSUM] = crc32(bytes.subarray(CHECKED_FROM)) | 0;
+    const from = page * PAGE_BYTES;
+    const checked = this.views.u8.subarray(from + CHECKED_FROM, from + PAGE_BYTES);
+    i32[start + CHECKSUM] = crc32(checked) | 0;
   }
 }
 
@@ -137,10 +146,10 @@ export function pageFault(
   number: number,
   fileId: number,
 ): string | undefined {
-  const { i32, bytes } = views;
+  const { i32, u8 } = views;
   if (i32[at] !== MAGIC) return "it is no page of a device file";
   const start = at * 4;
-  const found = crc32(bytes.subarray(start + CHECKED_FROM, start + PAGE_BYTES)) | 0;
+  const found = crc32(u8.subarray(start + CHECKED_FROM, start + PAGE_BYTES)) | 0;
   if (i32[at + CHECKSUM] !== found) return "the checksum of the page is wrong";
   if (i32[at + NUMBER] >>> 0 !== number) return `it is page ${i32[at + NUMBER] >>> 0}`;
   if (i32[at + FILE] !== fileId) return "the page belongs to another file";
@@ -153,6 +162,17 @@ export function rowIn({ i32 }: Views, at: number, slot: number, words: number): 
   if (kind >>> 16 !== ROWS || slot >= (kind & 0xffff)) return -1;
   const entry = i32[at + PAGE_WORDS - 1 - slot];
   return entry >>> 16 === words ? at + (entry & 0xffff) : -1;
+}
+
+/** How many slots a page of rows has; 0 for other pages. */
+export function slotsIn({ i32 }: Views, at: number): number {
+  const kind = i32[at + KIND];
+  return kind >>> 16 === ROWS ? kind & 0xffff : 0;
+}
+
+/** Where the row of a slot begins. */
+export function slotRow({ i32 }: Views, at: number, slot: number): number {
+  return at + (i32[at + PAGE_WORDS - 1 - slot] & 0xffff);
 }
 
 /** Whether the page is this part of a long row. */

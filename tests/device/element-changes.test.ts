@@ -6,6 +6,7 @@
 import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import type { LocalDatabase } from "../../src/database/local/local-database.ts";
+import type { Change } from "../../src/database/watch.ts";
 import { knownDevice } from "../../src/device/device.ts";
 import { runReadOnly } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
@@ -275,15 +276,72 @@ describe("an update in the device", () => {
     expect((await db.verify()).problems).toEqual([]);
   });
 
-  it("refuses what the device cannot do", async () => {
-    const Indexed = SHAPES.indexed;
-    const db = await filled(Indexed);
-    await failure("SITU_UNSUPPORTED", () => db.updateWhere(Indexed, { place, set: { branch: 1 } }));
-    await failure("SITU_UNSUPPORTED", () => db.deleteWhere(Indexed, { place, where: "all" }));
+  it("refuses to be part of a transaction", async () => {
+    const db = await filled(Item);
     await failure("SITU_UNSUPPORTED", () =>
-      db.transact((tx) => tx.updateWhere(Indexed, { place, set: { balance: 1 } })),
+      db.transact((tx) => tx.updateWhere(Item, { place, set: { balance: 1 } })),
     );
-    expect(db.count(Indexed)).toBe(ROWS);
+  });
+
+  it("changes indexed fields and rows with their entries, as the host does", async () => {
+    const Indexed = SHAPES.indexed;
+    const found = async (where: "host" | "device"): Promise<unknown[]> => {
+      const db = await filled(Indexed);
+      const updated = await db.updateWhere(Indexed, {
+        place: where,
+        where: (i) => i.balance.gt(40),
+        set: (i) => ({ branch: i.branch.plus(10), text: "moved" }),
+      });
+      const gone = await db.deleteWhere(Indexed, { place: where, where: (i) => i.branch.eq(12) });
+      expect((await db.verify()).problems).toEqual([]);
+      const byBranch = db.scan(Indexed, { index: "byBranch", eq: 13 } as never).toArray();
+      return [updated.matched, gone.matched, rowsOf(db, Indexed), byBranch.sort(byId)];
+    };
+    expect(await found("device")).toEqual(await found("host"));
+  });
+
+  it("changes nothing where a unique index would be violated", async () => {
+    const Unique = table("item", fields, {
+      ...options,
+      indexes: { byBalance: { on: ["balance"], unique: true } },
+    }) as unknown as Item;
+    const db = (await stores.open({ tables: [Unique], memoryBytes: 32 * 2 ** 20 })) as Both;
+    db.transactSync((tx) => {
+      for (let id = 0; id < 50; id++) {
+        tx.insert(Unique, { id, branch: 1, balance: id, text: "x", until: null });
+      }
+    });
+    flush(db);
+    const before = rowsOf(db, Unique);
+    await failure("SITU_UNIQUE", () =>
+      db.updateWhere(Unique, { place, where: (i) => i.id.gt(40), set: { balance: 3 } }),
+    );
+    expect(rowsOf(db, Unique)).toEqual(before);
+    const moved = await db.updateWhere(Unique, {
+      place,
+      set: (i) => ({ balance: i.balance.plus(1_000) }),
+    });
+    expect(moved.changed).toBe(50);
+    expect((await db.verify()).problems).toEqual([]);
+  });
+
+  it("is told to those who watch the table", async () => {
+    const db = await filled(Item, { durability: "lazy" });
+    const watch = db.watch(Item);
+    await watch.ready();
+    await db.updateWhere(Item, { place, where: (i) => i.id.lt(10), set: { balance: 77 } });
+    await db.deleteWhere(Item, { place, where: (i) => i.id.eq(599) });
+    const seen: [number, string, number][] = [];
+    while (seen.length < 11) {
+      const { value } = await watch.next();
+      const { key, type, row } = value as Change<{ balance: number }, number>;
+      seen.push([key, type, row.balance]);
+    }
+    await watch.return();
+    expect(seen.sort(([a], [b]) => a - b)).toEqual([
+      ...Array.from({ length: 10 }, (_, id) => [id, "update", 77]),
+      [599, "delete", 599],
+    ]);
   });
 
   it("is there after a restart, from the log", async () => {

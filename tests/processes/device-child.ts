@@ -3,7 +3,7 @@
 import "../helpers/engine-all-atomics.ts";
 
 import { hookAtomics, type When } from "../helpers/engine-atomics.ts";
-import { moveAll, openItems, writeRound } from "./device-store.ts";
+import { moveAll, openItems, workIn, writeRound } from "./device-store.ts";
 
 export interface MoveOrder {
   readonly path: string;
@@ -11,6 +11,8 @@ export interface MoveOrder {
   /** Counted from 1; 0 for one who lives. */
   readonly step: number;
   readonly when: When;
+  /** Whether rows are moved while the event loop turns. */
+  readonly later: boolean;
 }
 
 const order = JSON.parse(process.argv[2]) as MoveOrder;
@@ -28,6 +30,7 @@ hookAtomics({ before: () => strike("before"), after: () => strike("after") });
 const db = await openItems(order.path);
 writeRound(db, order.round);
 counting = true;
+if (order.later) await workIn(db).mover.moveLater(() => false);
 moveAll(db);
 counting = false;
 await db.close();

@@ -29,10 +29,13 @@ afterEach(async () => {
   await folder.remove();
 });
 
-test("SIGKILL at the steps of a move", async () => {
+test.each([
+  ["a move", false],
+  ["a move in the background", true],
+])("SIGKILL at the steps of %s", async (_, later) => {
   const { path } = folder;
-  const move = async (order: Omit<MoveOrder, "path">) => {
-    const ended = await start("device-child", { ...order, path }).ended;
+  const move = async (order: Omit<MoveOrder, "path" | "later">) => {
+    const ended = await start("device-child", { ...order, later, path }).ended;
     if (ended.signal !== "SIGKILL" && ended.code !== 0) throw new Error(ended.stderr);
     return ended;
   };

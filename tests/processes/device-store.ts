@@ -12,7 +12,7 @@ export const Item = table(
 );
 export const ITEMS = 40;
 
-export function openItems(path: string): Promise<Database> {
+export function openItems(path: string, mediaLog?: string): Promise<Database> {
   return open({
     path,
     tables: [Item],
@@ -20,14 +20,15 @@ export function openItems(path: string): Promise<Database> {
     durability: "lazy",
     lagMs: 10_000,
     timeoutMs: 120_000,
+    ...(mediaLog === undefined ? {} : { mediaLog }),
   });
 }
 
-/** Rows of some pages; one of them has a run of pages. */
-export function writeRound(db: Database, round: number): void {
+/** Rows of some pages; one of them, or all, have a run of pages. */
+export function writeRound(db: Database, round: number, chars = 500): void {
   db.transactSync((tx) => {
     for (let id = 0; id < ITEMS; id++) {
-      tx.put(Item, { id, round, text: "x".repeat(id === 0 ? 20_000 : 500) });
+      tx.put(Item, { id, round, text: "x".repeat(id === 0 ? 20_000 : chars) });
     }
   });
 }

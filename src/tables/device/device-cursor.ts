@@ -7,9 +7,10 @@
 import { MAX_PAGE_ROW_WORDS } from "../../device/page.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import type { Cursor, KeyRange, PlacedCursor } from "../../stores/store.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { DeviceStore } from "./device-store.ts";
 import type { DeviceTable } from "./device-table.ts";
-import { type Values, wordsIn } from "./hidden-tables.ts";
+import { wordsIn } from "./hidden-tables.ts";
 
 /** Rows of a step: their pages have room in the buffer, all at once. */
 const MOST_ROWS = 32;
@@ -17,9 +18,9 @@ const MOST_ROWS = 32;
 export class DeviceCursor<Row, Key> implements PlacedCursor<Row> {
   readonly #table: DeviceTable;
   readonly #store: DeviceStore<Row, Key>;
-  readonly #entries: Cursor<Values>;
+  readonly #entries: Cursor<RowValues>;
   /** Entries whose rows are yet to be read. */
-  readonly #left: Values[] = [];
+  readonly #left: RowValues[] = [];
 
   constructor(table: DeviceTable, store: DeviceStore<Row, Key>, range: KeyRange, reverse: boolean) {
     this.#table = table;
@@ -28,11 +29,11 @@ export class DeviceCursor<Row, Key> implements PlacedCursor<Row> {
   }
 
   get place(): number {
-    return (this.#entries as PlacedCursor<Values>).place;
+    return (this.#entries as PlacedCursor<RowValues>).place;
   }
 
   set place(place: number) {
-    (this.#entries as PlacedCursor<Values>).place = place;
+    (this.#entries as PlacedCursor<RowValues>).place = place;
   }
 
   next(tx: Transaction, rows: Row[], most: number): boolean {

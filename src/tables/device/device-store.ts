@@ -190,7 +190,7 @@ export class DeviceStore<Row, Key> implements RowStore<Row, Key> {
     const { device, file } = this.#shared;
     const words = wordsIn(where);
     if (words > MAX_PAGE_ROW_WORDS) {
-      device.readRun(file, page, generation, words);
+      device.readRun(tx, file, page, generation, words);
       this.#views = device.views;
       return device.at;
     }

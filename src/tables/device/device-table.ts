@@ -15,6 +15,7 @@ import type { RowStore } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
 import { layoutOf } from "../codec/layout.ts";
 import { keyIn } from "../indexes/entries.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { Fields, Table } from "../table.ts";
 import {
   type DevicePlace,
@@ -23,7 +24,6 @@ import {
   FREE_KIND,
   type HiddenTables,
   placeCodec,
-  type Values,
 } from "./hidden-tables.ts";
 
 /** The rows of a place in the map, by the names that its words have there. */
@@ -38,14 +38,14 @@ export class DeviceTable {
   readonly root: DeviceRoot;
   readonly file: PageFile;
   /** The codec of whole rows. */
-  readonly codec: AnyCodec<Values, unknown>;
+  readonly codec: AnyCodec<RowValues, unknown>;
   /** The map, whose rows are places; for all but scans. */
   readonly map: RowStore<DevicePlace, unknown>;
   /** The map with keys and places. */
-  readonly entries: RowStore<Values, unknown>;
+  readonly entries: RowStore<RowValues, unknown>;
   readonly free: RowStore<{ page: number }, number>;
   /** Decodes the fields of the key of a row. */
-  readonly #keyOf: (views: Views, at: number, words: number) => Values;
+  readonly #keyOf: (views: Views, at: number, words: number) => RowValues;
   /** Bytes that were written here since rows were last moved. */
   writtenBytes = 0;
   /** Pages that were written here since their space was last looked after. */
@@ -60,7 +60,7 @@ export class DeviceTable {
     executor: Executor,
     table: Table,
     hidden: HiddenTables,
-    codec: AnyCodec<Values, unknown>,
+    codec: AnyCodec<RowValues, unknown>,
     address: Address,
   ) {
     this.executor = executor;
@@ -94,11 +94,11 @@ export class DeviceTable {
   }
 
   /** The fields of its key. */
-  keyFieldsAt(views: Views, at: number, words: number): Values {
+  keyFieldsAt(views: Views, at: number, words: number): RowValues {
     return this.#keyOf(views, at, words);
   }
 
-  keyIn(row: Values): unknown {
+  keyIn(row: RowValues): unknown {
     return keyIn(row, this.table.key, this.table.singleKey);
   }
 
@@ -108,7 +108,7 @@ export class DeviceTable {
     return { [first]: page >>> 0, [second]: generation >>> 0, [third]: where >>> 0 };
   }
 
-  placeIn(entry: Values): DevicePlace {
+  placeIn(entry: RowValues): DevicePlace {
     const [page, generation, where] = this.hidden.names;
     return {
       page: entry[page] as number,
@@ -122,7 +122,7 @@ function generationOf({ memory }: Executor): number {
   return loadAcquire(memory.control.i32, SCHEMA_GENERATION);
 }
 
-function keyDecoder(table: Table): (views: Views, at: number, words: number) => Values {
+function keyDecoder(table: Table): (views: Views, at: number, words: number) => RowValues {
   const pick = (names: readonly string[]): Fields =>
     Object.fromEntries(
       names.map((name) => {
@@ -132,5 +132,5 @@ function keyDecoder(table: Table): (views: Views, at: number, words: number) => 
     );
   const part = { ...table, fields: pick(table.key) };
   const whole = { ...table, fields: pick(Object.keys(table.fields)) };
-  return codecOf<Values, unknown>(part as never, layoutOf(whole as never)).decode;
+  return codecOf<RowValues, unknown>(part as never, layoutOf(whole as never)).decode;
 }

@@ -7,9 +7,10 @@
 
 import { type Device, knownDevice } from "../../device/device.ts";
 import type { Executor } from "../../engine/executor.ts";
+import { passOver } from "../../runtime/background-errors.ts";
 import { nowMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { DEVICE_RETRY_MS } from "../../runtime/limits.ts";
+import { DEVICE_DELTA_FACTOR, DEVICE_RETRY_MS } from "../../runtime/limits.ts";
 import { Collector } from "./collector.ts";
 import type { DeviceTable } from "./device-table.ts";
 import { Mover } from "./mover.ts";
@@ -21,6 +22,8 @@ export class DeviceWork {
   #pauseUntilMs = 0;
   /** Why rows could not be moved the last time that it was tried. */
   failure: unknown;
+  #flushing: Promise<void> | undefined;
+  #isEnding = false;
 
   constructor(table: DeviceTable) {
     this.table = table;
@@ -40,10 +43,34 @@ export class DeviceWork {
     if (nowMs() < this.#pauseUntilMs || this.table.isGone()) return false;
     const endMs = nowMs() + mostMs;
     return this.#tried(() => {
-      if (this.isDue) this.mover.move(mostMs);
+      // First: while rows are being moved no page becomes free.
       const hasMore = this.collector.work(endMs);
-      return hasMore || this.isDue;
+      if (this.isDue && this.#flushing === undefined) this.#flush();
+      return hasMore;
     });
+  }
+
+  /** Moves rows while the event loop turns; then the rest of the work goes on. */
+  #flush(): void {
+    const { device, executor } = this.table;
+    this.#flushing = this.mover
+      .moveLater(() => this.#isEnding || executor.durability.isMemoryLost)
+      .then(() => {
+        this.failure = undefined;
+      })
+      .catch((error: unknown) => {
+        if (!this.#note(error)) passOver(error, "moving rows to the device");
+      })
+      .finally(() => {
+        this.#flushing = undefined;
+        if (!this.#isEnding) device.onPressure();
+      });
+  }
+
+  /** Lets what runs come to its end: nothing is read or written afterwards. */
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    await this.#flushing;
   }
 
   /** Moves all that there is; says whether it was any. */
@@ -53,6 +80,10 @@ export class DeviceWork {
 
   #relieve(): void {
     if (nowMs() < this.#pauseUntilMs) return;
+    // What is being moved need not be moved twice, if it comes to its end soon.
+    const { writtenBytes, device } = this.table;
+    const most = 2 * DEVICE_DELTA_FACTOR * device.deltaBytes;
+    if (this.#flushing !== undefined && writtenBytes < most) return;
     this.#tried(() => this.mover.move(Number.POSITIVE_INFINITY));
   }
 
@@ -62,12 +93,16 @@ export class DeviceWork {
       this.failure = undefined;
       return done;
     } catch (error) {
-      this.failure = error;
-      this.#pauseUntilMs = nowMs() + DEVICE_RETRY_MS;
-      if (isNeeded || !(error instanceof SituError)) throw error;
-      if (error.code === "SITU_CORRUPT" && !isOfDisk(error)) throw error;
+      if (!this.#note(error) || isNeeded) throw error;
       return false;
     }
+  }
+
+  /** Nothing more for a while; says whether it is the disk, so that nobody has to know yet. */
+  #note(error: unknown): boolean {
+    this.failure = error;
+    this.#pauseUntilMs = nowMs() + DEVICE_RETRY_MS;
+    return error instanceof SituError && (error.code !== "SITU_CORRUPT" || isOfDisk(error));
   }
 }
 

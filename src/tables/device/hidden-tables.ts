@@ -38,10 +38,8 @@ import { codecOf } from "../codec/codec.ts";
 import { layoutOf } from "../codec/layout.ts";
 import { orderedCodecOf } from "../codec/ordered.ts";
 import { u32 } from "../fields.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { Fields, Table } from "../table.ts";
-
-/** Rows of hidden tables, and parts of rows. */
-export type Values = Record<string, unknown>;
 
 export const ROOT_WORDS = 10;
 const MAP = 0;
@@ -90,7 +88,7 @@ export interface HiddenTables {
   /** The names of the place's words in the map: no fields of the key are called so. */
   readonly names: readonly [page: string, generation: string, where: string];
   readonly mapTable: Table;
-  readonly mapCodec: AnyCodec<Values, unknown>;
+  readonly mapCodec: AnyCodec<RowValues, unknown>;
   readonly freeTable: Table;
   readonly freeCodec: AnyCodec<{ page: number }, number>;
 }

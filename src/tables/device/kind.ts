@@ -6,6 +6,7 @@ import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { type Address, NO_ADDRESS } from "../../memory/address.ts";
 import type { AnyCodec, StoreKind } from "../../stores/kind.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { Table } from "../table.ts";
 import { DeviceStore } from "./device-store.ts";
 import { DeviceTable } from "./device-table.ts";
@@ -19,7 +20,6 @@ import {
   type HiddenTables,
   hiddenTablesOf,
   readDeviceRoot,
-  type Values,
 } from "./hidden-tables.ts";
 
 export function deviceKindOf(table: Table, codec: AnyCodec<never, never>): StoreKind {
@@ -39,7 +39,7 @@ function openShared(
   executor: Executor,
   table: Table,
   hidden: HiddenTables,
-  codec: AnyCodec<Values, unknown>,
+  codec: AnyCodec<RowValues, unknown>,
   root: Address,
 ): DeviceTable {
   const { tables } = deviceOf(executor);

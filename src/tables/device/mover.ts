@@ -4,6 +4,9 @@
  * which looks whether the row is still what was written. So others write meanwhile as they like; what they
  * have changed stays in the delta until the next round. Moving rows needs no new memory: it is what makes
  * room when there is none.
+ *
+ * `move` holds the thread, for those who need room at once. `moveLater` writes and syncs while the event loop turns; it
+ * is announced as a job, so that nobody takes its pages for free ones before rows lead to them.
  */
 
 import { tryReadOnly, tryRun } from "../../engine/run.ts";
@@ -11,12 +14,15 @@ import { Transaction } from "../../engine/transaction.ts";
 import { Views } from "../../memory/views.ts";
 import { nowMs } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
 import { DEVICE_FLUSH_BYTES, DEVICE_MOVE_ROWS, MAX_ROW_BYTES } from "../../runtime/limits.ts";
 import type { AnyCodec } from "../../stores/kind.ts";
 import type { Cursor, RowStore } from "../../stores/store.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { DeviceTable } from "./device-table.ts";
-import { DELTA_KIND, type Values } from "./hidden-tables.ts";
-import { asKeeper, NOT_KEEPER } from "./keeper-role.ts";
+import { beginDeviceJob, endDeviceJob } from "./elements/device-jobs.ts";
+import { DELTA_KIND } from "./hidden-tables.ts";
+import { asKeeper, asKeeperSoon, beginFlush, endFlush, NOT_KEEPER } from "./keeper-role.ts";
 import { PageWriter, type WrittenPlace } from "./page-writer.ts";
 
 const ATTEMPTS = 3;
@@ -65,6 +71,54 @@ export class Mover {
       if (nowMs() >= endMs) break;
     }
     return this.moved > before;
+  }
+
+  /**
+   * The same in the background, until all rows that were there are moved or `isEnding`. Nothing happens if another
+   * executor is at it.
+   */
+  async moveLater(isEnding: () => boolean): Promise<boolean> {
+    const table = this.#table;
+    const { executor } = table;
+    const before = this.moved;
+    if (!beginFlush(executor)) return false;
+    beginDeviceJob(executor);
+    try {
+      const bytes = table.writtenBytes;
+      const cursor = this.#raw.cursor(ALL, false);
+      while (!isEnding()) {
+        const rows = await asKeeperSoon(table, isEnding, () => this.#collect(cursor));
+        if (rows === NOT_KEEPER) break;
+        if (rows.length === 0) {
+          table.writtenBytes = Math.max(0, table.writtenBytes - bytes);
+          break;
+        }
+        if (!(await this.#moveThese(rows, isEnding))) break;
+      }
+    } finally {
+      endDeviceJob(executor);
+      endFlush(executor);
+    }
+    return this.moved > before;
+  }
+
+  async #moveThese(found: readonly FoundRow[], isEnding: () => boolean): Promise<boolean> {
+    let rows = [...found].sort((a, b) => a.words.length - b.words.length);
+    while (rows.length > 0) {
+      const words = rows.map((each) => each.words);
+      const places = await this.#writer.writeLater(words, isEnding);
+      if (places === undefined) return false;
+      for (let from = 0; from < places.length; from += DEVICE_MOVE_ROWS) {
+        if (isTurnDue()) await nextTurn();
+        const to = Math.min(from + DEVICE_MOVE_ROWS, places.length);
+        const given = await asKeeperSoon(this.#table, isEnding, () =>
+          this.#give(rows.slice(from, to), places.slice(from, to)),
+        );
+        if (given === NOT_KEEPER) return false;
+      }
+      rows = rows.slice(places.length);
+    }
+    return true;
   }
 
   /** One batch; true if it was the last one. */
@@ -161,7 +215,7 @@ function isSame(a: Int32Array, b: Int32Array): boolean {
 }
 
 /** A codec whose rows are copies of their words. */
-function wordsCodec(codec: AnyCodec<Values, unknown>): AnyCodec<Int32Array, unknown> {
+function wordsCodec(codec: AnyCodec<RowValues, unknown>): AnyCodec<Int32Array, unknown> {
   const decode = ({ i32 }: Views, at: number, words: number): Int32Array =>
     i32.slice(at, at + words);
   return { ...codec, decode } as unknown as AnyCodec<Int32Array, unknown>;

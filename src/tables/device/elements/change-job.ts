@@ -9,7 +9,8 @@
  *   4. sync       all new versions are on disk
  *   5. apply      one transaction walks over the map and gives each row whose place is known its new one. A row
  *                 with a place that is not known was changed since: it is looked at now, and changed as on the
- *                 host. This is the validation (§4.1.4): a conflict is repaired where it is found
+ *                 host. This is the validation (§4.1.4): a conflict is repaired where it is found. Where indexes or
+ *                 watchers depend on what rows hold, all rows that match are changed as on the host
  *   6. end        pages that were not needed are given back, and the job is taken back
  *
  * So nothing is changed before step 5, and there by one commit record, of map entries only. The transaction has
@@ -24,7 +25,11 @@ import { Transaction } from "../../../engine/transaction.ts";
 import { SCHEMA_GENERATION } from "../../../memory/control.ts";
 import { Views } from "../../../memory/views.ts";
 import { SituError } from "../../../runtime/errors.ts";
-import { DEVICE_CATCH_UP_ROUNDS, DEVICE_CATCH_UP_ROWS } from "../../../runtime/limits.ts";
+import {
+  DEVICE_CATCH_UP_ROUNDS,
+  DEVICE_CATCH_UP_ROWS,
+  DEVICE_STEP_ENTRIES,
+} from "../../../runtime/limits.ts";
 import { programsOf } from "../../bulk/cursor.ts";
 import type { Taken } from "../../bulk/runs.ts";
 import type { Instance, WordFunction } from "../../expressions/compile.ts";
@@ -32,25 +37,22 @@ import { Failure } from "../../expressions/library.ts";
 import { type Program, programFrom } from "../../expressions/program.ts";
 import type { TableStore } from "../../indexes/table-store.ts";
 import { workOf } from "../device-work.ts";
-import { wordsIn } from "../hidden-tables.ts";
-import { CHANGED, ChangeMap, DELETED, SAME, UNMATCHED } from "./change-map.ts";
+import { slotIn, wordsIn } from "../hidden-tables.ts";
+import { BY_ROW, CHANGED, ChangeMap, DELETED, SAME, UNKNOWN, UNMATCHED } from "./change-map.ts";
 import { beginDeviceJob, endDeviceJob } from "./device-jobs.ts";
+import type { MapStep } from "./map-steps.ts";
+import { MapWalk, sharesPage } from "./map-walk.ts";
 import { type ChangeOrder, type CrashPoint, STOPPED, stopped } from "./messages.ts";
-import {
-  type GatheredPlace,
-  type MapEntry,
-  openEntries,
-  PageWalk,
-  type Reads,
-  type RowVisitor,
-} from "./page-walk.ts";
+import { type GatheredPlace, PageWalk, type Reads, type RowVisitor } from "./page-walk.ts";
+import type { Projection } from "./projection.ts";
 import type { ElementTable } from "./read-job.ts";
-import { whyNotChange } from "./shippable.ts";
+import { whyByRows, whyNotRead } from "./shippable.ts";
 import { VersionWriter } from "./version-writer.ts";
 
 /** How long a snapshot for one step of a walk may take. */
 const STEP_MS = 10_000;
-const STEP_ENTRIES = 1_024;
+/** Fields whose values are numbers, as a Float64Array keeps them. */
+const NUMBERS = new Set(["u8", "u16", "u32", "u53", "i8", "i16", "i32", "i53", "f64"]);
 
 /** What an update has come to. */
 export interface Changed {
@@ -75,21 +77,42 @@ export class ChangeJob implements RowVisitor {
   readonly #map = new ChangeMap();
   readonly #writer: VersionWriter;
   readonly #tx: Transaction;
+  /** The fields of the condition, and the condition over them. */
+  readonly #projection: Projection | undefined;
+  readonly #condition: WordFunction | undefined;
+  /** Whether more than its place depends on a row: then each is changed as on the host, in the end. */
+  #byRows: boolean;
+  /** Whether keys are numbers, so that the change map can have them. */
+  readonly #hasNumbers: boolean;
   #isAnnounced = false;
   #isApplied = false;
   /** Where a row of fixed size is changed. */
   readonly #row = new Views(new ArrayBuffer(PAGE_BYTES));
   #store: TableStore;
+  /** What becomes of the rows of a step. */
+  #states = new Uint8Array(0);
 
   constructor(opened: ElementTable, order: ChangeOrder) {
-    const { executor, store, shared } = opened;
+    const { executor, store, shared, projections } = opened;
     this.#opened = opened;
     this.#order = order;
     this.#store = store;
     this.#program = programFrom(order.program, store.table);
     this.#instance = programsOf(store.table).forWords(this.#program);
     this.#instance.context.momentMs = order.momentMs;
-    this.#writer = new VersionWriter(shared, this.#map, () => this.#check());
+    this.#byRows = whyByRows(store, this.#program) !== undefined;
+    const { singleKey, key, fields } = store.table;
+    this.#hasNumbers = singleKey && NUMBERS.has(fields[key[0]].kind);
+    if (this.#program.where !== undefined) {
+      const task = { kind: "aggregate", groupBy: [], values: [] } as const;
+      const condition = { ...this.#program, task };
+      this.#projection = projections.of(shared, condition);
+      const instance = this.#projection?.programs.forWords(condition);
+      if (instance !== undefined) instance.context.momentMs = order.momentMs;
+      this.#condition = instance?.take;
+    }
+    const filled = projections.ofFile(shared.file.name);
+    this.#writer = new VersionWriter(shared, this.#map, () => this.#check(), filled);
     this.#tx = new Transaction(executor);
     this.#tx.subject = `table ${store.table.name}`;
   }
@@ -130,7 +153,7 @@ export class ChangeJob implements RowVisitor {
 
   /** Steps 2 and 3. */
   async #scan(): Promise<void> {
-    const { shared, executor } = this.#opened;
+    const { shared, executor, maps } = this.#opened;
     const reader = new Transaction(executor);
     // A snapshot for each step: pages cannot be used again while the job is announced.
     const reads: Reads = (body) => {
@@ -141,7 +164,7 @@ export class ChangeJob implements RowVisitor {
         snapshot.release();
       }
     };
-    const walk = new PageWalk(shared);
+    const walk = new PageWalk(maps.of(shared), 0, 1, this.#projection);
     for (let round = 0; round <= DEVICE_CATCH_UP_ROUNDS; round++) {
       const before = this.#map.count;
       this.#keyed = 0;
@@ -159,28 +182,50 @@ export class ChangeJob implements RowVisitor {
     work?.mover.move(Number.POSITIVE_INFINITY);
   }
 
-  wants(entry: MapEntry): boolean {
-    return this.#map.find(entry) < 0;
+  wants(page: number, generation: number, where: number): boolean {
+    return this.#map.stateOf(page, generation, slotIn(where)) === UNKNOWN;
+  }
+
+  projected(views: Views, at: number, place: GatheredPlace): boolean {
+    if (this.#condition!(views, at, 0) !== -1) return true;
+    this.#note(place, UNMATCHED);
+    return false;
   }
 
   row(views: Views, at: number, place: GatheredPlace): void {
     const words = wordsIn(place.where);
     const taken = this.#instance.take(views, at, words);
-    if (taken === false) this.#map.add(place, UNMATCHED);
-    else if (taken === true) this.#map.add(place, SAME);
+    if (taken === false) this.#note(place, UNMATCHED);
+    else if (taken === true) this.#note(place, SAME);
     else if (taken instanceof Failure) throw taken.error;
-    else if (this.#program.task.kind === "delete") this.#map.add(place, DELETED);
-    else this.#rewrite(views, at, words, place, taken as Taken);
+    else if (this.#byRows) this.#noteKey(this.#note(place, BY_ROW), taken as Taken);
+    else if (this.#program.task.kind === "delete") {
+      this.#noteKey(this.#note(place, DELETED), taken as Taken);
+    } else this.#rewrite(views, at, words, place, taken as Taken);
+  }
+
+  #note({ page, generation, where, slots }: GatheredPlace, state: number): number {
+    return this.#map.add(page, generation, slotIn(where), slots, state);
+  }
+
+  #noteKey(number: number, { key }: Taken): void {
+    if (this.#hasNumbers) this.#map.keys[number] = key as number;
   }
 
   #rewrite(views: Views, at: number, words: number, place: GatheredPlace, taken: Taken): void {
     const { codec } = this.#opened.shared;
+    const writer = this.#writer;
     if (codec.fixedWords === words) {
-      // The row as it is, with the changed fields written over it.
-      this.#row.i32.set(views.i32.subarray(at, at + words));
+      // The row as it is, with the changed fields written over it, in its place on the new page.
       codec.stageUpdate(taken.key, taken.changes as Record<string, unknown>);
-      codec.patch(this.#row, 0);
-      this.#writer.add(place, this.#row.i32.subarray(0, words));
+      const number = this.#note(place, CHANGED);
+      this.#noteKey(number, taken);
+      const into = writer.reserve(number, words);
+      const to = into < 0 ? this.#row : writer.views;
+      const start = Math.max(0, into);
+      copyRow(views.i32, at, words, to.i32, start);
+      codec.patch(to, start);
+      if (into < 0) writer.addLater(number, to.i32.subarray(0, words));
       return;
     }
     const before = codec.decodeToMerge(views, at, words);
@@ -188,14 +233,19 @@ export class ChangeJob implements RowVisitor {
     const length = codec.encode(codec.merge(before, changes));
     // A row that has become too long for a page is left to the end.
     if (length > MAX_PAGE_ROW_WORDS) return;
-    this.#writer.add(place, codec.scratch.i32.subarray(0, length));
+    const number = this.#note(place, CHANGED);
+    this.#noteKey(number, taken);
+    const into = writer.reserve(number, length);
+    const row = codec.scratch.i32.subarray(0, length);
+    if (into < 0) writer.addLater(number, row);
+    else writer.views.i32.set(row, into);
   }
 
   keyed(): void {
     this.#keyed++;
   }
 
-  pause(): Promise<void> {
+  pause(): Promise<void> | undefined {
     this.#check();
     return this.#writer.work();
   }
@@ -211,13 +261,15 @@ export class ChangeJob implements RowVisitor {
     for (;;) {
       const generation = Atomics.load(i32, SCHEMA_GENERATION);
       this.#store = reopen();
-      const why = whyNotChange(this.#store, this.#program);
+      const why = whyNotRead(this.#store);
       if (why !== undefined) {
         throw new SituError(
           "SITU_SCHEMA",
           `table ${this.#store.table.name} was changed during the update (${why}): try again`,
         );
       }
+      // An index or a watch that has come since: what was written to pages is of no use then.
+      this.#byRows ||= whyByRows(this.#store, this.#program) !== undefined;
       const { timeoutMs } = this.#order;
       const isDone = runSync(
         executor,
@@ -240,34 +292,89 @@ export class ChangeJob implements RowVisitor {
   }
 
   #applyAll(tx: Transaction): void {
-    const { shared } = this.#opened;
-    const store = this.#store;
-    const map = this.#map;
-    const form = store.openForm(this.#instance.take);
-    const cursor = openEntries(shared, { keys: true });
-    const found: MapEntry[] = [];
+    const { shared, maps } = this.#opened;
+    const form = this.#store.openForm(this.#instance.take);
+    const repair = (key: unknown): void => this.#repair(tx, this.#store, key, form.read(tx, key));
+    const entries = new MapWalk(shared, (page, generation, where) => {
+      const state = this.#stateOf(page, generation, where);
+      return state !== UNMATCHED && state !== SAME;
+    });
+    const remembered = maps.of(shared);
     this.#matched = 0;
     this.#changed = 0;
     this.#repaired = 0;
-    while (cursor.next(tx, found, STEP_ENTRIES)) {
+    for (;;) {
       this.#check();
-      for (const entry of found) {
-        const at = map.find(entry);
-        const state = at < 0 ? 0 : map.states[at];
-        if (state === UNMATCHED) continue;
-        if (state === 0) {
-          this.#repair(tx, store, entry.key, form.read(tx, entry.key));
-          continue;
-        }
-        this.#matched++;
-        if (state === SAME) continue;
-        this.#changed++;
-        if (state === DELETED) shared.map.remove(tx, entry.key);
-        else if (state === CHANGED) {
-          const place = shared.placeRow(map.pages[at], map.newGenerations[at], map.wheres[at]);
-          shared.entries.update(tx, entry.key, place);
-        }
+      const { place } = entries;
+      const step = place === undefined ? undefined : remembered.peek(place);
+      if (step !== undefined && this.#applyStep(tx, step, repair)) {
+        entries.place = step.next;
+        continue;
       }
+      const most = place === undefined ? DEVICE_STEP_ENTRIES : Number.POSITIVE_INFINITY;
+      if (!entries.next(tx, most)) return;
+      for (const position of entries.found) {
+        const page = entries.pages[position];
+        const generation = entries.generations[position];
+        const where = entries.wheres[position];
+        const state = this.#stateOf(page, generation, where);
+        this.#applyOne(tx, page, generation, where, state, entries.keys[position], repair);
+      }
+    }
+  }
+
+  /**
+   * Applies what is remembered of the map, without reading its entries again: the transaction depends on the versions
+   * of the objects that they are in. False, and nothing is done, if one has changed or a row is not known.
+   */
+  #applyStep(tx: Transaction, step: MapStep, repair: (key: unknown) => void): boolean {
+    const { pages, generations, wheres, count, keys, seen } = step;
+    if (!this.#hasNumbers || seen === undefined) return false;
+    if (this.#states.length < count) this.#states = new Uint8Array(2 * count);
+    const states = this.#states;
+    for (let i = 0; i < count; i++) {
+      states[i] = this.#stateOf(pages[i], generations[i], wheres[i]);
+      if (states[i] === UNKNOWN && !keys.has(i)) return false;
+    }
+    if (!seen.dependIn(tx)) return false;
+    for (let i = 0; i < count; i++) {
+      const state = states[i];
+      if (state === UNMATCHED) continue;
+      const number = this.#map.numberOf(pages[i], generations[i], slotIn(wheres[i]));
+      const key = state === UNKNOWN ? keys.get(i) : this.#map.keys[number];
+      this.#applyOne(tx, pages[i], generations[i], wheres[i], state, key, repair);
+    }
+    return true;
+  }
+
+  #stateOf(page: number, generation: number, where: number): number {
+    return sharesPage(where) ? this.#map.stateOf(page, generation, slotIn(where)) : UNKNOWN;
+  }
+
+  #applyOne(
+    tx: Transaction,
+    page: number,
+    generation: number,
+    where: number,
+    state: number,
+    key: unknown,
+    repair: (key: unknown) => void,
+  ): void {
+    if (state === UNMATCHED) return;
+    if (state === UNKNOWN || (this.#byRows && state !== SAME)) {
+      repair(key);
+      return;
+    }
+    this.#matched++;
+    if (state === SAME) return;
+    this.#changed++;
+    const { shared } = this.#opened;
+    if (state === DELETED) shared.map.remove(tx, key);
+    else if (state === CHANGED) {
+      const map = this.#map;
+      const at = map.numberOf(page, generation, slotIn(where));
+      const place = shared.placeRow(map.pages[at], map.generations[at], map.wheres[at]);
+      shared.entries.update(tx, key, place);
     }
   }
 
@@ -287,4 +394,12 @@ export class ChangeJob implements RowVisitor {
   #crash(point: CrashPoint): void {
     if (this.#order.crashAt === point) process.kill(process.pid, "SIGKILL");
   }
+}
+
+/** Rows of more words are copied by the engine's own loop, which begins slowly. */
+const SHORT_WORDS = 32;
+
+function copyRow(from: Int32Array, at: number, words: number, to: Int32Array, into: number): void {
+  if (words > SHORT_WORDS) to.set(from.subarray(at, at + words), into);
+  else for (let i = 0; i < words; i++) to[into + i] = from[at + i];
 }

@@ -3,14 +3,16 @@
  * is the paper's delta VID map (§4.1.4). A place names page, slot and generation, so it stands for one version of
  * one row: whoever finds it in the table's map again knows that the row has not changed, and no key is needed.
  *
- * A hash table in typed arrays with open addressing.
+ * Rows have numbers by their pages (page-ranges.ts), and what becomes of them is in arrays by these. Several threads that
+ * share an update have a map each, of different pages; they are put together before they are applied.
  */
 
 import { SituError } from "../../../runtime/errors.ts";
 import { MAX_DEVICE_CHANGE_ROWS } from "../../../runtime/limits.ts";
-import { slotIn } from "../hidden-tables.ts";
-import type { GatheredPlace } from "./page-walk.ts";
+import { PageRanges } from "./page-ranges.ts";
 
+/** Nothing is known of it. */
+export const UNKNOWN = 0;
 /** The condition is not true for it. */
 export const UNMATCHED = 1;
 /** It has its new values already. */
@@ -18,46 +20,47 @@ export const SAME = 2;
 /** It has a new version. */
 export const CHANGED = 3;
 export const DELETED = 4;
+/** It matches, and is changed as on the host. */
+export const BY_ROW = 5;
 
-const SLOTS = 2 ** 11;
-const EMPTY = -1;
 const FIRST_CAPACITY = 1 << 12;
 
 export class ChangeMap {
+  /** Rows of which something is known. */
   count = 0;
+  readonly #ranges = new PageRanges();
   #capacity = FIRST_CAPACITY;
-  #places = new Float64Array(FIRST_CAPACITY).fill(EMPTY);
-  #generations = new Int32Array(FIRST_CAPACITY);
   states = new Uint8Array(FIRST_CAPACITY);
   /** Where the new version is. */
   pages = new Uint32Array(FIRST_CAPACITY);
-  newGenerations = new Int32Array(FIRST_CAPACITY);
+  generations = new Int32Array(FIRST_CAPACITY);
   wheres = new Uint32Array(FIRST_CAPACITY);
+  /** Of rows that change: the key, where keys are numbers. */
+  keys = new Float64Array(FIRST_CAPACITY);
 
-  /** The index of a version; -1 if nothing is known of it. Good until the next one is added. */
-  find({ page, generation, where }: Readonly<GatheredPlace>): number {
-    const at = this.#search(page * SLOTS + slotIn(where));
-    return this.#places[at] !== EMPTY && this.#generations[at] === generation ? at : -1;
+  /** What is known of a version. */
+  stateOf(page: number, generation: number, slot: number): number {
+    const first = this.#ranges.find(page, generation);
+    if (first < 0 || slot >= this.#ranges.slotsOf(page)) return UNKNOWN;
+    return this.states[first + slot];
   }
 
-  add({ page, generation, where }: Readonly<GatheredPlace>, state: number): number {
-    if (this.count * 2 >= this.#capacity) this.#grow();
-    const place = page * SLOTS + slotIn(where);
-    const at = this.#search(place);
-    if (this.#places[at] === EMPTY) this.count++;
-    this.#places[at] = place;
-    this.#generations[at] = generation;
-    this.states[at] = state;
-    return at;
+  /** The number of a version of which something is known. */
+  numberOf(page: number, generation: number, slot: number): number {
+    return this.#ranges.find(page, generation) + slot;
   }
 
-  #search(place: number): number {
-    const mask = this.#capacity - 1;
-    const high = Math.floor(place / 2 ** 32);
-    let at = Math.imul((place ^ Math.imul(high, 0x27d4eb2f)) >>> 0, 0x9e3779b1);
-    at = (at ^ (at >>> 15)) & mask;
-    while (this.#places[at] !== EMPTY && this.#places[at] !== place) at = (at + 1) & mask;
-    return at;
+  /** Notes what becomes of a version, on a page of so many slots; returns its number. */
+  add(page: number, generation: number, slot: number, slots: number, state: number): number {
+    let first = this.#ranges.find(page, generation);
+    if (first < 0) {
+      first = this.#ranges.add(page, generation, slots);
+      if (this.#ranges.end > this.#capacity) this.#grow();
+    }
+    const number = first + slot;
+    if (this.states[number] === UNKNOWN) this.count++;
+    this.states[number] = state;
+    return number;
   }
 
   #grow(): void {
@@ -67,26 +70,17 @@ export class ChangeMap {
         `one update can be about at most ${MAX_DEVICE_CHANGE_ROWS} rows of a device table`,
       );
     }
-    const { states, pages, newGenerations, wheres } = this;
-    const places = this.#places;
-    const generations = this.#generations;
-    const capacity = this.#capacity * 2;
-    this.#capacity = capacity;
-    this.#places = new Float64Array(capacity).fill(EMPTY);
-    this.#generations = new Int32Array(capacity);
-    this.states = new Uint8Array(capacity);
-    this.pages = new Uint32Array(capacity);
-    this.newGenerations = new Int32Array(capacity);
-    this.wheres = new Uint32Array(capacity);
-    for (let from = 0; from < places.length; from++) {
-      if (places[from] === EMPTY) continue;
-      const at = this.#search(places[from]);
-      this.#places[at] = places[from];
-      this.#generations[at] = generations[from];
-      this.states[at] = states[from];
-      this.pages[at] = pages[from];
-      this.newGenerations[at] = newGenerations[from];
-      this.wheres[at] = wheres[from];
-    }
+    while (this.#capacity < this.#ranges.end) this.#capacity *= 2;
+    const { states, pages, generations, wheres, keys } = this;
+    this.states = new Uint8Array(this.#capacity);
+    this.pages = new Uint32Array(this.#capacity);
+    this.generations = new Int32Array(this.#capacity);
+    this.wheres = new Uint32Array(this.#capacity);
+    this.states.set(states);
+    this.pages.set(pages);
+    this.generations.set(generations);
+    this.wheres.set(wheres);
+    this.keys = new Float64Array(this.#capacity);
+    this.keys.set(keys);
   }
 }

@@ -126,6 +126,11 @@ export class ElementPool {
     this.#memory = memory;
   }
 
+  /** Whether the threads are there. */
+  get isStarted(): boolean {
+    return this.#threads.length > 0;
+  }
+
   /** Aggregates the rows that a snapshot sees: one object, with `groupBy` a list of them. */
   async aggregate(store: TableStore, program: Program, snapshot: Snapshot): Promise<unknown> {
     const task = program.task as Task & { kind: "aggregate" };

@@ -16,8 +16,10 @@ import { SituError } from "../../../runtime/errors.ts";
 import { openTable } from "../../catalogue.ts";
 import type { TableStore } from "../../indexes/table-store.ts";
 import type { DeviceTable } from "../device-table.ts";
+import { workOf } from "../device-work.ts";
 import { filesInUse } from "../stale-files.ts";
 import { ChangeJob } from "./change-job.ts";
+import { RememberedMaps } from "./map-steps.ts";
 import {
   type ChangeOrder,
   type ElementTask,
@@ -26,6 +28,7 @@ import {
   type Told,
   toldError,
 } from "./messages.ts";
+import { Projections } from "./projection.ts";
 import { type ElementTable, runRead } from "./read-job.ts";
 
 /** Tables that a thread remembers to have open. */
@@ -38,6 +41,8 @@ export class Element {
   /** By operation: those who wait until the reader has taken rows. */
   readonly #waiting = new Map<number, () => void>();
   readonly #running = new Set<Promise<void>>();
+  readonly #projections = new Projections();
+  readonly #maps = new RememberedMaps();
 
   constructor(executor: Executor, tell: (told: Told) => void) {
     this.#executor = executor;
@@ -72,11 +77,17 @@ export class Element {
         await this.#change(opened, order);
         return;
       }
+      let isMoved = false;
       const accumulated = await runRead(opened, order, {
         rows: (rows) => this.#tell({ id, rows }),
         taken: () => new Promise((resolve) => this.#waiting.set(id, resolve)),
+        manyInDelta: () => {
+          isMoved = true;
+        },
       });
       this.#tell(accumulated === undefined ? { id, isDone: true } : { id, accumulated });
+      // The next one finds them on pages, and in its projection.
+      if (isMoved) moveDelta(opened.shared);
     } catch (error) {
       this.#tell({ id, failure: toldError(error) });
     }
@@ -116,7 +127,17 @@ export class Element {
     const device = deviceOf(executor);
     device.isInUse = (root, file) => filesInUse(executor).get(file) === root;
     const shared = device.tables.get(store.root) as DeviceTable;
-    return { executor, store, shared };
+    return { executor, store, shared, projections: this.#projections, maps: this.#maps };
+  }
+}
+
+/** Moves the rows of the delta to pages, if nobody else does. Nobody waits for it: where it fails they stay in memory. */
+function moveDelta(shared: DeviceTable): void {
+  const work = workOf(shared.device).find(({ table }) => table === shared);
+  try {
+    work?.mover.move(Number.POSITIVE_INFINITY);
+  } catch (error) {
+    if (!(error instanceof SituError)) throw error;
   }
 }
 

@@ -5,17 +5,24 @@ import { readAtSnapshot } from "../../../engine/run.ts";
 import { Snapshot } from "../../../engine/snapshots/snapshot.ts";
 import { Transaction } from "../../../engine/transaction.ts";
 import type { Views } from "../../../memory/views.ts";
-import { DEVICE_SELECT_AHEAD, DEVICE_SELECT_ROWS } from "../../../runtime/limits.ts";
+import {
+  DEVICE_CATCH_UP_ROWS,
+  DEVICE_SELECT_AHEAD,
+  DEVICE_SELECT_ROWS,
+} from "../../../runtime/limits.ts";
 import { programsOf } from "../../bulk/cursor.ts";
 import type { Accumulated } from "../../expressions/accumulate.ts";
 import type { Instance, WordFunction } from "../../expressions/compile.ts";
 import { Failure } from "../../expressions/library.ts";
-import { programFrom } from "../../expressions/program.ts";
+import { merged } from "../../expressions/merge-accumulated.ts";
+import { programFrom, type Task } from "../../expressions/program.ts";
 import type { TableStore } from "../../indexes/table-store.ts";
 import type { DeviceTable } from "../device-table.ts";
 import { wordsIn } from "../hidden-tables.ts";
+import type { RememberedMaps } from "./map-steps.ts";
 import { type ReadOrder, STOPPED, stopped, TAKEN } from "./messages.ts";
 import { PageWalk, type Reads, type RowVisitor } from "./page-walk.ts";
+import type { Projections } from "./projection.ts";
 
 /** Rows that are accumulated at once. */
 const BATCH_ROWS = 256;
@@ -25,6 +32,9 @@ export interface ElementTable {
   readonly executor: Executor;
   readonly store: TableStore;
   readonly shared: DeviceTable;
+  /** The thread's. */
+  readonly projections: Projections;
+  readonly maps: RememberedMaps;
 }
 
 /** What the job tells while it runs. */
@@ -32,6 +42,8 @@ export interface Listener {
   rows(rows: readonly unknown[]): void;
   /** Waits until the reader has taken some. */
   taken(): Promise<void>;
+  /** Many rows had to be found by their keys. */
+  manyInDelta(): void;
 }
 
 export async function runRead(
@@ -39,11 +51,14 @@ export async function runRead(
   order: ReadOrder,
   listener: Listener,
 ): Promise<Accumulated | undefined> {
-  const { executor, store, shared } = opened;
+  const { executor, store, shared, projections, maps } = opened;
   const program = programFrom(order.program, store.table);
   const instance = programsOf(store.table).forWords(program);
+  const projection = projections.of(shared, program);
+  const short = projection?.programs.forWords(program) ?? instance;
   const snapshot = Snapshot.joined(executor, order.snapshot);
   instance.context.momentMs = snapshot.takenAtMs;
+  short.context.momentMs = snapshot.takenAtMs;
   const tx = new Transaction(executor);
   const reads: Reads = (body) => readAtSnapshot(executor, tx, snapshot, body, undefined);
   const form = store.openForm(instance.take);
@@ -53,13 +68,19 @@ export async function runRead(
   };
   const visitor =
     order.kind === "aggregate"
-      ? new Aggregating(order, instance, keyed)
-      : new Selecting(order, instance, keyed, listener);
-  await new PageWalk(shared, order.part, order.parts).walk(reads, visitor);
+      ? new Aggregating(order, instance, short, keyed, projection?.rowWords ?? 0)
+      : new Selecting(order, instance, short, keyed, listener);
+  const map = maps.of(shared);
+  const walk = new PageWalk(map, order.part, order.parts, projection);
+  await walk.walk(reads, visitor);
   await visitor.end();
   // What was read from pages counts only if they could not be used again meanwhile.
   snapshot.check();
-  return order.kind === "aggregate" ? instance.accumulated : undefined;
+  if (order.part === 0 && walk.keyed * order.parts >= DEVICE_CATCH_UP_ROWS) listener.manyInDelta();
+  if (order.kind !== "aggregate") return undefined;
+  const task = program.task as Task & { kind: "aggregate" };
+  const parts = [instance.accumulated, short.accumulated];
+  return merged(task, short === instance ? parts.slice(1) : parts);
 }
 
 function checkStopped({ signals }: ReadOrder): void {
@@ -68,30 +89,44 @@ function checkStopped({ signals }: ReadOrder): void {
 
 class Aggregating implements RowVisitor {
   readonly #order: ReadOrder;
-  readonly #instance: Instance<WordFunction>;
   readonly #keyed: (key: unknown) => unknown;
-  readonly #taken: unknown[] = [];
+  readonly #rows: Batch;
+  readonly #short: Batch;
+  readonly #rowWords: number;
 
+  /** `short` takes rows of a projection, each of so many words. */
   constructor(
     order: ReadOrder,
     instance: Instance<WordFunction>,
+    short: Instance<WordFunction>,
     keyed: (key: unknown) => unknown,
+    rowWords: number,
   ) {
     this.#order = order;
-    this.#instance = instance;
     this.#keyed = keyed;
+    this.#rowWords = rowWords;
+    this.#rows = new Batch(instance);
+    this.#short = new Batch(short);
   }
 
   row(views: Views, at: number, { where }: { readonly where: number }): void {
-    this.#taken.push(this.#instance.take(views, at, wordsIn(where)));
-    if (this.#taken.length === BATCH_ROWS) this.#add();
+    this.#rows.take(views, at, wordsIn(where));
+  }
+
+  projected(views: Views, at: number): boolean {
+    this.#short.take(views, at, 0);
+    return false;
+  }
+
+  packed(views: Views, count: number): void {
+    this.#short.add();
+    this.#short.instance.addRows(views, count, this.#rowWords);
   }
 
   keyed(key: unknown): void {
-    this.#add();
-    const taken = this.#keyed(key);
-    if (taken !== undefined) this.#taken.push(taken);
-    this.#add();
+    this.#rows.add();
+    this.#rows.push(this.#keyed(key));
+    this.#rows.add();
   }
 
   pause(): undefined {
@@ -99,11 +134,30 @@ class Aggregating implements RowVisitor {
   }
 
   async end(): Promise<void> {
-    this.#add();
+    this.#rows.add();
+    this.#short.add();
+  }
+}
+
+/** What a program has made of some rows, to be accumulated at once. */
+class Batch {
+  readonly instance: Instance<WordFunction>;
+  readonly #taken: unknown[] = [];
+
+  constructor(instance: Instance<WordFunction>) {
+    this.instance = instance;
   }
 
-  #add(): void {
-    const { add, context } = this.#instance;
+  take(views: Views, at: number, words: number): void {
+    if (this.#taken.push(this.instance.take(views, at, words)) === BATCH_ROWS) this.add();
+  }
+
+  push(taken: unknown): void {
+    if (taken !== undefined) this.#taken.push(taken);
+  }
+
+  add(): void {
+    const { add, context } = this.instance;
     add(this.#taken, this.#taken.length);
     this.#taken.length = 0;
     context.next = 0;
@@ -113,6 +167,7 @@ class Aggregating implements RowVisitor {
 class Selecting implements RowVisitor {
   readonly #order: ReadOrder;
   readonly #instance: Instance<WordFunction>;
+  readonly #short: Instance<WordFunction>;
   readonly #keyed: (key: unknown) => unknown;
   readonly #listener: Listener;
   #rows: unknown[] = [];
@@ -121,17 +176,24 @@ class Selecting implements RowVisitor {
   constructor(
     order: ReadOrder,
     instance: Instance<WordFunction>,
+    short: Instance<WordFunction>,
     keyed: (key: unknown) => unknown,
     listener: Listener,
   ) {
     this.#order = order;
     this.#instance = instance;
+    this.#short = short;
     this.#keyed = keyed;
     this.#listener = listener;
   }
 
   row(views: Views, at: number, { where }: { readonly where: number }): void {
     this.#take(this.#instance.take(views, at, wordsIn(where)));
+  }
+
+  projected(views: Views, at: number): boolean {
+    this.#take(this.#short.take(views, at, 0));
+    return false;
   }
 
   keyed(key: unknown): void {

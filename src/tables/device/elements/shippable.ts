@@ -11,8 +11,8 @@ export function whyNotRead(store: TableStore): string | undefined {
   return store.isProjected ? "the table is declared otherwise than it is stored" : undefined;
 }
 
-export function refuseUnlessShippable(call: string, store: TableStore, program?: Program): void {
-  const why = program === undefined ? whyNotRead(store) : whyNotChange(store, program);
+export function refuseUnlessShippable(call: string, store: TableStore): void {
+  const why = whyNotRead(store);
   if (why === undefined) return;
   throw new SituError(
     "SITU_UNSUPPORTED",
@@ -20,17 +20,17 @@ export function refuseUnlessShippable(call: string, store: TableStore, program?:
   );
 }
 
-/** The same for rows that are to be changed: nothing but their places may depend on them. */
-export function whyNotChange(store: TableStore, { task }: Program): string | undefined {
-  const why = whyNotRead(store);
-  if (why !== undefined) return why;
+/**
+ * Why it is not enough to give rows their new places: something else depends on what they hold. Undefined if it is.
+ * Otherwise the device finds the rows, and they are changed one by one, as on the host.
+ */
+export function whyByRows(store: TableStore, { task }: Program): string | undefined {
   if (store.isRecording) return "the table is watched";
   const indexes = store.storedIndexes;
   if (task.kind === "delete") {
     return indexes.length === 0 ? undefined : "the table has an index";
   }
-  if (task.kind !== "update") return "it changes nothing";
-  const fields = new Set(task.set.map(([name]) => name));
+  const fields = new Set(task.kind === "update" ? task.set.map(([name]) => name) : []);
   const index = indexes.find(({ on }) => on.some((name) => fields.has(name)));
   return index === undefined ? undefined : `index ${index.name} is on a field that it changes`;
 }
