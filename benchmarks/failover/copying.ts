@@ -12,7 +12,6 @@ const BAR = { atLeast: 0.7 };
 const COPIED = 1_000_000;
 const QUICK_COPIED = 30_000;
 const IN_FLIGHT = 24;
-const WARM_UP_MS = 3_000;
 const SLICE_MS = 2_000;
 const BEFORE_SLICES = 6;
 const MEMORY_BYTES = 512 * 2 ** 20;
@@ -34,7 +33,7 @@ export const copying: TrustMeasure = {
     }
     const ids = Int32Array.from({ length: rows }, (_, id) => id);
     const load = new Load(cluster, ids, IN_FLIGHT, options.seed);
-    await sleep(WARM_UP_MS);
+    await load.warmUp();
     const before = await load.rate(BEFORE_SLICES * SLICE_MS);
     progress.show("copying");
     const startMs = performance.now();

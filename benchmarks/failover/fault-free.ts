@@ -15,6 +15,7 @@ import { loopback } from "../harness/server-process.ts";
 import { summarize } from "../harness/statistics.ts";
 import type { TrustMeasure } from "../trust/measure.ts";
 import { Account, BenchCluster, COPIES, NODES } from "./cluster.ts";
+import { WARM_UP } from "./load.ts";
 import { BenchNode } from "./node.ts";
 import { type TurnContestant, takeTurns } from "./turns.ts";
 
@@ -25,7 +26,6 @@ const NAMES = {
 const BAR = { atLeast: 0.95 };
 const ROWS = 8_000;
 const IN_FLIGHT = 64;
-const WARM_UP_MS = 3_000;
 const TURN_MS = 2_500;
 const ROWS_PER_TRANSACTION = 100;
 
@@ -55,9 +55,9 @@ export const faultFree: TrustMeasure = {
       contestants,
       {
         inFlight: IN_FLIGHT,
-        warmUpMs: options.quick ? 500 : WARM_UP_MS,
+        warmUp: WARM_UP,
         rounds: options.rounds,
-        roundMs: options.quick ? 500 : TURN_MS,
+        roundMs: options.quick ? 1_000 : TURN_MS,
       },
       progress,
     );
@@ -71,7 +71,7 @@ export const faultFree: TrustMeasure = {
       ],
       notes: [
         `fault-free: ${NODES} nodes, ${COPIES} copies, durability "none", ${IN_FLIGHT} transfers under way, ${options.rounds} rounds, ` +
-          `interleaved`,
+          `interleaved, after ${WARM_UP} transfers of each`,
         ...[then, now, withEtcd].map(
           ({ name, values, cpuMicroseconds }) =>
             `fault-free: ${name}: ${values.map((value) => (1e9 / value).toFixed(0)).join(", ")} commits a second; ` +

@@ -62,6 +62,11 @@ export const kills: TrustMeasure = {
       ];
       return { figures, notes: [] };
     }
+    progress.show("kills: warming up");
+    const ids = Int32Array.from({ length: ROWS }, (_, id) => id);
+    const load = new Load(cluster, ids, IN_FLIGHT, options.seed);
+    await load.warmUp();
+    await load.stop();
     const random = randomStream(options.seed);
     const all: Kill[] = [];
     for (let i = 0; i < wanted; i++) {

@@ -4,6 +4,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { randomStream } from "../harness/random.ts";
 import { Account, type BenchCluster } from "./cluster.ts";
 
+/** Transfers after which a cluster of four nodes does not become faster any more. */
+export const WARM_UP = 30_000;
+const POLL_MS = 50;
+
 export class Load {
   /** Commits so far. */
   done = 0;
@@ -26,6 +30,14 @@ export class Load {
         this.#isOver = true;
       }
     });
+  }
+
+  /** Goes on until nodes have compiled what they run: turns.ts says why this is a number, and no time. */
+  async warmUp(): Promise<void> {
+    while (this.done < WARM_UP) {
+      if (this.#failure !== undefined) throw this.#failure;
+      await sleep(POLL_MS);
+    }
   }
 
   /** Commits a second, from now on and for so long, or until something has happened. */

@@ -1,9 +1,14 @@
 // Contestants that take turns with a number of operations under way, as in harness/in-flight.ts, and what processor
 // time each operation has cost: that of this process and of the servers that work for it.
+//
+// They are warmed up by a number of operations, not by a time. Each node of a cluster compiles for itself, and until it
+// has seen some thousand transactions, compiling takes more than all else: a transfer costs 1.5 ms in the first
+// seconds and 0.3 ms after 20,000 of them. On a busy machine any fixed time ends before that for some.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Measured } from "../harness/figures.ts";
-import type { InFlightContestant, InFlightPlan } from "../harness/in-flight.ts";
+import type { InFlightContestant } from "../harness/in-flight.ts";
 import type { Progress } from "../harness/progress.ts";
+import type { RoundsPlan } from "../harness/rounds.ts";
 
 export interface TurnContestant extends InFlightContestant {
   /** Processor time of its servers, so far. */
@@ -20,15 +25,25 @@ interface Turn {
   readonly cpuMicroseconds: number;
 }
 
+export interface TurnsPlan extends RoundsPlan {
+  readonly inFlight: number;
+  /** Operations of each before the first round. */
+  readonly warmUp: number;
+}
+
 export async function takeTurns(
   contestants: readonly TurnContestant[],
-  { inFlight, warmUpMs, rounds, roundMs }: InFlightPlan,
+  { inFlight, warmUp, rounds, roundMs }: TurnsPlan,
   progress: Progress,
 ): Promise<Turns[]> {
   const all = contestants.map((contestant) => ({ contestant, turns: [] as Turn[] }));
   for (const { contestant } of all) {
     progress.show(`warming up: ${contestant.name}`);
-    await turn(contestant, inFlight, warmUpMs);
+    let left = warmUp;
+    const workers = Array.from({ length: inFlight }, async () => {
+      while (left-- > 0) await contestant.one();
+    });
+    await Promise.all(workers);
   }
   for (let round = 0; round < rounds; round++) {
     for (let index = 0; index < all.length; index++) {

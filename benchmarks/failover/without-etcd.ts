@@ -9,7 +9,6 @@ const NAME = "commits while etcd is stopped, against before and after";
 const BAR = { atLeast: 0.95 };
 const ROWS = 4_000;
 const IN_FLIGHT = 24;
-const WARM_UP_MS = 5_000;
 
 export const withoutEtcd: TrustMeasure = {
   name: "without-etcd",
@@ -22,7 +21,7 @@ export const withoutEtcd: TrustMeasure = {
     const stoppedMs = options.quick ? 3_000 : 60_000;
     const rounds = options.quick ? 1 : Math.ceil(options.rounds / 3);
     const load = new Load(cluster, ids, IN_FLIGHT, options.seed);
-    await load.rate(WARM_UP_MS);
+    await load.warmUp();
     const stopped: number[] = [];
     const running = [await load.rate(stoppedMs / 4)];
     for (let round = 0; round < rounds; round++) {

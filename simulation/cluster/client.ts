@@ -14,7 +14,7 @@ import type { NodeId } from "../../src/fabric/fabric.ts";
 import type { Outcome, Parts } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import type { Routine } from "../../src/protocols/message.ts";
-import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
+import { type ProtocolName, protocolOf } from "../../src/protocols/places.ts";
 import { FOLLOW_ANSWER_MS } from "../../src/runtime/limits.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { Table } from "../../src/tables/table.ts";
@@ -67,7 +67,7 @@ export class SimulatedClient {
       driver: this.driver,
       client: this.session,
       timeoutMs,
-      readsByVerb: PROTOCOLS[protocol].execute === "verb",
+      readsByVerb: protocolOf(protocol, "nic").readsByVerb,
       random,
       ...(follows ? { follower: this.#follower(random) } : {}),
     });

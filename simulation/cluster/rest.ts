@@ -21,7 +21,7 @@ import {
 import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import { keyText, RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { SCAN_BATCH_ROWS } from "../../src/runtime/limits.ts";
-import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../src/tables/indexes/structure.ts";
 import type { Placement } from "../../src/tables/partitions.ts";
 import { tableId } from "../../src/tables/partitions.ts";
 import type { Table } from "../../src/tables/table.ts";
@@ -73,15 +73,15 @@ export function lockedObjects(memory: StoreMemory): number {
 export function rowsOf(
   { executor, tables }: SimulatedNode,
   remote: RemoteTable,
-): Map<string, Values> {
+): Map<string, RowValues> {
   const { rows: store } = tables.byId(tableId(remote.table.name)).table;
   return runReadOnly(
     executor,
     new Transaction(executor),
     (tx) => {
-      const all = new Map<string, Values>();
+      const all = new Map<string, RowValues>();
       const cursor = store.cursor({ from: undefined, to: undefined }, false);
-      for (const rows: Values[] = []; cursor.next(tx, rows, SCAN_BATCH_ROWS); ) {
+      for (const rows: RowValues[] = []; cursor.next(tx, rows, SCAN_BATCH_ROWS); ) {
         for (const row of rows) all.set(keyText(remote.keyOf(row)), row);
       }
       return all;
@@ -95,9 +95,9 @@ export function primaryRows(
   nodes: readonly SimulatedNode[],
   table: Table,
   placement: Placement,
-): Map<string, Values> {
+): Map<string, RowValues> {
   const remote = new RemoteTable(table, placement);
-  const all = new Map<string, Values>();
+  const all = new Map<string, RowValues>();
   for (const node of nodes) {
     for (const [key, row] of rowsOf(node, remote)) {
       if (remote.primaryOf(remote.partitionOf(remote.keyOf(row))) === node.id) all.set(key, row);
@@ -152,7 +152,7 @@ function shown(text: string): string {
   return text.length <= 2 * SHOWN ? text : `${text.slice(0, SHOWN)}…${text.slice(-SHOWN)}`;
 }
 
-function textOf(row: Values | undefined): string {
+function textOf(row: RowValues | undefined): string {
   if (row === undefined) return ABSENT;
   return JSON.stringify(row, (_, value: unknown) => {
     if (typeof value === "bigint") return `${value}n`;

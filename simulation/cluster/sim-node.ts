@@ -11,6 +11,7 @@ import type { Configuration } from "../../src/cluster/configuration.ts";
 import type { TellFilled } from "../../src/cluster/copies.ts";
 import { NodeService, type ServiceOptions } from "../../src/cluster/service.ts";
 import { currentPlacement, View } from "../../src/cluster/view.ts";
+import type { Procedure } from "../../src/database/procedure.ts";
 import { RemoteDatabase } from "../../src/database/remote/remote-database.ts";
 import type { Executor } from "../../src/engine/executor.ts";
 import type {
@@ -20,10 +21,12 @@ import type {
   Incoming,
   NodeId,
 } from "../../src/fabric/fabric.ts";
+import { Procedures } from "../../src/node/procedures.ts";
 import { AT_ONCE, SyncedDisk } from "../../src/protocols/disk.ts";
 import { Driver } from "../../src/protocols/driver.ts";
+import { CALL, CALL_OUTCOME, OPEN_CALLS } from "../../src/protocols/kinds.ts";
 import type { Routine } from "../../src/protocols/message.ts";
-import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
+import type { ProtocolName } from "../../src/protocols/places.ts";
 import type { Head } from "../../src/protocols/records.ts";
 import type { Decision, Settled } from "../../src/protocols/recovery/recovery.ts";
 import { assert } from "../../src/runtime/assert.ts";
@@ -34,6 +37,8 @@ import { StoreTables } from "../../src/tables/served/served-tables.ts";
 import type { SimulatedFabric } from "../fabric/fabric.ts";
 import { SimulatedStore } from "./sim-store.ts";
 
+/** Of what a procedure does beside its transaction, which has the time of its call. */
+const CALL_TIMEOUT_MS = 4_000;
 /** Between two rounds of the log. */
 const LOG_EVERY_US = 1_000;
 
@@ -47,6 +52,8 @@ export interface SimulatedNodeOptions {
   /** With it: whether it has a lease, and whom it tells what it has copied. */
   readonly mayServe?: () => boolean;
   readonly filled?: TellFilled;
+  /** What clients can call. */
+  readonly procedures?: readonly Procedure[];
   /** Told what it settles in a recovery. */
   readonly settled?: Settled;
   readonly makeService?: (options: ServiceOptions) => NodeService;
@@ -61,6 +68,8 @@ interface Life {
   readonly tables: StoreTables;
   /** Each runs the transactions of one database of procedures. */
   readonly procedures: Driver[];
+  /** Those of its databases, which hear of configurations. */
+  readonly clients: ClusterClient[];
 }
 
 export class SimulatedNode {
@@ -148,17 +157,23 @@ export class SimulatedNode {
 
   /** The database as procedures of this node have it: it coordinates, and locks what it reads (rpc). */
   database(name: string, random: Random, timeoutMs: number): RemoteDatabase {
-    const { endpoint, procedures, service } = this.#life;
+    return this.#database(this.#life, name, random, timeoutMs);
+  }
+
+  #database(life: Life, name: string, random: Random, timeoutMs: number): RemoteDatabase {
+    const { endpoint, procedures, service, clients } = life;
     const { coordinator } = service;
     const driver = new PromisingDriver(endpoint, service, () => this.#fabric.promised());
     procedures.push(driver);
-    const { execute, locksOnRead } = PROTOCOLS[this.#options.protocol ?? "rpc"];
+    const { readsByVerb, locksOnRead } = service.view.current.protocol;
+    const client = new ClusterClient(name, service.view);
+    clients.push(client);
     return new RemoteDatabase({
-      endpoint: withClock(endpoint, this.clock),
+      endpoint: withClock(endpoint, this.#promising(endpoint.clock)),
       driver,
-      client: new ClusterClient(name, service.view),
+      client,
       timeoutMs,
-      readsByVerb: execute === "verb",
+      readsByVerb,
       random,
       own: {
         commit: (parts, held, time, origin) =>
@@ -168,6 +183,35 @@ export class SimulatedNode {
         locks: locksOnRead ? coordinator : undefined,
       },
     });
+  }
+
+  /** There is a new configuration. */
+  adopt(next: View): void {
+    const before = this.service.view.current;
+    this.service.adopt(next);
+    if (this.service.view.current !== next) return;
+    for (const client of this.#life.clients) client.adopted(before, next);
+  }
+
+  /** Serves calls, as the host's thread does. */
+  #serveCalls(life: Life, all: readonly Procedure[]): void {
+    const { service, endpoint } = life;
+    const clock = this.#promising(endpoint.clock);
+    const procedures = new Procedures(new Map(all.map((each) => [each.name, each])), clock);
+    const random = this.#fabric.random(`calls of ${this.instance}`);
+    const db = this.#database(life, `host of ${this.instance}`, random, CALL_TIMEOUT_MS);
+    const host = { db, service };
+    const serve = (kind: number, by: (incoming: Incoming) => void): void =>
+      service.handle({
+        kind,
+        serve: (_, incoming) => {
+          this.#fabric.promised();
+          by(incoming);
+        },
+      });
+    serve(OPEN_CALLS, (incoming) => procedures.serveOpen(incoming));
+    serve(CALL, (incoming) => procedures.serve(host, incoming));
+    serve(CALL_OUTCOME, (incoming) => procedures.serveOutcome(incoming));
   }
 
   /** Where it has a log: whether the disk takes nothing more. */
@@ -234,7 +278,9 @@ export class SimulatedNode {
         disk?.look();
       });
     }
-    return { executor, endpoint, service, tables, procedures: [] };
+    const life = { executor, endpoint, service, tables, procedures: [], clients: [] };
+    if (this.#options.procedures !== undefined) this.#serveCalls(life, this.#options.procedures);
+    return life;
   }
 
   /** On disk before anything is sent, where there is one. */

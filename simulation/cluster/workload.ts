@@ -1,11 +1,11 @@
 /** The contract of workloads: what workers do, and what must hold in the end. */
 
-import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../src/tables/indexes/structure.ts";
 import type { Table } from "../../src/tables/table.ts";
 import type { Ended, Worker } from "./worker.ts";
 
 /** All rows of a table at rest, by the text of their keys, as their primaries have them. */
-export type FinalRows = (table: Table) => ReadonlyMap<string, Values>;
+export type FinalRows = (table: Table) => ReadonlyMap<string, RowValues>;
 
 export interface Counts {
   committed: number;

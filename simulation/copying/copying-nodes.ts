@@ -17,10 +17,10 @@ import {
 import { View } from "../../src/cluster/view.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import { Copying } from "../../src/protocols/copying/copying.ts";
-import { COPYING_PHASES } from "../../src/protocols/copying/phases.ts";
+import { COPYING_HANDLERS } from "../../src/protocols/copying/phases.ts";
 import { CopySource } from "../../src/protocols/copying/source.ts";
 import {
-  RECOVERY_PHASES,
+  RECOVERY_HANDLERS,
   type RecoveringThread,
 } from "../../src/protocols/recovery/phases/table.ts";
 import { Recovery } from "../../src/protocols/recovery/recovery.ts";
@@ -77,12 +77,20 @@ export class CopyingNodes {
     const { clock } = driver.endpoint;
     const replica = new StoreReplica(participant, backup!);
     const recovering = { replica, recovery: new Recovery(driver, replica, () => {}), disk };
-    for (const { serve, ...handler } of RECOVERY_PHASES) {
-      service.handle({ ...handler, serve: (_, incoming) => serve(recovering, incoming) });
+    for (const { kind, serve } of RECOVERY_HANDLERS) {
+      service.handle({ kind, serve: (_, incoming) => serve(recovering, incoming) });
     }
-    const source = new CopySource({ view, executor, tables, backup: backup!, clock });
-    for (const { serve, ...handler } of COPYING_PHASES) {
-      service.handle({ ...handler, serve: (_, incoming) => serve(source, incoming) });
+    const hasReplicated = (): boolean => recovering.recovery.hasReplicated;
+    const source = new CopySource({
+      view,
+      executor,
+      tables,
+      backup: backup!,
+      clock,
+      hasReplicated,
+    });
+    for (const { kind, serve } of COPYING_HANDLERS) {
+      service.handle({ kind, serve: (_, incoming) => serve(source, incoming) });
     }
     const copying = new Copying({
       driver,
@@ -90,6 +98,7 @@ export class CopyingNodes {
       tables,
       backup: backup!,
       disk,
+      replica,
       filled: (_, partitions) => {
         for (const partition of partitions) this.#filled.push({ partition, node: id });
       },

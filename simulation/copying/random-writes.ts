@@ -10,7 +10,7 @@ import { COMMITTED } from "../../src/protocols/coordinator.ts";
 import { keyText, RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { Part, WriteList } from "../../src/protocols/writes.ts";
 import type { Random } from "../../src/runtime/random.ts";
-import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../src/tables/indexes/structure.ts";
 import type { Placement } from "../../src/tables/partitions.ts";
 import { schemaOf } from "../../src/tables/schema.ts";
 import type { Table } from "../../src/tables/table.ts";
@@ -179,7 +179,7 @@ export class RandomWrites {
     }
   }
 
-  #rowOf({ name }: Table, number: number): Values {
+  #rowOf({ name }: Table, number: number): RowValues {
     const version = ++this.#versions;
     const group = version % GROUPS;
     if (name === Small.name) return { id: number, version, group };

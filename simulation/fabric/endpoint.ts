@@ -18,6 +18,7 @@ import {
   type Service,
 } from "../../src/fabric/fabric.ts";
 import { readError } from "../../src/fabric/frames.ts";
+import type { VerbMemory } from "../../src/fabric/verbs.ts";
 import {
   FLAG_ERROR,
   FRAME_HEADER_WORDS,
@@ -26,7 +27,6 @@ import {
   Reader,
   Writer,
 } from "../../src/fabric/wire.ts";
-import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import {
   MAX_IN_FLIGHT,
@@ -35,7 +35,7 @@ import {
 } from "../../src/runtime/limits.ts";
 import type { Machine } from "./machine.ts";
 import { Peer, type UnderWay } from "./peer.ts";
-import { Server } from "./server.ts";
+import { POSTED, Server } from "./server.ts";
 import type { Packet, Receiver, Transit } from "./transit.ts";
 import type { World } from "./world.ts";
 
@@ -43,7 +43,7 @@ export interface SimulatedEndpointOptions {
   /** A node's number; or one below 0, its own for each client. */
   readonly self: number;
   readonly configurationId: number;
-  readonly memory?: StoreMemory;
+  readonly memory?: VerbMemory;
   readonly service?: Service;
   /** Whether verbs may read all of the memory: not while what lies there is being recovered. */
   readonly isWhole?: () => boolean;
@@ -133,6 +133,16 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
         this.#failLater(request, new SituError("SITU_OVERLOADED", message));
       }
     }
+  }
+
+  /** Sends a message that nobody answers. What is said in return, if anything, is another one, to whomever. */
+  post(to: number, kind: number, encode: (out: Writer) => void): void {
+    if (this.#isClosed || !this.#isNode(to)) return;
+    const peer = this.peer(to);
+    encode(peer.outbox.begin(kind, POSTED, this.configurationId));
+    peer.outbox.end();
+    this.counters.requestsSent++;
+    this.dirty(peer);
   }
 
   async close(): Promise<void> {
@@ -263,7 +273,7 @@ export class SimulatedEndpoint implements Endpoint, Receiver {
       this.#failLater(request, error);
       return;
     }
-    this.#nextId = (id + 1) | 0;
+    this.#nextId = (id + 1) | 0 || 1;
     this.dirty(peer);
     this.counters.requestsSent++;
     this.#world.underWay++;

@@ -25,12 +25,15 @@ import { World, type WorldOptions } from "./world.ts";
 export interface SimulatedFabricOptions extends WorldOptions {
   /** The model of all machines; `plain` if not given. */
   readonly hardware?: Hardware;
+  /** Where a machine differs from the others. */
+  readonly hardwareOf?: (id: number) => Hardware | undefined;
 }
 
 export class SimulatedFabric {
   readonly #world: World;
   readonly #transit: Transit;
   readonly #hardware: Hardware;
+  readonly #hardwareOf: ((id: number) => Hardware | undefined) | undefined;
   readonly #endpoints = new Map<number, SimulatedEndpoint>();
   readonly #machines = new Map<number, Machine>();
 
@@ -38,6 +41,7 @@ export class SimulatedFabric {
     this.#world = new World(options);
     this.#transit = new Transit(this.#world);
     this.#hardware = options.hardware ?? PLAIN;
+    this.#hardwareOf = options.hardwareOf;
   }
 
   /** A node, or, below 0, a client. A node that was closed may come back. */
@@ -61,7 +65,7 @@ export class SimulatedFabric {
   machine(id: number): Machine {
     let machine = this.#machines.get(id);
     if (machine === undefined) {
-      machine = new Machine(id, this.#hardware);
+      machine = new Machine(id, this.#hardwareOf?.(id) ?? this.#hardware);
       this.#machines.set(id, machine);
     }
     return machine;

@@ -28,6 +28,10 @@ export interface NicModel {
   /** 1, or how much longer a packet of a connection takes because queue pairs are fetched again. */
   readonly cacheMisses: number;
   readonly bytesPerUs: number;
+  /** Whether what comes and what goes have an engine each. One for both, if not given. */
+  readonly isDuplex?: boolean;
+  /** For a write that comes, where that is longer than `verbUs`. */
+  readonly writeUs?: number;
 }
 
 export interface CoreModel {
@@ -236,9 +240,61 @@ export const FARM_2XCX3: Hardware = {
   coroutines: COROUTINES,
 };
 
+/** NAM-DB §7.2: the basic vector is bound by the bandwidth of dual-port FDR 4x, two times 54.3 Gbps. */
+const FDR_BYTES_PER_US = (2 * 54_300) / 8;
+/**
+ * NAM-DB §7.2: 36 M timestamps a second are published by one write each, with everything else out of the way: what a NIC does of
+ * small writes that come. This figure is fitted to that result.
+ */
+const FDR_WRITES = 36;
+/** NAM-DB §7.2: 2 M timestamps a second by the old oracle, whose thread is told of each. Fitted, too. */
+const ORACLE_THREAD_US = 1 / 2;
+/** A small read on Connect-IB takes 1.75 µs or so; two crossings of the bus and the wire each way, and the memory access. */
+const FDR_PCIE_US = 0.12;
+const FDR_WIRE_US = 1.75 / 2 - 3 * FDR_PCIE_US;
+
+/** NAM-DB's machines: those of cluster B have 20 cores (§7). */
+function namdb(name: string, cores: number): Hardware {
+  return {
+    name,
+    nic: {
+      count: 1,
+      messageUs: CIB_VERB_US,
+      doorbellUs: 0,
+      verbUs: CIB_VERB_US,
+      cacheMisses: 1,
+      bytesPerUs: FDR_BYTES_PER_US,
+      isDuplex: true,
+      writeUs: 1 / FDR_WRITES,
+    },
+    host: {
+      count: cores,
+      issueUs: 0,
+      doorbellUs: 0,
+      serveUs: ORACLE_THREAD_US,
+      completeUs: 0,
+      // FaSST §3.3.2, as above.
+      verbUs: 1 / 10.9,
+      handlerUs: 0,
+    },
+    nicCores: NO_CORES,
+    wireUs: FDR_WIRE_US,
+    pcieUs: FDR_PCIE_US,
+    lineGapUs: 0,
+    // NAM-DB §6.1: a thread has one transaction.
+    coroutines: 1,
+  };
+}
+
+export const NAMDB_B: Hardware = namdb("namdb-b", 20);
+/** The oracle's server: one thread is told which timestamps are done. */
+export const NAMDB_ORACLE: Hardware = namdb("namdb-oracle", 1);
+
 export const HARDWARE: Readonly<Record<string, Hardware>> = {
   plain: PLAIN,
   "fasst-cx3": FASST_CX3,
   "fasst-cib": FASST_CIB,
   "farm-2xcx3": FARM_2XCX3,
+  "namdb-b": NAMDB_B,
+  "namdb-oracle": NAMDB_ORACLE,
 };

@@ -7,10 +7,18 @@
  * that bounds and errors are those of the other fabrics.
  */
 
-import { READ, READ_OBJECT, serveVerb, WRITE } from "../../src/fabric/verbs.ts";
+import { type Admitted, admitGuarded } from "../../src/fabric/guarded-verbs.ts";
+import {
+  GUARDED,
+  isWriting,
+  READ,
+  READ_OBJECT,
+  serveVerb,
+  type VerbMemory,
+  WRITE,
+} from "../../src/fabric/verbs.ts";
 import { Reader, Writer } from "../../src/fabric/wire.ts";
 import { HEADER_WORDS, INSTALLING, LOCK, lockMode, VERSION_HIGH } from "../../src/memory/object.ts";
-import type { StoreMemory } from "../../src/memory/store-memory.ts";
 import { MAX_VERB_WORDS } from "../../src/runtime/limits.ts";
 
 const LINE_WORDS = 16;
@@ -19,7 +27,30 @@ const COPY_ATTEMPTS = 16;
 
 export type Steps = Generator<void, void>;
 
-export function* serveInLines(memory: StoreMemory, kind: number, body: Reader, out: Writer): Steps {
+export function* serveInLines(memory: VerbMemory, kind: number, body: Reader, out: Writer): Steps {
+  const verb = kind & ~GUARDED;
+  if (verb === kind || (verb !== READ && verb !== WRITE)) {
+    yield* serveAdmitted(memory, kind, body, out, undefined);
+    return;
+  }
+  const admitted = admitGuarded(memory, isWriting(verb), verb, body, out);
+  if (admitted === undefined) return;
+  try {
+    yield* serveAdmitted(memory, verb, body, out, admitted);
+  } catch (error) {
+    admitted.failed();
+    throw error;
+  }
+  admitted.done(out, 0);
+}
+
+function* serveAdmitted(
+  memory: VerbMemory,
+  kind: number,
+  body: Reader,
+  out: Writer,
+  admitted: Admitted | undefined,
+): Steps {
   if (kind !== READ && kind !== READ_OBJECT && kind !== WRITE) {
     serveVerb(memory, kind, body, out);
     return;
@@ -33,7 +64,7 @@ export function* serveInLines(memory: StoreMemory, kind: number, body: Reader, o
     serveVerb(memory, kind, body, out);
     return;
   }
-  const line = new Line(memory, regionId);
+  const line = new Line(memory, regionId, admitted);
   // What does not fit the region is refused before the first line is done.
   line.check(word, count + (kind === READ_OBJECT ? HEADER_WORDS : 0));
   if (kind === READ) yield* line.read(word, count, out);
@@ -63,14 +94,17 @@ function* readObject(line: Line, word: number, count: number, out: Writer): Step
 
 /** Accesses to one region that stay within a line each. */
 class Line {
-  readonly #memory: StoreMemory;
+  readonly #memory: VerbMemory;
   readonly #regionId: number;
+  /** The pair of a guarded verb may be taken over between two lines. */
+  readonly #admitted: Admitted | undefined;
   readonly #request = new Writer();
   readonly #reader = new Reader(this.#request.views);
 
-  constructor(memory: StoreMemory, regionId: number) {
+  constructor(memory: VerbMemory, regionId: number, admitted: Admitted | undefined) {
     this.#memory = memory;
     this.#regionId = regionId;
+    this.#admitted = admitted;
   }
 
   check(word: number, count: number): void {
@@ -113,6 +147,7 @@ class Line {
     out: Writer,
   ): void {
     const request = this.#request;
+    this.#admitted?.check();
     request.clear();
     request.word(this.#regionId);
     request.word(word);

@@ -27,6 +27,15 @@ export class Servers {
   }
 }
 
+/** What a NIC sees of a packet. */
+export interface NicLoad {
+  readonly messageBytes: number;
+  readonly verbBytes: number;
+  readonly verbs: number;
+  /** Of the verbs, requests that write. */
+  readonly writes: number;
+}
+
 export interface Slowness {
   /** What happens at the machine comes later, by a random time within these bounds. */
   readonly minUs: number;
@@ -37,6 +46,8 @@ export class Machine implements EventOwner {
   readonly id: number;
   readonly hardware: Hardware;
   readonly nics: Servers;
+  /** For what comes: the same, unless the model has an engine for each direction. */
+  readonly nicsIn: Servers;
   readonly cores: Servers;
   readonly nicCores: Servers;
   isStopped = false;
@@ -50,20 +61,25 @@ export class Machine implements EventOwner {
     this.id = id;
     this.hardware = hardware;
     this.nics = new Servers(hardware.nic.count);
+    this.nicsIn = hardware.nic.isDuplex === true ? new Servers(hardware.nic.count) : this.nics;
     this.cores = new Servers(hardware.host.count);
     this.nicCores = new Servers(hardware.nicCores.count);
   }
 
-  /** A packet passes the NIC, which has one engine for both directions. */
-  passNic(nowUs: number, messageBytes: number, verbBytes: number, verbs: number): number {
+  /** A packet passes the NIC. */
+  passNic(nowUs: number, load: NicLoad, isComing: boolean): number {
     const { nic } = this.hardware;
+    const { messageBytes, verbBytes, verbs, writes } = load;
     let timeUs = 0;
     if (messageBytes > 0) timeUs += Math.max(nic.messageUs, messageBytes / nic.bytesPerUs);
     if (verbs > 0) {
+      const writesUs =
+        isComing && nic.writeUs !== undefined ? writes * (nic.writeUs - nic.verbUs) : 0;
       const bytesUs = verbBytes / nic.bytesPerUs;
-      timeUs += Math.max(verbs * nic.verbUs, bytesUs) * nic.cacheMisses;
+      timeUs += Math.max(verbs * nic.verbUs + writesUs, bytesUs) * nic.cacheMisses;
     }
-    return timeUs === 0 ? nowUs : this.nics.serve(nowUs, timeUs);
+    if (timeUs === 0) return nowUs;
+    return (isComing ? this.nicsIn : this.nics).serve(nowUs, timeUs);
   }
 
   coresAt(place: "host" | "nic"): Servers {

@@ -36,6 +36,9 @@ import { between } from "./streams.ts";
 import { forEachFrame, type Packet, type Transit } from "./transit.ts";
 import type { World } from "./world.ts";
 
+/** In place of a request's id: nobody waits for a reply. */
+export const POSTED = 0;
+
 /** Where the only frame of a packet is. */
 const ONLY: readonly number[] = [0];
 
@@ -147,6 +150,7 @@ export class Server {
     if (i32[at + FRAME_CONFIGURATION] === configurationId) return true;
     if (isOfAnyConfiguration(i32[at + FRAME_KIND] & KIND_MASK)) return true;
     counters.stale++;
+    if (i32[at + FRAME_ID] === POSTED) return false;
     const message = `a request of configuration ${i32[at + FRAME_CONFIGURATION]}, this is ${configurationId}`;
     this.#refuse(peer, i32, at, new SituError("SITU_STALE_CONFIGURATION", message));
     return false;
@@ -331,7 +335,10 @@ class Arrived implements Incoming {
 
   /** The service has returned. */
   end(): void {
-    assert(this.#hasReply || this.isDeferred, "a service replies, defers or throws");
+    assert(
+      this.#hasReply || this.isDeferred || this.#id === POSTED,
+      "a service replies, defers or throws",
+    );
     if (!this.isReplying) return;
     const peer = this.#sender();
     peer.outbox.end();

@@ -9,6 +9,7 @@
 
 import { FIRST_MESSAGE_KIND } from "../../src/fabric/fabric.ts";
 import { FrameWriter } from "../../src/fabric/frames.ts";
+import { GUARDED, WRITE } from "../../src/fabric/verbs.ts";
 import {
   FLAG_REPLY,
   FRAME_ID,
@@ -66,6 +67,7 @@ interface Load {
   messageBytes: number;
   verbBytes: number;
   verbs: number;
+  writes: number;
   /** Of these, requests. */
   requests: number;
   verbRequests: number;
@@ -130,7 +132,7 @@ export class Transit {
     const pass = (): void => {
       let bellUs = isRung ? machine.hardware.nic.doorbellUs : 0;
       for (const packet of packets) {
-        const leftUs = this.#passNic(machine, packet.load, bellUs);
+        const leftUs = this.#passNic(machine, packet.load, bellUs, false);
         bellUs = 0;
         this.#travel(machine, packet, leftUs);
       }
@@ -139,9 +141,9 @@ export class Transit {
     else world.at(machine.coresAt(place).serve(world.nowUs, coreUs), pass, machine);
   }
 
-  #passNic(machine: Machine, load: Load, bellUs: number): number {
+  #passNic(machine: Machine, load: Load, bellUs: number, isComing: boolean): number {
     const nowUs = bellUs === 0 ? this.#world.nowUs : machine.nics.serve(this.#world.nowUs, bellUs);
-    return machine.passNic(nowUs, load.messageBytes, load.verbBytes, load.verbs);
+    return machine.passNic(nowUs, load, isComing);
   }
 
   #travel(machine: Machine, packet: Packet, leftUs: number): void {
@@ -232,7 +234,7 @@ export class Transit {
     this.#traceAll("delivered", packet);
     const { machine } = receiver;
     const isLocal = packet.from === packet.to;
-    const readyUs = isLocal ? world.nowUs : this.#passNic(machine, packet.load, 0);
+    const readyUs = isLocal ? world.nowUs : this.#passNic(machine, packet.load, 0, true);
     if (readyUs === world.nowUs) receiver.receive(packet);
     else world.at(readyUs, () => receiver.receive(packet), machine);
   }
@@ -265,7 +267,14 @@ function append(frames: FrameWriter, i32: Int32Array, at: number, end: number): 
 }
 
 function loadOf(frames: FrameWriter): Load {
-  const load = { messageBytes: 0, verbBytes: 0, verbs: 0, requests: 0, verbRequests: 0 };
+  const load: Load = {
+    messageBytes: 0,
+    verbBytes: 0,
+    verbs: 0,
+    writes: 0,
+    requests: 0,
+    verbRequests: 0,
+  };
   const { views, at: last } = frames.out;
   const { i32 } = views;
   for (let at = 0; at < last; at += i32[at + FRAME_LENGTH]) {
@@ -275,7 +284,10 @@ function loadOf(frames: FrameWriter): Load {
     if ((kind & KIND_MASK) < FIRST_MESSAGE_KIND) {
       load.verbBytes += bytes;
       load.verbs++;
-      if (!isReply) load.verbRequests++;
+      if (!isReply) {
+        load.verbRequests++;
+        if ((kind & KIND_MASK & ~GUARDED) === WRITE) load.writes++;
+      }
     } else {
       load.messageBytes += bytes;
       if (!isReply) load.requests++;

@@ -160,7 +160,7 @@ export class LivingNodes {
   #adopted(node: SimulatedNode, configuration: Configuration): void {
     const { id: self, instance, service } = node;
     const protocol = service.view.current.protocol.name;
-    service.adopt(new View({ self, instance, configuration, protocol }));
+    node.adopt(new View({ self, instance, configuration, protocol }));
   }
 
   #send(from: NodeId, to: NodeId, what: LeaseMessage | MembershipMessage): void {

@@ -11,24 +11,27 @@ import type { ProtocolName } from "../../src/protocols/places.ts";
 import { assert } from "../../src/runtime/assert.ts";
 import { SimulatedClient } from "../cluster/client.ts";
 import { disagreements, leftOvers, primaryRows, unsound } from "../cluster/rest.ts";
-import type { SimulatedNode } from "../cluster/sim-node.ts";
+import type { SimulatedNode, SimulatedNodeOptions } from "../cluster/sim-node.ts";
 import { newWorkload, type WorkloadName } from "../cluster/simulate.ts";
 import { TIMEOUT_MS, Worker } from "../cluster/worker.ts";
-import type { Counts, Workload } from "../cluster/workload.ts";
+import type { Counts, Witness, Workload } from "../cluster/workload.ts";
 import { SimulatedFabric } from "../fabric/fabric.ts";
+import { CallsWorkload, PROCEDURES } from "./calls.ts";
 import { LivingNodes } from "./nodes.ts";
 import { Troubles } from "./troubles.ts";
 
 export interface LivingRun {
   readonly seed: number;
   readonly nodes: number;
-  readonly workload: WorkloadName;
+  readonly workload: WorkloadName | "calls";
   readonly clients: number;
   /** Transactions of each worker. */
   readonly transactions: number;
   readonly protocol: ProtocolName;
   /** Whether nodes have logs, and lose their power; without them only processes die. */
   readonly isLogged: boolean;
+  /** Whether nodes mostly die together. */
+  readonly isHarsh: boolean;
 }
 
 export interface LivingReport {
@@ -47,6 +50,12 @@ export interface LivingReport {
   readonly problems: readonly string[];
 }
 
+/** Seeds whose workers call procedures: 7, 18, 29 and so on. */
+const CALLS_ONE_IN = 11;
+const CALLS_FIRST = 7;
+/** Seeds whose nodes mostly die together: 11, 24, 37 and so on. */
+const HARSH_ONE_IN = 13;
+const HARSH_FIRST = 11;
 const SIZE = { clients: 6, transactions: 20 } as const;
 
 /** What a seed decides beside chance. */
@@ -55,9 +64,15 @@ export function livingRun(seed: number): LivingRun {
     ...SIZE,
     seed,
     nodes: 3 + (seed % 3),
-    workload: (["append", "bank", "registers"] as const)[Math.floor(seed / 3) % 3],
+    // Calls came later: the others keep their seeds.
+    workload:
+      seed % CALLS_ONE_IN === CALLS_FIRST
+        ? "calls"
+        : (["append", "bank", "registers"] as const)[Math.floor(seed / 3) % 3],
     protocol: seed % 2 === 0 ? "rpc" : "one-sided",
     isLogged: seed % 5 === 0,
+    // Later still.
+    isHarsh: seed % HARSH_ONE_IN === HARSH_FIRST,
   };
 }
 
@@ -72,12 +87,13 @@ const LONGEST_US = 120e6;
 /** Between two transactions of a worker, at most: they go on for longer than the troubles. */
 const MOST_PAUSE_MS = 60;
 
-/** `tell` hears what happens, line by line. */
+/** `tell` hears what happens, line by line; `planted` makes nodes with bugs, for tests. */
 export async function simulateLiving(
   run: LivingRun,
   tell: (line: string) => void = () => {},
+  planted: Pick<SimulatedNodeOptions, "makeService"> = {},
 ): Promise<LivingReport> {
-  const simulation = new LivingSimulation(run, tell);
+  const simulation = new LivingSimulation(run, tell, planted);
   try {
     return await simulation.run();
   } finally {
@@ -100,7 +116,11 @@ class LivingSimulation {
 
   readonly #tell: (line: string) => void;
 
-  constructor(run: LivingRun, tell: (line: string) => void) {
+  constructor(
+    run: LivingRun,
+    tell: (line: string) => void,
+    planted: Pick<SimulatedNodeOptions, "makeService">,
+  ) {
     this.#run = run;
     const fabric = new SimulatedFabric({ seed: run.seed });
     this.#fabric = fabric;
@@ -112,22 +132,26 @@ class LivingSimulation {
       partitions: PARTITIONS,
       protocol,
       isLogged,
+      ...planted,
+      ...(run.workload === "calls" ? { procedures: PROCEDURES } : {}),
       tell: this.#tell,
       ended: (node) => this.#ended(node),
     });
-    this.#workload = newWorkload(run.workload, {
+    const witness: Witness = {
       get nowUs() {
         return fabric.nowUs;
       },
       note: (text) => fabric.note(text),
-    });
+    };
+    this.#workload =
+      run.workload === "calls" ? new CallsWorkload(witness) : newWorkload(run.workload, witness);
   }
 
   async run(): Promise<LivingReport> {
-    const { clients, isLogged } = this.#run;
+    const { clients } = this.#run;
     await this.#until("the cluster begins", () => this.#cluster.illness() === undefined);
     await this.#load();
-    const troubles = new Troubles(this.#fabric, this.#cluster, isLogged, this.#tell);
+    const troubles = new Troubles(this.#fabric, this.#cluster, this.#run, this.#tell);
     troubles.begin();
     for (let i = 0; i < clients; i++) this.#employ();
     await this.#until("workers end", () => this.#working === 0);

@@ -37,10 +37,18 @@ const EPISODES = [
   "the store is slow",
 ] as const;
 
+/** Where nodes mostly die together: what is in doubt then is settled by those who come back. */
+const HARSH_EPISODES: readonly (typeof EPISODES)[number][] = [
+  ...EPISODES,
+  ...Array<"two nodes die">(8).fill("two nodes die"),
+  ...Array<"all nodes die">(8).fill("all nodes die"),
+];
+
 export class Troubles {
   readonly #fabric: SimulatedFabric;
   readonly #cluster: LivingNodes;
   readonly #isLogged: boolean;
+  readonly #episodes: readonly (typeof EPISODES)[number][];
   readonly #random: Random;
   /** Undoes what is not healed yet. */
   readonly #heal = new Set<() => void>();
@@ -52,13 +60,14 @@ export class Troubles {
   constructor(
     fabric: SimulatedFabric,
     cluster: LivingNodes,
-    isLogged: boolean,
+    { isLogged, isHarsh }: { readonly isLogged: boolean; readonly isHarsh: boolean },
     tell: (line: string) => void,
   ) {
     this.#tell = tell;
     this.#fabric = fabric;
     this.#cluster = cluster;
     this.#isLogged = isLogged;
+    this.#episodes = isHarsh ? HARSH_EPISODES : EPISODES;
     this.#random = fabric.random("episodes");
   }
 
@@ -100,7 +109,7 @@ export class Troubles {
         between(random, 1e3, 6 * LEASE_US),
         this.#isLogged && random.below(2) === 0,
       );
-    const what = EPISODES[random.below(EPISODES.length)];
+    const what = this.#episodes[random.below(this.#episodes.length)];
     this.#tell(`${what} (${id}, ${other})`);
     switch (what) {
       case "a node dies":

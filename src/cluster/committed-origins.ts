@@ -9,14 +9,14 @@
  */
 
 import type { Clock } from "../fabric/fabric.ts";
-import { type Origin, OriginReader } from "../protocols/origin.ts";
+import { type Origin, OriginReader, originsOf } from "../protocols/origin.ts";
 import { MAX_KEPT_OUTCOMES, SESSION_SLOTS } from "../runtime/limits.ts";
 import type { View } from "./view.ts";
 
 /** Sessions are put in order again after so long: not with each of their transactions. */
 const ORDER_MS = 1_000;
 
-interface Session {
+interface SessionNumbers {
   lastMs: number;
   orderedMs: number;
   /** By slot. */
@@ -27,10 +27,14 @@ export class CommittedOrigins {
   readonly #clock: Clock;
   readonly #limit: number;
   /** The one that was silent for longest is the first, or nearly so. */
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Map<string, SessionNumbers>();
   readonly #reader = new OriginReader();
   #count = 0;
   #completeSinceMs: number;
+  /** Partitions that this node has had a copy of, and then had none, in this life. */
+  readonly #lost = new Set<number>();
+  /** Those of them that it has got back, and when. */
+  readonly #regained = new Map<number, number>();
 
   constructor(clock: Clock, limit = MAX_KEPT_OUTCOMES) {
     this.#clock = clock;
@@ -46,7 +50,7 @@ export class CommittedOrigins {
   /** The transaction of a record is committed. */
   note(record: Int32Array): void {
     const origin = this.#reader.of(record);
-    if (origin !== undefined) this.add(origin);
+    if (origin !== undefined) for (const each of originsOf(origin)) this.add(each);
   }
 
   add({ session, number }: Origin): void {
@@ -73,14 +77,26 @@ export class CommittedOrigins {
     return this.#sessions.get(session)?.numbers.get(number % SESSION_SLOTS) === number;
   }
 
-  /** What was committed to a partition before this node had a copy of it, it has not seen. */
+  /** Partitions of which it knows less, and for how long it has remembered everything of each. */
+  *regained(): Generator<readonly [partition: number, completeMs: number]> {
+    const nowMs = this.#clock.nowMs();
+    for (const [partition, sinceMs] of this.#regained) yield [partition, nowMs - sinceMs];
+  }
+
+  /**
+   * What was committed to a partition while this node had no copy of it, it has not seen. That matters for a
+   * partition that it gets back: one who asks looks only at nodes that had a copy when the request was sent, and
+   * cannot tell that it was gone meanwhile. A first copy in this life is none that anyone has counted on.
+   */
   adopted(before: View, now: View): void {
+    const { self } = now;
     for (let partition = 0; partition < now.placement.partitions; partition++) {
-      const { self } = now;
-      if (!now.placement.copiesOf(partition).includes(self)) continue;
-      if (before.placement.copiesOf(partition).includes(self)) continue;
-      this.#completeSinceMs = this.#clock.nowMs();
-      return;
+      const had = before.placement.copiesOf(partition).includes(self);
+      const has = now.placement.copiesOf(partition).includes(self);
+      if (had && !has) this.#lost.add(partition);
+      if (has && !had && this.#lost.has(partition)) {
+        this.#regained.set(partition, this.#clock.nowMs());
+      }
     }
   }
 

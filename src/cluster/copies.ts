@@ -6,29 +6,29 @@
 
 import type { ConfigurationId } from "../fabric/fabric.ts";
 import { Copying, type CopyingOptions } from "../protocols/copying/copying.ts";
-import { COPYING_PHASES } from "../protocols/copying/phases.ts";
+import { COPYING_HANDLERS } from "../protocols/copying/phases.ts";
 import { CopySource } from "../protocols/copying/source.ts";
-import type { Handler } from "../protocols/phases/table.ts";
+import type { Handler } from "../protocols/phases/registry.ts";
 import type { ViewHolder } from "./view.ts";
 
 /** Told which partitions are copied, as of a configuration, until they count as copies. */
 export type TellFilled = (configurationId: ConfigurationId, partitions: readonly number[]) => void;
 
-export interface CopiesOptions extends Omit<CopyingOptions, "filled"> {
+export interface CopiesOptions extends CopyingOptions {
   readonly view: ViewHolder;
-  readonly filled: TellFilled;
+  readonly hasReplicated: () => boolean;
 }
 
 /** Serves those who copy, by handlers that `handle` takes, and copies for this node. */
 export function copiesOf(
-  { view, filled, ...options }: CopiesOptions,
+  { view, hasReplicated, ...options }: CopiesOptions,
   handle: (handler: Handler<unknown>) => void,
 ): Copying {
   const { driver, executor, tables, backup } = options;
   const { clock } = driver.endpoint;
-  const source = new CopySource({ view, executor, tables, backup, clock });
-  for (const { serve, ...handler } of COPYING_PHASES) {
-    handle({ ...handler, serve: (_, incoming) => serve(source, incoming) });
+  const source = new CopySource({ view, executor, tables, backup, clock, hasReplicated });
+  for (const { kind, serve } of COPYING_HANDLERS) {
+    handle({ kind, serve: (_, incoming) => serve(source, incoming) });
   }
-  return new Copying({ ...options, filled });
+  return new Copying(options);
 }

@@ -3,7 +3,8 @@
  * client, or the node that shipped it, asks all members (database/remote/doubts.ts).
  *
  *   message  1 and the origin, from a node that asks for another's; or 0, session and number
- *   reply    UNKNOWN, COMMITTED or ABORTED; for how many milliseconds the node has remembered everything
+ *   reply    UNKNOWN, COMMITTED or ABORTED; for how many milliseconds the node has remembered everything; how
+ *            many partitions it has remembered for less long, and for each: the partition, milliseconds
  *
  * A node answers when it has heard, in the present configuration, what all replicas of its partitions have seen,
  * and has no record of the transaction any more: until then, "not yet" (SITU_OVERLOADED, so it is asked
@@ -15,8 +16,15 @@ import type { Incoming, NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { OUTCOME } from "../protocols/kinds.ts";
 import { Message } from "../protocols/message.ts";
-import { decodeOrigin, encodeOrigin, type Origin, OriginReader } from "../protocols/origin.ts";
+import {
+  decodeOrigin,
+  encodeOrigin,
+  type Origin,
+  OriginReader,
+  originsOf,
+} from "../protocols/origin.ts";
 import { SituError } from "../runtime/errors.ts";
+import { MAX_PARTITIONS } from "../runtime/limits.ts";
 import type { NodeService } from "./service.ts";
 import { decodeNumbered, encodeNumbered, type Numbered, sessionOf } from "./session.ts";
 
@@ -50,7 +58,8 @@ export function decodeAsked(incoming: Incoming): Origin {
 export class OutcomeOf extends Message {
   readonly kind = OUTCOME;
   outcome: KnownOutcome = "unknown";
-  completeMs = 0;
+  #completeMs = 0;
+  readonly #regained = new Map<number, number>();
   readonly #asked: Asked;
 
   constructor(to: NodeId, asked: Asked) {
@@ -64,7 +73,17 @@ export class OutcomeOf extends Message {
 
   protected decode(reply: Reader): void {
     this.outcome = KINDS[reply.count(KINDS.length - 1)];
-    this.completeMs = reply.wide();
+    this.#completeMs = reply.wide();
+    this.#regained.clear();
+    for (let left = reply.count(MAX_PARTITIONS); left > 0; left--) {
+      const partition = reply.count(MAX_PARTITIONS);
+      this.#regained.set(partition, reply.wide());
+    }
+  }
+
+  /** For how long the node has remembered everything of a partition. */
+  completeMs(partition: number): number {
+    return Math.min(this.#completeMs, this.#regained.get(partition) ?? this.#completeMs);
   }
 }
 
@@ -85,6 +104,12 @@ export function serveOutcome(service: NodeService, incoming: Incoming): void {
   const out = incoming.reply();
   out.word(KINDS.indexOf(outcome));
   out.wide(committed.completeMs);
+  const regained = [...committed.regained()];
+  out.word(regained.length);
+  for (const [partition, completeMs] of regained) {
+    out.word(partition);
+    out.wide(completeMs);
+  }
 }
 
 /** Whether it is coordinated here for another node, or there is a record of it. */
@@ -102,7 +127,8 @@ const reader = new OriginReader();
 function isFor(record: Int32Array, { session, number }: Origin): boolean {
   // What was only locked as it was read has none.
   const found = record.length === 0 ? undefined : reader.of(record);
-  return found?.number === number && found.session === session;
+  if (found === undefined) return false;
+  return originsOf(found).some((each) => each.number === number && each.session === session);
 }
 
 export function keyOf({ session, number }: Origin): string {

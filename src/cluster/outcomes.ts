@@ -22,7 +22,7 @@ import {
   SESSION_SLOTS,
 } from "../runtime/limits.ts";
 
-interface Session<T> {
+interface SessionOutcomes<T> {
   lastMs: number;
   /** By slot. */
   readonly attempts: (Attempt<T> | undefined)[];
@@ -56,7 +56,7 @@ export class Attempt<T> {
 }
 
 export class Outcomes<T> {
-  readonly #sessions = new Map<string, Session<T>>();
+  readonly #sessions = new Map<string, SessionOutcomes<T>>();
   /** Slots in use, of all sessions. */
   #kept = 0;
   /** Results that take memory, the oldest first. */
@@ -150,7 +150,7 @@ export class Outcomes<T> {
     return this.#bytes;
   }
 
-  #takeSlot(session: Session<T>, nowMs: number): void {
+  #takeSlot(session: SessionOutcomes<T>, nowMs: number): void {
     if (this.#kept >= MAX_KEPT_OUTCOMES) this.#forgetIdle(nowMs);
     if (this.#kept >= MAX_KEPT_OUTCOMES) {
       throw new SituError("SITU_OVERLOADED", `${MAX_KEPT_OUTCOMES} outcomes wait for clients here`);

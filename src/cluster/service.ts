@@ -11,7 +11,6 @@ import {
   type Endpoint,
   FIRST_MESSAGE_KIND,
   type Incoming,
-  MEMBERSHIP_KIND,
   type NodeId,
 } from "../fabric/fabric.ts";
 import { serveVerb } from "../fabric/verbs.ts";
@@ -26,25 +25,17 @@ import {
 import type { Copying } from "../protocols/copying/copying.ts";
 import type { Disk } from "../protocols/disk.ts";
 import { Driver, rethrow } from "../protocols/driver.ts";
-import {
-  OPEN_SESSION,
-  OPEN_TABLE,
-  OUTCOME,
-  READ,
-  READ_AT,
-  SCAN,
-  SCAN_AT,
-  SUBMIT,
-  VALIDATE,
-} from "../protocols/kinds.ts";
+import { OPEN_SESSION, OPEN_TABLE, OUTCOME, SUBMIT } from "../protocols/kinds.ts";
 import type { Routine } from "../protocols/message.ts";
 import { coordinatorNumber, firstSequenceOf } from "../protocols/names.ts";
-import type { Origin } from "../protocols/origin.ts";
+import { type Origin, originsOf } from "../protocols/origin.ts";
 import { Participant } from "../protocols/participant.ts";
-import { type Handler, Handlers, PHASES, type ServingThread } from "../protocols/phases/table.ts";
+import { messageOf } from "../protocols/phases/phases.ts";
+import { type Handler, Registry } from "../protocols/phases/registry.ts";
+import { COMMIT_HANDLERS, type ServingThread } from "../protocols/phases/table.ts";
 import { type Thread, threadOf } from "../protocols/places.ts";
 import type { Head } from "../protocols/records.ts";
-import { RECOVERY_PHASES } from "../protocols/recovery/phases/table.ts";
+import { RECOVERY_HANDLERS } from "../protocols/recovery/phases/table.ts";
 import { nodeOf } from "../protocols/recovery/recovering.ts";
 import { type Decision, Recovery } from "../protocols/recovery/recovery.ts";
 import { StoreReplica } from "../protocols/recovery/store-replica.ts";
@@ -95,31 +86,20 @@ export interface ServiceOptions {
 
 /** What nodes serve beside the phases. */
 const CLUSTER_HANDLERS: readonly Handler<NodeService>[] = [
-  { kind: SUBMIT, sender: "anyone", begins: true, serve: serveSubmit },
+  { kind: SUBMIT, serve: serveSubmit },
   {
     kind: OPEN_SESSION,
-    sender: "anyone",
-    begins: true,
     serve: ({ outcomes, driver }, incoming) =>
       serveOpenSession(outcomes, incoming, driver.endpoint.clock.nowMs()),
   },
-  { kind: OUTCOME, sender: "anyone", begins: false, serve: serveOutcome },
-  { kind: OPEN_TABLE, sender: "anyone", begins: false, serve: serveOpenTable },
-  { kind: DESCRIBE_KIND, sender: "anyone", begins: false, serve: serveDescribe },
+  { kind: OUTCOME, serve: serveOutcome },
+  { kind: OPEN_TABLE, serve: serveOpenTable },
+  { kind: DESCRIBE_KIND, serve: serveDescribe },
 ];
-
-/** What a node serves without a lease. */
-const ALWAYS_SERVED: ReadonlySet<number> = new Set([
-  DESCRIBE_KIND,
-  MEMBERSHIP_KIND,
-  ...RECOVERY_PHASES.map(({ kind }) => kind),
-]);
-
-const READING: ReadonlySet<number> = new Set([READ, SCAN, VALIDATE, READ_AT, SCAN_AT]);
 
 /** What a node says of its rows, and changes nothing. */
 function isReading(kind: number): boolean {
-  return kind < FIRST_MESSAGE_KIND || READING.has(kind);
+  return kind < FIRST_MESSAGE_KIND || messageOf(kind)?.isReading === true;
 }
 
 /** How often a node that is being closed looks whether it may. */
@@ -146,7 +126,7 @@ export class NodeService implements ServingThread {
   readonly shipped = new Set<string>();
   /** Commits of clients that are under way here. */
   submitted = 0;
-  readonly #handlers = new Handlers<NodeService>(PHASES, CLUSTER_HANDLERS);
+  readonly #registry = new Registry<NodeService>(COMMIT_HANDLERS, CLUSTER_HANDLERS);
   readonly #executor: Executor;
   readonly #thread: Thread;
   readonly #passOn: ((incoming: Incoming) => void) | undefined;
@@ -198,7 +178,7 @@ export class NodeService implements ServingThread {
       this.committed = committed;
       this.participant.committed = (record) => committed.note(record);
       this.backup.committed = (record) => committed.note(record);
-      this.copying = this.#copying(this.backup, options.filled);
+      this.copying = this.#copying(this.backup, this.recovery, options.filled);
     } else if (isWhole !== undefined) {
       this.participant.blocked = {
         isBlocked: () => !isWhole(),
@@ -220,17 +200,31 @@ export class NodeService implements ServingThread {
     );
     this.#replica = replica;
     const thread = { replica, recovery, disk };
-    for (const { serve, ...handler } of RECOVERY_PHASES) {
-      this.handle({ ...handler, serve: (_, incoming) => serve(thread, incoming) });
+    for (const { kind, serve } of RECOVERY_HANDLERS) {
+      this.handle({ kind, serve: (_, incoming) => serve(thread, incoming) });
     }
     participant.blocked = recovery;
     return recovery;
   }
 
-  #copying(backup: BackupRecords, filled: TellFilled | undefined): Copying | undefined {
+  #copying(
+    backup: BackupRecords,
+    recovery: Recovery,
+    filled: TellFilled | undefined,
+  ): Copying | undefined {
     if (filled === undefined) return undefined;
     const { driver, tables, disk, view } = this;
-    const options = { driver, executor: this.#executor, tables, backup, disk, view, filled };
+    const options = {
+      driver,
+      executor: this.#executor,
+      tables,
+      backup,
+      disk,
+      view,
+      filled,
+      replica: this.#replica!,
+      hasReplicated: () => recovery.hasReplicated,
+    };
     return copiesOf(options, (handler) => this.handle(handler));
   }
 
@@ -279,7 +273,10 @@ export class NodeService implements ServingThread {
   /** Recovery has come to an outcome: what a dead coordinator leaves, its client may ask for here. */
   protected settled({ name, origin }: Head, outcome: Decision): void {
     if (origin === undefined || nodeOf(name.coordinator) === this.self) return;
-    const { session, number } = origin;
+    for (const each of originsOf(origin)) this.#settledFor(each, outcome);
+  }
+
+  #settledFor({ session, number }: Origin, outcome: Decision): void {
     // Of several attempts of one number all but the last were aborted, in whichever order they are settled.
     if (this.outcomes.known(session, number)?.kind === "committed") return;
     const nowMs = this.driver.endpoint.clock.nowMs();
@@ -296,7 +293,7 @@ export class NodeService implements ServingThread {
 
   /** Has this thread serve one more kind of message. */
   handle(handler: Handler<NodeService>): void {
-    this.#handlers.add(handler);
+    this.#registry.add(handler);
   }
 
   /**
@@ -318,7 +315,7 @@ export class NodeService implements ServingThread {
   }
 
   serve(incoming: Incoming): void {
-    if (this.#mayServe?.() === false && !ALWAYS_SERVED.has(incoming.kind)) {
+    if (this.#mayServe?.() === false && !messageOf(incoming.kind)?.needsNoLease) {
       throw this.#withoutLease();
     }
     // A fabric serves verbs itself; only those of this node to itself come here.
@@ -328,7 +325,7 @@ export class NodeService implements ServingThread {
       return;
     }
     if (this.#passOn !== undefined && this.#isElsewhere(incoming.kind)) this.#passOn(incoming);
-    else this.#handlers.serve(this, incoming);
+    else this.#registry.serve(this, incoming);
   }
 
   /**
@@ -350,7 +347,7 @@ export class NodeService implements ServingThread {
 
   /** Refuses to begin anything, and waits for what is under way: before the endpoint closes. */
   async drain(): Promise<void> {
-    this.#handlers.refuseBeginnings(`node ${this.self} is being closed`);
+    this.#registry.refuseBeginnings(`node ${this.self} is being closed`);
     const { clock } = this.driver.endpoint;
     const deadlineMs = clock.nowMs() + DRAIN_MS;
     const turn = (): Promise<void> =>
@@ -375,7 +372,8 @@ export class NodeService implements ServingThread {
 
   /** Commits a transaction, here or, if all of its data lies on one other node, there. */
   commit(parts: Parts, time: TimeLeft, origin?: Origin): Routine<Outcome> {
-    const elsewhere = this.#onlyOther(parts);
+    // What is shipped is for one who asks; several have their calls combined where the data is.
+    const elsewhere = origin?.others === undefined ? this.#onlyOther(parts) : undefined;
     if (elsewhere === undefined) return this.coordinator.commit(parts, undefined, origin);
     return this.#ship(elsewhere, parts, time, origin);
   }

@@ -7,7 +7,7 @@
 
 import { CLIENT, type ConfigurationId, type NodeId } from "../fabric/fabric.ts";
 import type { ClusterView, CurrentView } from "../protocols/cluster-view.ts";
-import { type Protocol, protocolOf, type Thread } from "../protocols/places.ts";
+import { type Places, type Protocol, protocolOf, type Thread } from "../protocols/places.ts";
 import type { Placement } from "../tables/partitions.ts";
 import type { Configuration } from "./configuration.ts";
 import { ClusterPlacement } from "./placement.ts";
@@ -21,6 +21,8 @@ export interface ViewOptions {
   readonly protocol: string;
   /** Which thread of the nodes serves their messages. */
   readonly thread?: Thread;
+  /** Phases that are elsewhere. */
+  readonly places?: Partial<Places> | undefined;
 }
 
 export class View implements ClusterView {
@@ -32,12 +34,13 @@ export class View implements ClusterView {
   /** All nodes of the configuration. */
   readonly nodes: readonly NodeId[];
 
-  constructor({ self, instance, configuration, protocol, thread = "nic" }: ViewOptions) {
+  constructor(options: ViewOptions) {
+    const { self, instance, configuration, protocol, thread = "nic", places } = options;
     this.self = self;
     this.instance = instance;
     this.configuration = configuration;
     this.placement = new ClusterPlacement(configuration);
-    this.protocol = protocolOf(protocol, thread);
+    this.protocol = protocolOf(protocol, thread, places);
     this.nodes = configuration.nodes.map(({ id }) => id);
   }
 

@@ -49,6 +49,11 @@ export interface Request {
   readonly kind: number;
   /** The configuration in which it was sent, however long it waits in a queue; else that of the endpoint. */
   readonly configurationId?: ConfigurationId | undefined;
+  /**
+   * Nobody answers it: it ends when it has left, without a word. One that cannot leave fails; one that is refused there, or gets
+   * lost, is not heard of again. TCP only (`TcpEndpoint.post`).
+   */
+  readonly isOneWay?: boolean;
   /** Appends the body. Called each time the request is sent, and once per time. */
   encode(out: Writer): void;
   /** The body of the reply, to be read during the call only. */
@@ -105,6 +110,9 @@ export interface Ticket {
  * not come here.
  */
 export type Service = (incoming: Incoming) => void;
+
+/** Takes one message that nobody answers. Throws SITU_PROTOCOL to end the connection it came over. */
+export type PostedService = (from: Sender, kind: number, body: Reader) => void;
 
 export interface Timer {
   cancel(): void;

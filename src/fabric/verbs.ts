@@ -5,6 +5,10 @@
  *
  * There are no per-line versions as in FaRM §3.5: those who serve a consistent read copy in software,
  * under the seqlock of the object's header. Only the simulated fabric tears plain reads.
+ *
+ * A *guarded* verb comes over a queue pair: it says which, of which incarnation, and which of its verbs
+ * it is. The memory's guard (guarded-verbs.ts) decides whether that pair may write so there, and sees to it that a
+ * verb that arrives twice is done once. So a client may write memory, which plain verbs leave to nodes.
  */
 
 import {
@@ -18,11 +22,13 @@ import {
   VERSION_LOW,
 } from "../memory/object.ts";
 import { loadAcquire } from "../memory/ordering.ts";
-import type { Region, StoreMemory } from "../memory/store-memory.ts";
+import type { Region } from "../memory/store-memory.ts";
 import { Views } from "../memory/views.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_VERB_WORDS } from "../runtime/limits.ts";
 import type { Request } from "./fabric.ts";
+import { admitGuarded, type Guard } from "./guarded-verbs.ts";
+import { compareAndSwapWide, wideOf } from "./wide-words.ts";
 import { Reader, Writer } from "./wire.ts";
 
 export const READ = 1;
@@ -30,6 +36,18 @@ export const READ_OBJECT = 2;
 export const WRITE = 3;
 export const COMPARE_AND_SWAP = 4;
 export const FETCH_AND_ADD = 5;
+/** Of two words at once, the first of them even: an RDMA NIC's atomics are of 64 bits. */
+export const COMPARE_AND_SWAP_WIDE = 6;
+/** Added to the kind of a verb that a guard judges. */
+export const GUARDED = 8;
+
+/** Memory that verbs reach: segments, each an array of words. */
+export interface VerbMemory {
+  hasRegion(id: number): boolean;
+  region(id: number): Region;
+  /** Without one, guarded verbs are refused. */
+  readonly guard?: Guard | undefined;
+}
 
 /** How often a copy that a writer disturbs is begun again, before the answer is "locked". */
 const COPY_ATTEMPTS = 16;
@@ -65,7 +83,7 @@ export abstract class Verb implements Request {
   }
 
   /** Does it here, for one who has mapped the memory of the node. */
-  apply(memory: StoreMemory): void {
+  apply(memory: VerbMemory): void {
     const out = new Writer();
     this.encode(out);
     const body = new Reader(out.views).reset(out.views, 0, out.at);
@@ -206,11 +224,31 @@ export class FetchAndAdd extends Verb {
 
 /** Whether a verb changes memory: only nodes may send those. */
 export function isWriting(kind: number): boolean {
-  return kind === WRITE || kind === COMPARE_AND_SWAP || kind === FETCH_AND_ADD;
+  return (
+    kind === WRITE ||
+    kind === COMPARE_AND_SWAP ||
+    kind === FETCH_AND_ADD ||
+    kind === COMPARE_AND_SWAP_WIDE
+  );
 }
 
 /** Does what a verb asks for, and writes the body of the reply. Throws a SituError for nonsense. */
-export function serveVerb(memory: StoreMemory, kind: number, body: Reader, out: Writer): void {
+export function serveVerb(memory: VerbMemory, kind: number, body: Reader, out: Writer): void {
+  if ((kind & GUARDED) !== 0) {
+    const verb = kind & ~GUARDED;
+    if (verb < READ || verb > COMPARE_AND_SWAP_WIDE) throw noVerb(kind);
+    const start = out.at;
+    const admitted = admitGuarded(memory, isWriting(verb), verb, body, out);
+    if (admitted === undefined) return;
+    try {
+      serveVerb(memory, verb, body, out);
+    } catch (error) {
+      admitted.failed();
+      throw error;
+    }
+    admitted.done(out, start);
+    return;
+  }
   const regionId = body.word();
   const word = body.word();
   const region = regionOf(memory, regionId);
@@ -245,9 +283,22 @@ export function serveVerb(memory: StoreMemory, kind: number, body: Reader, out: 
       checkBounds(region, word, 1);
       out.word(Atomics.add(region.i32, word, body.word()));
       return;
+    case COMPARE_AND_SWAP_WIDE: {
+      checkBounds(region, word, 2);
+      if ((word & 1) !== 0) throw new SituError("SITU_PROTOCOL", "wide words begin at even ones");
+      const expected = wideOf(body.word(), body.word());
+      const found = compareAndSwapWide(region.i64, word >> 1, expected, body.word(), body.word());
+      out.word(found.low);
+      out.word(found.high);
+      return;
+    }
     default:
-      throw new SituError("SITU_PROTOCOL", `there is no verb ${kind}`);
+      throw noVerb(kind);
   }
+}
+
+function noVerb(kind: number): SituError {
+  return new SituError("SITU_PROTOCOL", `there is no verb ${kind}`);
 }
 
 /** The seqlock of object.ts, into a message. */
@@ -274,7 +325,7 @@ function copyObject(region: Region, word: number, count: number, out: Writer): v
   for (let i = 0; i < 5; i++) out.word(0);
 }
 
-function regionOf(memory: StoreMemory, regionId: number): Region {
+function regionOf(memory: VerbMemory, regionId: number): Region {
   if (!memory.hasRegion(regionId)) {
     throw new SituError("SITU_PROTOCOL", `a verb asks for region ${regionId}, which is not there`);
   }

@@ -4,7 +4,7 @@
  * be decoded where they lie:
  *
  *   word 0  words of the frame, these four included
- *   word 1  kind of message, eight bits; above it FLAG_REPLY, FLAG_ERROR
+ *   word 1  kind of message, eight bits; above it FLAG_REPLY, FLAG_ERROR, FLAG_ONE_WAY
  *   word 2  id of the request, chosen by its sender; the reply has the same
  *   word 3  configuration number of the sender
  *
@@ -25,6 +25,8 @@ export const FRAME_CONFIGURATION = 3;
 export const KIND_MASK = 0xff;
 export const FLAG_REPLY = 0x100;
 export const FLAG_ERROR = 0x200;
+/** A message that nobody answers. */
+export const FLAG_ONE_WAY = 0x400;
 
 export const MAX_FRAME_WORDS = MAX_FRAME_BYTES / 4;
 

@@ -51,9 +51,9 @@ export class Host implements ProcedureHost {
   readonly #viewOf: (configuration: Configuration) => View;
 
   constructor({ configuration, procedures, instance, life, executor, end, gate }: HostOptions) {
-    const { id, cluster, protocol, place, durability } = configuration;
+    const { id, cluster, protocol, place, places, durability } = configuration;
     const viewOf = (known: Configuration): View =>
-      new View({ self: id, instance, configuration: known, protocol, thread: place });
+      new View({ self: id, instance, configuration: known, protocol, thread: place, places });
     const current = viewOf(cluster);
     const view = { current };
     const isHere = (kind: number): boolean => threadOf(current.protocol, kind) === "host";
@@ -83,20 +83,14 @@ export class Host implements ProcedureHost {
     });
     this.service.handle({
       kind: CALL,
-      sender: "anyone",
-      begins: false,
       serve: (_, incoming) => procedures.serve(this, incoming),
     });
     this.service.handle({
       kind: OPEN_CALLS,
-      sender: "anyone",
-      begins: false,
       serve: (_, incoming) => procedures.serveOpen(incoming),
     });
     this.service.handle({
       kind: CALL_OUTCOME,
-      sender: "anyone",
-      begins: false,
       serve: (_, incoming) => procedures.serveOutcome(incoming),
     });
     this.service.settle();
@@ -107,7 +101,7 @@ export class Host implements ProcedureHost {
       driver,
       client: this.#client,
       timeoutMs: DEFAULT_TIMEOUT_MS,
-      readsByVerb: current.protocol.execute === "verb",
+      readsByVerb: current.protocol.readsByVerb,
       own: {
         commit: (parts, held, time, origin) =>
           held === undefined

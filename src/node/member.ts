@@ -75,14 +75,10 @@ export class Member {
       const member = new Member(options, new EtcdConfigurations(record, await record.read()));
       nic.service.handle({
         kind: MEMBERSHIP_KIND,
-        sender: "node",
-        begins: false,
         serve: (_, incoming) => member.#receive(incoming),
       });
       nic.service.handle({
         kind: ADMINISTER_KIND,
-        sender: "anyone",
-        begins: false,
         serve: (_, incoming) => serveAdminister(member.#membership, incoming),
       });
       await member.#start();
@@ -137,14 +133,15 @@ export class Member {
 
   #adopted(next: Configuration): void {
     const { nic, link, configuration } = this.#options;
-    const { id, protocol, place } = configuration;
+    const { id, protocol, place, places } = configuration;
     const { instance } = nic.endpoint;
     const own = next.nodes.find((node) => node.id === id && node.instance === instance);
     // One that is taken for dead while it still has something has not left: it joins again.
     if (own !== undefined) {
       this.#wasDrained = own.draining === true && hasNothing(next.placement ?? [], id);
     }
-    const view = new View({ self: id, instance, configuration: next, protocol, thread: place });
+    const configured = { configuration: next, protocol, thread: place, places };
+    const view = new View({ self: id, instance, ...configured });
     nic.service.adopt(view);
     link.configurationId = next.configurationId;
     this.#tell("adopted", next);

@@ -79,7 +79,7 @@ export class Nic {
   /** Joins the store that the host has opened, and listens. */
   static async open(options: NicOptions): Promise<Nic> {
     const { configuration, life, end, gate } = options;
-    const { id, path, cluster, secret, nodeSecret, tls, protocol, place } = configuration;
+    const { id, path, cluster, secret, nodeSecret, tls, protocol, place, places } = configuration;
     const { instance: given, maxConnections, durability } = configuration;
     const executor = await attach(
       { ...settingsOf({ path }), isNode: true },
@@ -113,7 +113,14 @@ export class Nic {
       });
       const { instance } = endpoint;
       const view = {
-        current: new View({ self: id, instance, configuration: cluster, protocol, thread: place }),
+        current: new View({
+          self: id,
+          instance,
+          configuration: cluster,
+          protocol,
+          thread: place,
+          places,
+        }),
       };
       service = new NodeService({
         view,
@@ -194,7 +201,7 @@ function gateOf(gate: ServingGate, configurationId: () => ConfigurationId): Gate
   };
 }
 
-function cannotListen({ id, host, port }: NodeAddress, cause: NodeJS.ErrnoException): Error {
+export function cannotListen({ id, host, port }: NodeAddress, cause: NodeJS.ErrnoException): Error {
   const where = `node ${id} cannot listen on ${host}:${port}`;
   if (cause.code === "EADDRINUSE") {
     const why = `${where}: another process does; is the node running already?`;

@@ -10,8 +10,15 @@ import {
   StaticConfiguration,
   wholeNumbers,
 } from "../cluster/configuration.ts";
-import type { TlsOptions } from "../fabric/tcp/options.ts";
-import { PROTOCOLS, type ProtocolName } from "../protocols/places.ts";
+import type { TlsOptions } from "../fabric/tcp/tcp-options.ts";
+import {
+  type Places,
+  PROTOCOLS,
+  type ProtocolName,
+  placesOf,
+  protocolOf,
+  type Thread,
+} from "../protocols/places.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_NODES } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
@@ -39,7 +46,9 @@ export interface NodeConfiguration {
   readonly tls: TlsOptions | undefined;
   readonly protocol: ProtocolName;
   /** Whether messages are served by the NIC worker or by the host's thread. */
-  readonly place: "nic" | "host";
+  readonly place: Thread;
+  /** Phases of transactions that are elsewhere (protocols/places.ts). */
+  readonly places?: Partial<Places>;
   readonly durability: DurabilityMode | undefined;
   readonly memoryBytes: number | undefined;
   readonly maxConnections: number | undefined;
@@ -69,6 +78,7 @@ const KNOWN = [
   "tls",
   "protocol",
   "place",
+  "places",
   "durability",
   "memoryBytes",
   "maxConnections",
@@ -95,9 +105,12 @@ export function nodeFileOf(given: unknown, folder: string, from: string): NodeFi
   const { id, path, protocol = "rpc", place = "nic", durability, procedures = [] } = values;
   if (typeof path !== "string" || path === "") refuse("path is the folder of the node's store");
   if (!Object.hasOwn(PROTOCOLS, String(protocol))) {
-    refuse(`protocol is one of ${Object.keys(PROTOCOLS).join(", ")}, not ${show(protocol)}`);
+    refuse(
+      `protocol is one of ${Object.keys(PROTOCOLS).join(", ")}, xenic, nam, not ${show(protocol)}`,
+    );
   }
   if (place !== "nic" && place !== "host") refuse(`place is "nic" or "host", not ${show(place)}`);
+  const places = mixtureOf(values.places, protocol as ProtocolName, place as Thread, refuse);
   if (durability !== undefined && !["sync", "lazy", "none"].includes(durability as string)) {
     refuse(`durability is "sync", "lazy" or "none", not ${show(durability)}`);
   }
@@ -132,7 +145,8 @@ export function nodeFileOf(given: unknown, folder: string, from: string): NodeFi
     nodeSecret,
     tls: tlsOf(values.tls, folder, refuse),
     protocol: protocol as ProtocolName,
-    place: place as "nic" | "host",
+    place: place as Thread,
+    ...(places === undefined ? {} : { places }),
     durability: durability as DurabilityMode | undefined,
     memoryBytes: wholeOrNone(values.memoryBytes, "memoryBytes", refuse),
     maxConnections: wholeOrNone(values.maxConnections, "maxConnections", refuse),
@@ -159,7 +173,7 @@ export function readNodeConfiguration(file: string): NodeConfiguration {
   return nodeConfigurationOf(readJson(file), dirname(resolve(file)), file);
 }
 
-function fixedCluster(
+export function fixedCluster(
   { cluster, listen }: Record<string, unknown>,
   folder: string,
   from: string,
@@ -175,11 +189,28 @@ function fixedCluster(
   return current;
 }
 
+/** Which phases are elsewhere than the others: refused if the protocol cannot be had that way. */
+function mixtureOf(
+  given: unknown,
+  protocol: ProtocolName,
+  place: Thread,
+  refuse: (why: string) => never,
+): Partial<Places> | undefined {
+  if (given === undefined) return undefined;
+  try {
+    const places = placesOf(given);
+    protocolOf(protocol, place, places);
+    return places;
+  } catch (error) {
+    return refuse((error as SituError).message);
+  }
+}
+
 function isNodeId(value: unknown): boolean {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) < MAX_NODES;
 }
 
-function wholeOrNone(
+export function wholeOrNone(
   value: unknown,
   what: string,
   refuse: (why: string) => never,
@@ -204,7 +235,7 @@ function metricsOf(
 }
 
 /** In the environment or a file of its own, so that it need not be in the configuration. */
-function secretOf(
+export function secretOf(
   values: Record<string, unknown>,
   name: string,
   ofEnvironment: string | undefined,
@@ -221,7 +252,7 @@ function secretOf(
   return typeof secret === "string" && secret !== "" ? secret : refuse(`${name} is a text`);
 }
 
-function tlsOf(
+export function tlsOf(
   given: unknown,
   folder: string,
   refuse: (why: string) => never,

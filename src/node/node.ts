@@ -9,7 +9,7 @@ import { openStore } from "../database/open.ts";
 import { settingsOf } from "../database/open-options.ts";
 import type { Executor } from "../engine/executor.ts";
 import { makeChannel } from "../fabric/rings/channel.ts";
-import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
+import { DEFAULT_TIMEOUT_MS, FIRST_SYNC_MS } from "../runtime/limits.ts";
 import { raiseLife } from "../tables/served/lives.ts";
 import { Host } from "./host.ts";
 import { joinedNode, type Waiting } from "./joining.ts";
@@ -146,7 +146,7 @@ export class SituNode {
 async function beginLife(executor: Executor, others: number): Promise<number> {
   const life = raiseLife(executor, others);
   const { durability, committer } = executor;
-  if (durability.isLogged) await durability.await(committer.lastEpoch, DEFAULT_TIMEOUT_MS);
+  if (durability.isLogged) await durability.await(committer.lastEpoch, FIRST_SYNC_MS);
   return life;
 }
 

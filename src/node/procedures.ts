@@ -2,7 +2,8 @@
  * The procedures of a node: found in the modules that it was started with, run in the host's thread
  * when a CALL arrives, once for each number of a client's session (cluster/outcomes.ts). A call that names
  * a row of another node is passed on to that node. So many run at once; further calls wait for their
- * turn, and one whose time is over by then is not begun.
+ * turn, and one whose time is over by then is not begun. Calls that get into each other's way at one row are
+ * combined (combining.ts).
  */
 
 import { pathToFileURL } from "node:url";
@@ -14,14 +15,17 @@ import { Deadline, serveOpenSession, sessionOf, type TimeLeft } from "../cluster
 import { isProcedure, type Procedure } from "../database/procedure.ts";
 import { isPassing } from "../database/remote/follower.ts";
 import type { RemoteDatabase } from "../database/remote/remote-database.ts";
-import type { Incoming } from "../fabric/fabric.ts";
+import type { RemoteTransaction } from "../database/remote/remote-transaction.ts";
+import type { Clock, Incoming } from "../fabric/fabric.ts";
 import { MAX_FRAME_WORDS, tooLong, Writer } from "../fabric/wire.ts";
+import { keyText } from "../protocols/execute/remote-table.ts";
 import type { Origin } from "../protocols/origin.ts";
-import { nowMs, realClock } from "../runtime/clock.ts";
+import { realClock } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_PASSED_ON_CALLS, MAX_RUNNING_CALLS, MAX_WAITING_CALLS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import type { Table } from "../tables/table.ts";
+import { type CombinedCall, Combining } from "./combining.ts";
 
 /** For the headers of frames around what a procedure returns. */
 const REPLY_SPARE_WORDS = 16;
@@ -38,11 +42,17 @@ export class Procedures {
   readonly #opened = new Map<Procedure, Promise<void>>();
   /** By their origins, the oldest first: whoever called them asks here, should the node between leave. */
   readonly #passedOn = new Map<string, Attempt<Returned>>();
+  /** The calls of the node's database; it has one. */
+  #combining: Combining<RemoteTransaction> | undefined;
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
-  private constructor(byName: ReadonlyMap<string, Procedure>) {
+  readonly #clock: Clock;
+
+  /** A simulation has procedures of its own, and its own clock. */
+  constructor(byName: ReadonlyMap<string, Procedure>, clock: Clock = realClock) {
     this.#byName = byName;
+    this.#clock = clock;
   }
 
   static async load(modules: readonly string[]): Promise<Procedures> {
@@ -66,20 +76,21 @@ export class Procedures {
   }
 
   serveOpen(incoming: Incoming): void {
-    serveOpenSession(this.#outcomes, incoming, nowMs());
+    serveOpenSession(this.#outcomes, incoming, this.#clock.nowMs());
   }
 
   serve(host: ProcedureHost, incoming: Incoming): void {
     const { numbered, called, leftMs } = decodeCalled(incoming.body);
     const session = sessionOf(incoming, numbered.session);
     const { number } = numbered;
-    const isFull = this.#waiting.length >= MAX_WAITING_CALLS;
-    const { attempt, isNew } = this.#outcomes.attempt(session, number, nowMs(), isFull);
+    const waiting = this.#waiting.length + (this.#combining?.waiting ?? 0);
+    const isFull = waiting >= MAX_WAITING_CALLS;
+    const { attempt, isNew } = this.#outcomes.attempt(session, number, this.#clock.nowMs(), isFull);
     const ticket = incoming.defer();
     if (isNew) {
       // Only a node speaks for others.
       const origin = (incoming.from.node >= 0 && called.origin) || { session, number };
-      const time = new Deadline(realClock, leftMs);
+      const time = new Deadline(this.#clock, leftMs);
       if (origin.session !== session) this.#keepPassedOn(keyOf(origin), attempt);
       void this.#run(host, { ...called, origin }, time).then(({ returned, bytes }) => {
         attempt.end(returned);
@@ -140,16 +151,46 @@ export class Procedures {
       );
     }
     await this.#open(host, found);
-    const place = isPassedOn ? undefined : found.at?.(...values);
+    const place = found.at?.(...values);
     // It takes no turn here: two nodes that waited for each other's would wait for ever.
-    const elsewhere = place && (await this.#runThere(host, place, called, time));
+    const elsewhere =
+      place && !isPassedOn ? await this.#runThere(host, place, called, time) : undefined;
     if (elsewhere !== undefined) return elsewhere.value;
+    const call: CombinedCall<RemoteTransaction> = {
+      origin,
+      time,
+      body: (tx) => found.body(tx, ...values),
+      notBegun: () => notBegun(name),
+    };
+    if (place !== undefined) return await this.#combined(host).run(rowOf(host.db, place), call);
+    return await this.#inTurn(async () => {
+      const leftMs = Math.ceil(time.leftMs());
+      if (leftMs <= 0) throw notBegun(name);
+      return await host.db.transactFor(origin, leftMs, async (tx) => call.body(tx));
+    });
+  }
+
+  /** A transaction of several calls takes one turn. */
+  #combined({ db }: ProcedureHost): Combining<RemoteTransaction> {
+    this.#combining ??= new Combining(
+      (origin, leftMs, callback) => {
+        const time = new Deadline(this.#clock, leftMs);
+        return this.#inTurn(async () => {
+          const nowLeftMs = Math.ceil(time.leftMs());
+          if (nowLeftMs <= 0) throw notBegun();
+          return db.transactFor(origin, nowLeftMs, callback) as Promise<never>;
+        });
+      },
+      () => this.#clock.nowMs(),
+    );
+    return this.#combining;
+  }
+
+  async #inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (this.#running < MAX_RUNNING_CALLS) this.#running++;
     else await new Promise<void>((resolve) => void this.#waiting.push(resolve));
     try {
-      const leftMs = Math.ceil(time.leftMs());
-      if (leftMs <= 0) throw notBegun(name);
-      return await host.db.transactFor(origin, leftMs, async (tx) => found.body(tx, ...values));
+      return await work();
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#running--;
@@ -195,10 +236,19 @@ export class Procedures {
 /** A call, and for whom it is. */
 type CalledFor = Called & { readonly origin: Origin };
 
-function notBegun(name: string): SituError {
+/** Tells rows apart. */
+function rowOf(db: RemoteDatabase, [table, key]: readonly [Table, unknown]): string {
+  const remote = db.tableOf(table);
+  // Checks the key's type.
+  remote.partitionOf(key);
+  return `${remote.id} ${keyText(remote.keptKey(key))}`;
+}
+
+function notBegun(name?: string): SituError {
+  const what = name === undefined ? "the call" : `procedure ${name}`;
   return new SituError(
     "SITU_OVERLOADED",
-    `procedure ${name} was not begun: its time was over before its turn came`,
+    `${what} was not begun: its time was over before its turn came`,
   );
 }
 
@@ -220,7 +270,7 @@ function bytesOf(returned: Returned): number {
   return measured.at * 4;
 }
 
-async function importModule(path: string): Promise<Record<string, unknown>> {
+export async function importModule(path: string): Promise<Record<string, unknown>> {
   try {
     return (await import(pathToFileURL(path).href)) as Record<string, unknown>;
   } catch (cause) {

@@ -28,7 +28,7 @@
 import type { Epoch } from "../engine/epoch.ts";
 import type { NodeId } from "../fabric/fabric.ts";
 import { SituError } from "../runtime/errors.ts";
-import { MAX_RECORD_BYTES, MAX_SEQUENCE_SPAN } from "../runtime/limits.ts";
+import { MAX_EPOCH_GAP, MAX_RECORD_BYTES, MAX_SEQUENCE_SPAN } from "../runtime/limits.ts";
 import type { Placement } from "../tables/partitions.ts";
 import type { DecisionLog } from "../tables/served/contract.ts";
 import { nextWrite, partitionAt } from "../tables/served/requests.ts";
@@ -74,6 +74,8 @@ export interface Held {
   readonly reads: Set<NodeId>;
   /** The largest epoch of all nodes that have locked. */
   epoch: Epoch;
+  /** The smallest. */
+  leastEpoch: Epoch;
   /** Writes to rows that are locked already. */
   readonly writes: Parts;
 }
@@ -219,6 +221,7 @@ export class Coordinator {
       epoch = Math.max(epoch, lock.epoch);
       if (lock.hasReads && !isWhole) readAt.add(lock.to);
     }
+    if (areApart(epoch, locks, held)) return this.#abort(name, locks, held, ABORTED, epoch);
     if (nodes > 1) this.#addHeld(held, locks, late, readAt);
     for (const node of readAt) readers.push(new Validate(node, name));
 
@@ -265,6 +268,9 @@ export class Coordinator {
     }
     const validated = epoch;
     for (const lock of locks) epoch = Math.max(epoch, lock.epoch);
+    if (epoch > validated && areApart(epoch, locks, held)) {
+      return yield* this.#takeBack(name, locks, held, [...backups.keys()], ABORTED, epoch);
+    }
     // A row that was locked before has moved, and was locked anew: what was read holds up to the later epoch, too.
     if (epoch > validated && readers.length > 0) {
       for (const reader of readers) reader.epoch = epoch;
@@ -373,6 +379,7 @@ export class Coordinator {
     held: Held | undefined,
     backups: readonly NodeId[],
     outcome: Outcome,
+    epoch: Epoch = 0,
   ): Routine<Outcome> {
     const { coordinator, sequence, low } = name;
     const told = backups.map((backup) => new Truncate(backup, coordinator, low, [], [sequence]));
@@ -381,7 +388,7 @@ export class Coordinator {
     if (open?.isStopped) return this.#counted(yield* this.#recovered(open, nodesOf(locks, held)));
     const lost = firstFailure(told);
     if (lost !== undefined) return unknown(lost);
-    return this.#abort(name, locks, held, outcome);
+    return this.#abort(name, locks, held, outcome, epoch);
   }
 
   /** The rest, that nobody waits for: who wants to read what is being installed waits for that. */
@@ -434,24 +441,30 @@ export class Coordinator {
   }
 
   /** Nobody waits for the locks to be released: who meets one tries again. */
-  #abort(name: Name, locks: readonly Lock[], held: Held | undefined, outcome: Outcome): Outcome {
+  #abort(
+    name: Name,
+    locks: readonly Lock[],
+    held: Held | undefined,
+    outcome: Outcome,
+    epoch: Epoch = 0,
+  ): Outcome {
     const nodes = new Set(held?.rounds.keys());
     for (const lock of locks) {
       // One that answered "no" holds nothing, and knows that it is over.
       if (lock.error !== undefined || lock.outcome === OK) nodes.add(lock.to);
     }
-    this.#driver.detach(this.#tellAborted(name, nodes));
+    this.#driver.detach(this.#tellAborted(name, nodes, epoch));
     this.counters.aborted++;
     // What the caller has executed is of an earlier configuration: it may try again in this one.
     const isStale = outcome.kind === "refused" && outcome.error.code === "SITU_STALE_CONFIGURATION";
     return isStale && this.#members !== undefined ? ABORTED : outcome;
   }
 
-  *#tellAborted(name: Name, nodes: ReadonlySet<NodeId>): Routine<void> {
+  *#tellAborted(name: Name, nodes: ReadonlySet<NodeId>, epoch: Epoch): Routine<void> {
     const open = this.#opened.get(name.sequence);
     const { nodes: members } = this.#view.current;
     const isThere = (node: NodeId): boolean => open === undefined || members.includes(node);
-    const messages = [...nodes].filter(isThere).map((node) => new Abort(node, name));
+    const messages = [...nodes].filter(isThere).map((node) => new Abort(node, name, epoch));
     if (messages.length > 0) yield open?.sends(messages) ?? messages;
     if (open?.isStopped) yield* this.#recovered(open, nodes);
     else this.#over(name.sequence);
@@ -522,6 +535,16 @@ function withLock(
 /** Where something of it may be locked. */
 function nodesOf(locks: readonly Lock[], held: Held | undefined): Set<NodeId> {
   return new Set([...locks.map(({ to }) => to), ...(held?.rounds.keys() ?? [])]);
+}
+
+/**
+ * Whether a node that has locked is so far behind the epoch in which the transaction would become visible that it
+ * could not come there while the transaction is open. A node that was rebuilt from its log is far ahead of all others
+ * (LOST_EPOCHS): to commit, the others would have to pass an epoch that the transaction itself holds them at.
+ */
+function areApart(epoch: Epoch, locks: readonly Lock[], held: Held | undefined): boolean {
+  if (held !== undefined && epoch - held.leastEpoch > MAX_EPOCH_GAP) return true;
+  return locks.some((lock) => epoch - lock.epoch > MAX_EPOCH_GAP);
 }
 
 function firstFailure(messages: readonly Message[]): SituError | undefined {

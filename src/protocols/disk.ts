@@ -56,6 +56,8 @@ export class SyncedDisk implements Disk {
         await durability.await(this.#waiting[0].epoch, MAX_TIMEOUT_MS);
       } catch (error) {
         if (!(error instanceof SituError)) throw error;
+        // Closed, and nobody can be answered any more: those who asked learn from others what became of it.
+        if (error.code === "SITU_CLOSED") this.#waiting = [];
         this.#end(this.#waiting.length, error);
         return;
       }

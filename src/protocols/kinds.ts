@@ -42,6 +42,38 @@ export const OPEN_CALLS = 41;
 /** What became of a request whose node has left, at the same two threads. */
 export const OUTCOME = 42;
 export const CALL_OUTCOME = 43;
+/** Between compute servers and memory servers (protocols/nam/): all else there is a verb. */
+export const NAM_CLAIM = 70;
+export const NAM_ORACLE_DONE = 71;
+export const NAM_FORM = 72;
+export const NAM_ENTER = 73;
+export const NAM_EXTENTS = 74;
+export const NAM_CATALOGUE = 75;
+export const NAM_MEMBERS = 76;
+/** From NIC to NIC (protocols/xenic/), each one-way. */
+export const XENIC_EXECUTE = 80;
+export const XENIC_EXECUTED = 81;
+export const XENIC_VALIDATE = 82;
+export const XENIC_VALIDATED = 83;
+export const XENIC_LOG = 84;
+export const XENIC_LOGGED = 85;
+export const XENIC_COMMIT = 86;
+export const XENIC_COMMITTED = 87;
+export const XENIC_ABORT = 88;
+export const XENIC_ABORTED = 89;
+export const XENIC_SHIP = 90;
+export const XENIC_SHIPPED = 91;
+export const XENIC_LOW = 92;
+export const XENIC_SURVEY = 93;
+export const XENIC_SURVEYED = 94;
+export const XENIC_DECIDE = 95;
+export const XENIC_DECIDED = 96;
+export const XENIC_LOG_LENGTH = 97;
+/** From clients to NICs (protocols/xenic/client-messages.ts). */
+export const XENIC_OPEN_TABLE = 100;
+export const XENIC_READ = 101;
+export const XENIC_SUBMIT = 102;
+export const XENIC_CALL = 103;
 
 /** As people call them, for traces and counts. */
 export const KIND_NAMES: Readonly<Record<number, string>> = {
@@ -79,6 +111,35 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [OPEN_CALLS]: "open session of calls",
   [OUTCOME]: "outcome",
   [CALL_OUTCOME]: "outcome of a call",
+  [NAM_CLAIM]: "claim a thread",
+  [NAM_ORACLE_DONE]: "timestamp is done",
+  [NAM_FORM]: "form a memory",
+  [NAM_ENTER]: "enter a memory",
+  [NAM_EXTENTS]: "extents",
+  [NAM_CATALOGUE]: "catalogue",
+  [NAM_MEMBERS]: "members of a memory",
+  [XENIC_EXECUTE]: "execute",
+  [XENIC_EXECUTED]: "executed",
+  [XENIC_VALIDATE]: "validate at the NIC",
+  [XENIC_VALIDATED]: "validated",
+  [XENIC_LOG]: "log by the NIC",
+  [XENIC_LOGGED]: "logged",
+  [XENIC_COMMIT]: "commit at the NIC",
+  [XENIC_COMMITTED]: "committed",
+  [XENIC_ABORT]: "abort at the NIC",
+  [XENIC_ABORTED]: "aborted",
+  [XENIC_SHIP]: "ship",
+  [XENIC_SHIPPED]: "shipped",
+  [XENIC_LOW]: "low",
+  [XENIC_SURVEY]: "survey",
+  [XENIC_SURVEYED]: "surveyed",
+  [XENIC_DECIDE]: "decide for all",
+  [XENIC_DECIDED]: "decided",
+  [XENIC_LOG_LENGTH]: "length of the log",
+  [XENIC_OPEN_TABLE]: "open table at the NIC",
+  [XENIC_READ]: "read at the NIC",
+  [XENIC_SUBMIT]: "submit to the NIC",
+  [XENIC_CALL]: "call at the NIC",
   [DESCRIBE_KIND]: "describe",
   [MEMBERSHIP_KIND]: "membership",
   [ADMINISTER_KIND]: "administer",

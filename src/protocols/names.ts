@@ -82,7 +82,12 @@ interface Known<State> {
   readonly ended: Map<number, Ended>;
   /** Of earlier lives of the coordinator, where a recovery may ask for it. */
   readonly earlier: Map<number, Ended>;
+  /** For each of these lives, by its number: below which sequence all of it was over. */
+  readonly lows: Map<number, number>;
 }
+
+/** Earlier lives of a coordinator whose `low` is remembered: what is in doubt is of the last one, or nearly so. */
+const REMEMBERED_LIVES = 64;
 
 /**
  * What one participant or backup knows of the transactions of all coordinators. A `low` lets it forget what
@@ -105,7 +110,12 @@ export class UnderWay<State> {
   isOver({ coordinator, sequence }: Name): boolean {
     const found = this.#coordinators.get(coordinator);
     if (found === undefined) return false;
-    return (sequence < found.low && !found.states.has(sequence)) || found.ended.has(sequence);
+    if (found.ended.has(sequence)) return true;
+    if (sequence >= found.low || found.states.has(sequence)) return false;
+    const life = lifeOf(sequence);
+    if (!this.remembersLives || life === lifeOf(found.low)) return true;
+    // What an earlier life has left in doubt may come here by a recovery, though its next one speaks already.
+    return found.earlier.has(sequence) || sequence < (found.lows.get(life) ?? 0);
   }
 
   /** How it has ended here, if that is remembered. */
@@ -134,7 +144,16 @@ export class UnderWay<State> {
 
   /** How it ended here is to be forgotten. */
   forgetEnd({ coordinator, sequence }: Name): void {
-    this.#coordinators.get(coordinator)?.ended.delete(sequence);
+    const found = this.#coordinators.get(coordinator);
+    found?.ended.delete(sequence);
+    found?.earlier.delete(sequence);
+  }
+
+  /** Those that have ended so, as far as it is remembered. */
+  *ended(wanted: Ended): IterableIterator<{ coordinator: number; sequence: number }> {
+    for (const [coordinator, { ended }] of this.#coordinators) {
+      for (const [sequence, how] of ended) if (how === wanted) yield { coordinator, sequence };
+    }
   }
 
   /** Transactions under way. */
@@ -161,7 +180,13 @@ export class UnderWay<State> {
   #of({ coordinator, low }: Name): Known<State> {
     let found = this.#coordinators.get(coordinator);
     if (found === undefined) {
-      found = { low: 0, states: new Map(), ended: new Map(), earlier: new Map() };
+      found = {
+        low: 0,
+        states: new Map(),
+        ended: new Map(),
+        earlier: new Map(),
+        lows: new Map(),
+      };
       this.#coordinators.set(coordinator, found);
     }
     if (low > found.low) {
@@ -178,7 +203,12 @@ export class UnderWay<State> {
 }
 
 /** A coordinator is in a new life. */
-function keepEarlier({ ended, earlier }: Known<unknown>, low: number): void {
+function keepEarlier({ ended, earlier, lows, low: last }: Known<unknown>, low: number): void {
+  lows.set(lifeOf(last), last);
+  for (const life of lows.keys()) {
+    if (lows.size <= REMEMBERED_LIVES) break;
+    lows.delete(life);
+  }
   for (const [sequence, how] of ended) {
     if (lifeOf(sequence) < lifeOf(low)) earlier.set(sequence, how);
   }
@@ -231,6 +261,11 @@ export class Sequences {
   /** No message about it will be sent any more. */
   end(sequence: number): void {
     this.#open.delete(sequence);
+  }
+
+  /** Nor about any other that was begun. */
+  endAll(): void {
+    this.#open.clear();
   }
 
   get open(): number {

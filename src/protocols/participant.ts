@@ -24,7 +24,7 @@ import type { Clock, Incoming, NodeId } from "../fabric/fabric.ts";
 import { type Reader, Writer } from "../fabric/wire.ts";
 import { passOver } from "../runtime/background-errors.ts";
 import { SituError } from "../runtime/errors.ts";
-import { MAX_PREPARED } from "../runtime/limits.ts";
+import { MAX_EPOCH_GAP, MAX_PREPARED } from "../runtime/limits.ts";
 import type { RecordLog, ServedTable, ServedTables } from "../tables/served/contract.ts";
 import type { CurrentView } from "./cluster-view.ts";
 import { type Disk, replyWhenKept } from "./disk.ts";
@@ -210,6 +210,15 @@ export class Participant {
       tables.add(served);
       served.write(tx, request);
     }
+  }
+
+  /**
+   * Locks and validates what a transaction has come to so far. False if somebody is in the way, or if the clock has
+   * jumped since it began: it would then keep the clock from moving as far as its commit may need.
+   */
+  prepare({ tx, entered }: Prepared): boolean {
+    if (!this.executor.committer.prepare(tx)) return false;
+    return ((tx.bound - entered) | 0) <= MAX_EPOCH_GAP;
   }
 
   /** Keeps the record of what is locked. */

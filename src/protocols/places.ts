@@ -1,161 +1,122 @@
 /**
  * Where each phase of a transaction runs: the table that makes one protocol FaRM's or FaSST's, or a
  * mixture that neither has. Rows are found by verb, which no program of the other node serves, or by
- * message; every kind of message has the thread that serves it. Phases that share state at a node
- * share a thread: what LOCK has prepared there is validated, committed and aborted by the same one, and
- * records are applied by the one that keeps them. One thread finds all that earlier lives have left.
+ * message; every phase has the thread that serves its messages (phases/phases.ts). Phases that share state at
+ * a node share a thread; a table that tears them apart is refused.
  *
- * FaRM (§3.1, §3.4) reads by verb and leaves the rest to messages, which the host's threads poll for.
- * FaSST (§4, §5) does everything by message, in the host. In Node a message that the host must serve
- * wakes another thread, so both have the NIC worker in the host's place, unless told otherwise.
+ *                    execute   all others
+ *   FaRM, one-sided  verb      host          §3.1, §3.4
+ *   FaSST, rpc       host      host          §4, §5; reads and locks rows in one message
+ *
+ * In Node a message that the host must serve wakes another thread, so both have the NIC worker in the
+ * host's place, unless told otherwise.
  */
 
-import { ADMINISTER_KIND, DESCRIBE_KIND, MEMBERSHIP_KIND, type Place } from "../fabric/fabric.ts";
-import { assert } from "../runtime/assert.ts";
-import {
-  ABORT,
-  ABORT_RECOVERY,
-  BEGIN_SNAPSHOT,
-  CALL,
-  CALL_OUTCOME,
-  COMMIT,
-  COMMIT_RECOVERY,
-  CUT_SNAPSHOT,
-  DECIDE,
-  END_SNAPSHOT,
-  FETCH_ROWS,
-  FETCH_TABLES,
-  FETCH_TX_STATE,
-  FIND,
-  LOCK,
-  LOG,
-  NEED_RECOVERY,
-  OPEN_CALLS,
-  OPEN_SESSION,
-  OPEN_TABLE,
-  OUTCOME,
-  READ,
-  READ_AT,
-  READ_LOCK,
-  RECOVERY_VOTE,
-  REPLICATE_TX_STATE,
-  REQUEST_VOTE,
-  SCAN,
-  SCAN_AT,
-  SETTLE,
-  SUBMIT,
-  TRUNCATE,
-  TRUNCATE_RECOVERY,
-  VALIDATE,
-} from "./kinds.ts";
+import type { Place } from "../fabric/fabric.ts";
+import { SituError } from "../runtime/errors.ts";
+import { MESSAGES, PHASES, type Phase, type PhaseName } from "./phases/phases.ts";
 
 /** A thread of a node. */
 export type Thread = Exclude<Place, "verb">;
 
-/** Kinds of messages, and the thread that serves each. */
-export type Threads = Readonly<Record<number, Thread>>;
+/** One of several phases, by their names. */
+export type Places = Readonly<Record<PhaseName, Place>>;
 
 export interface Protocol {
   readonly name: string;
-  /** How rows are found by their keys. What verbs cannot find is asked for by message. */
-  readonly execute: "verb" | "message";
+  readonly places: Places;
+  /** Whether rows are found by verb. What verbs cannot find is asked for by message. */
+  readonly readsByVerb: boolean;
   /** Whether procedures lock rows in the message that reads them. */
   readonly locksOnRead: boolean;
-  readonly threads: Threads;
+  /** The thread that serves each kind of message. */
+  readonly threads: readonly (Thread | undefined)[];
 }
 
-const AT_NIC: Threads = {
-  [READ]: "nic",
-  [SCAN]: "nic",
-  [READ_LOCK]: "nic",
-  [LOCK]: "nic",
-  [VALIDATE]: "nic",
-  [COMMIT]: "nic",
-  [ABORT]: "nic",
-  [LOG]: "nic",
-  [TRUNCATE]: "nic",
-  [DECIDE]: "nic",
-  [FIND]: "nic",
-  [SUBMIT]: "nic",
-  [OPEN_SESSION]: "nic",
-  [OUTCOME]: "nic",
-  [OPEN_TABLE]: "nic",
-  [NEED_RECOVERY]: "nic",
-  [FETCH_TX_STATE]: "nic",
-  [REPLICATE_TX_STATE]: "nic",
-  [RECOVERY_VOTE]: "nic",
-  [REQUEST_VOTE]: "nic",
-  [COMMIT_RECOVERY]: "nic",
-  [ABORT_RECOVERY]: "nic",
-  [TRUNCATE_RECOVERY]: "nic",
-  [SETTLE]: "nic",
-  [FETCH_TABLES]: "nic",
-  [FETCH_ROWS]: "nic",
-  [BEGIN_SNAPSHOT]: "nic",
-  [CUT_SNAPSHOT]: "nic",
-  [END_SNAPSHOT]: "nic",
-  [READ_AT]: "nic",
-  [SCAN_AT]: "nic",
-};
-
-/** Whatever the protocol: procedures are the application's own code, and may take their time. */
-const FIXED: Threads = {
-  [CALL]: "host",
-  [OPEN_CALLS]: "host",
-  [CALL_OUTCOME]: "host",
-  [DESCRIBE_KIND]: "nic",
-  [MEMBERSHIP_KIND]: "nic",
-  [ADMINISTER_KIND]: "nic",
-};
-
-const AT_HOST: Threads = Object.fromEntries(Object.keys(AT_NIC).map((kind) => [kind, "host"]));
+/** What is written down of a protocol; the rest of its phases are at one thread. */
+interface ProtocolTable {
+  readonly locksOnRead: boolean;
+  readonly places: Partial<Places>;
+}
 
 export const PROTOCOLS = {
-  "one-sided": { name: "one-sided", execute: "verb", locksOnRead: false, threads: AT_NIC },
-  rpc: { name: "rpc", execute: "message", locksOnRead: true, threads: AT_NIC },
-} as const satisfies Record<string, Protocol>;
+  "one-sided": { locksOnRead: false, places: { execute: "verb" } },
+  rpc: { locksOnRead: true, places: {} },
+} as const satisfies Record<string, ProtocolTable>;
 
 export type ProtocolName = keyof typeof PROTOCOLS;
 
-/** A protocol with all messages served by one thread. One that is not known here reads by message. */
-export function protocolOf(name: string, thread: Thread): Protocol {
-  const known = Object.hasOwn(PROTOCOLS, name) ? PROTOCOLS[name as ProtocolName] : PROTOCOLS.rpc;
-  return withThreads({ ...known, name }, thread === "nic" ? AT_NIC : AT_HOST);
-}
+const PHASE_NAMES = Object.keys(PHASES) as PhaseName[];
 
-/** A protocol with some messages served elsewhere. */
-export function withThreads(protocol: Protocol, threads: Threads): Protocol {
-  const moved = { ...protocol, threads: { ...protocol.threads, ...threads } };
-  const all = [
-    LOCK,
-    READ_LOCK,
-    SUBMIT,
-    OUTCOME,
-    VALIDATE,
-    COMMIT,
-    ABORT,
-    LOG,
-    TRUNCATE,
-    DECIDE,
-    FIND,
-    FETCH_ROWS,
-    BEGIN_SNAPSHOT,
-    CUT_SNAPSHOT,
-    END_SNAPSHOT,
-    READ_AT,
-    SCAN_AT,
-  ];
-  assertShared(moved, all, "what LOCK has prepared and LOG has kept");
-  assertShared(moved, [OPEN_SESSION, SUBMIT], "a session");
-  return moved;
+/**
+ * A protocol whose phases are at one thread, but for what its table and `mixture` say. One that is not known here
+ * reads by message. Throws SITU_CONFIG for a mixture that cannot be.
+ */
+export function protocolOf(name: string, thread: Thread, mixture: Partial<Places> = {}): Protocol {
+  const known: ProtocolTable = Object.hasOwn(PROTOCOLS, name)
+    ? PROTOCOLS[name as ProtocolName]
+    : PROTOCOLS.rpc;
+  const wished = { ...known.places, ...mixture };
+  const places = Object.fromEntries(
+    PHASE_NAMES.map((phase) => [phase, wished[phase] ?? placeFor(phase, thread)]),
+  ) as Places;
+  checkPlaces(places);
+  const threads: (Thread | undefined)[] = new Array(256).fill(undefined);
+  for (const { kind, phase } of MESSAGES) {
+    const place = places[phase];
+    // What no verb finds is found where the commit is coordinated.
+    threads[kind] = place === "verb" ? (places.coordinate as Thread) : place;
+  }
+  const { locksOnRead } = known;
+  return { name, places, readsByVerb: places.execute === "verb", locksOnRead, threads };
 }
 
 /** Which thread serves a kind of message. */
 export function threadOf({ threads }: Protocol, kind: number): Thread {
-  return FIXED[kind] ?? threads[kind] ?? "nic";
+  return threads[kind] ?? "nic";
 }
 
-function assertShared(protocol: Protocol, kinds: readonly number[], what: string): void {
-  const threads = new Set(kinds.map((kind) => threadOf(protocol, kind)));
-  assert(threads.size === 1, `${what} is ended by the thread that keeps it`);
+/** The phases and places of a mixture that somebody has written down. Throws SITU_CONFIG for others. */
+export function placesOf(given: unknown): Partial<Places> {
+  if (typeof given !== "object" || given === null || Array.isArray(given)) {
+    throw refused("places is an object: a place for each phase that has one of its own");
+  }
+  for (const [phase, place] of Object.entries(given)) {
+    if (!Object.hasOwn(PHASES, phase)) {
+      throw refused(
+        `there is no phase ${JSON.stringify(phase)}; there are ${PHASE_NAMES.join(", ")}`,
+      );
+    }
+    const { at }: Phase = PHASES[phase as PhaseName];
+    if (!at.includes(place as Place)) {
+      throw refused(`${phase} can be at ${at.join(", ")}, not at ${JSON.stringify(place)}`);
+    }
+  }
+  return given as Partial<Places>;
+}
+
+function placeFor(phase: PhaseName, thread: Thread): Place {
+  const { at }: Phase = PHASES[phase];
+  return at.includes(thread) ? thread : at[0];
+}
+
+function checkPlaces(places: Places): void {
+  const keepers = new Map<string, PhaseName>();
+  for (const phase of PHASE_NAMES) {
+    const { at, shares }: Phase = PHASES[phase];
+    if (!at.includes(places[phase])) throw refused(`${phase} cannot be at ${places[phase]}`);
+    if (shares === undefined) continue;
+    const keeper = keepers.get(shares);
+    if (keeper === undefined) keepers.set(shares, phase);
+    else if (places[keeper] !== places[phase]) {
+      throw refused(
+        `${keeper} is at the ${places[keeper]} and ${phase} at the ${places[phase]}, but both need ` +
+          `${shares}, which one thread keeps: put them at the same place`,
+      );
+    }
+  }
+}
+
+function refused(why: string): SituError {
+  return new SituError("SITU_CONFIG", why);
 }

@@ -7,7 +7,8 @@
  *   then     head of the transaction, as in LOCK and LOG:
  *              name          coordinator and sequence; its low
  *              configuration in which the commit began
- *              origin        session and number of the client, or an empty session (origin.ts)
+ *              origin        session and number of the client, or an empty session; and of all others
+ *                            whose calls it carries out (origin.ts)
  *              partitions    how many, and which: all that the transaction writes, at whatever node
  *   then     from an even word on the writes of this node's partitions (writes.ts)
  *
@@ -21,10 +22,10 @@ import { Reader, Writer } from "../fabric/wire.ts";
 import { SituError } from "../runtime/errors.ts";
 import { MAX_PARTITIONS } from "../runtime/limits.ts";
 import { Name } from "./names.ts";
-import { decodeOrigin, encodeOrigin, type Origin } from "./origin.ts";
+import { decodeOrigins, encodeOrigins, type Origin, skipOrigins } from "./origin.ts";
 
 /** Records of older versions of Situ have another one. */
-const RECORD_FORMAT = 1;
+const RECORD_FORMAT = 2;
 const RECORD_HEADER_WORDS = 2;
 /** Its number is a word of every frame. */
 const MAX_CONFIGURATION = 0x7fffffff;
@@ -56,7 +57,7 @@ export class Head {
   encode(out: Writer): void {
     this.name.encode(out);
     out.word(this.configurationId);
-    encodeOrigin(out, this.origin);
+    encodeOrigins(out, this.origin);
     out.word(this.partitions.length);
     for (const partition of this.partitions) out.word(partition);
   }
@@ -64,7 +65,7 @@ export class Head {
   static decode(body: Reader): Head {
     const name = new Name().decode(body);
     const configurationId = body.count(MAX_CONFIGURATION);
-    const origin = decodeOrigin(body);
+    const origin = decodeOrigins(body);
     const partitions: number[] = [];
     for (let left = body.count(MAX_PARTITIONS); left > 0; left--) {
       partitions.push(body.count(MAX_PARTITIONS));
@@ -77,9 +78,7 @@ export class Head {
 export function skipHead(body: Reader, name: Name): Name {
   name.decode(body);
   body.word();
-  const session = body.count(body.left * 4);
-  body.skip((session + 3) >> 2);
-  if (session > 0) body.wide();
+  skipOrigins(body);
   body.skip(body.count(MAX_PARTITIONS));
   return name;
 }

@@ -8,7 +8,11 @@ import { Writer } from "../../src/fabric/wire.ts";
 import { Name } from "../../src/protocols/names.ts";
 import type { Origin } from "../../src/protocols/origin.ts";
 import { AT_BACKUP, Head, recordOf } from "../../src/protocols/records.ts";
-import { MAX_SESSION_NAME_LENGTH, SESSION_SLOTS } from "../../src/runtime/limits.ts";
+import {
+  MAX_COMBINED_CALLS,
+  MAX_SESSION_NAME_LENGTH,
+  SESSION_SLOTS,
+} from "../../src/runtime/limits.ts";
 import { ManualClock } from "./fake-endpoint.ts";
 
 function recordFor(origin: Origin | undefined): Int32Array {
@@ -29,6 +33,20 @@ test("the origin of a record, however long its session's name is", () => {
     expect(committed.has({ session, number: number + 1 })).toBe(false);
   }
   committed.note(recordFor(undefined));
+});
+
+test("all whose calls a transaction has carried out", () => {
+  const committed = new CommittedOrigins(new ManualClock());
+  const session = "ü".repeat(MAX_SESSION_NAME_LENGTH);
+  const others = Array.from({ length: MAX_COMBINED_CALLS - 1 }, (_, i) => ({
+    session: `${i}${session}`.slice(0, MAX_SESSION_NAME_LENGTH),
+    number: i + 5,
+  }));
+  committed.note(recordFor({ session, number: 4, others }));
+  for (const origin of [{ session, number: 4 }, ...others]) {
+    expect(committed.has(origin)).toBe(true);
+    expect(committed.has({ ...origin, number: origin.number + 1 })).toBe(false);
+  }
 });
 
 test("the last number of each slot, in whichever order they come", () => {
@@ -59,7 +77,7 @@ test("beyond the limit the most silent session is forgotten, and it says since w
   expect(committed.completeMs).toBe(2_000);
 });
 
-test("of what it has become a copy of, it knows nothing that came before", () => {
+test("of a partition that it lost and got back, it knows nothing that came before; a new one changes nothing", () => {
   const clock = new ManualClock();
   const viewOf = (copies: number[][]): View =>
     new View({
@@ -78,27 +96,30 @@ test("of what it has become a copy of, it knows nothing that came before", () =>
     });
   const committed = new CommittedOrigins(clock);
   clock.advance(1_000);
-  const before = viewOf([
+  const first = viewOf([
     [0, 1],
     [1, 2],
     [0, 2],
   ]);
-  committed.adopted(
-    before,
-    viewOf([
-      [1, 0],
-      [1, 2],
-      [2, 0],
-    ]),
-  );
+  const more = viewOf([
+    [1, 0],
+    [1, 2],
+    [0, 1],
+  ]);
+  const without = viewOf([
+    [1, 0],
+    [0, 2],
+    [0, 1],
+  ]);
+  committed.adopted(first, more);
   expect(committed.completeMs).toBe(1_000);
-  committed.adopted(
-    before,
-    viewOf([
-      [0, 1],
-      [1, 2],
-      [0, 1],
-    ]),
-  );
-  expect(committed.completeMs).toBe(0);
+  committed.adopted(more, without);
+  expect(committed.completeMs).toBe(1_000);
+  expect([...committed.regained()]).toEqual([]);
+  clock.advance(500);
+  committed.adopted(without, more);
+  clock.advance(20);
+  // Of the others it has forgotten nothing.
+  expect(committed.completeMs).toBe(1_520);
+  expect([...committed.regained()]).toEqual([[1, 20]]);
 });

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { Incoming, NodeId } from "../../src/fabric/fabric.ts";
 import { type Reader, Writer } from "../../src/fabric/wire.ts";
-import { Coordinator, type Held } from "../../src/protocols/coordinator.ts";
+import { ABORTED, Coordinator, type Held } from "../../src/protocols/coordinator.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import { ABORT, COMMIT, DECIDE, LOCK, LOG, TRUNCATE } from "../../src/protocols/kinds.ts";
 import { Message, OK, OVER, type Routine } from "../../src/protocols/message.ts";
@@ -15,6 +15,7 @@ import { Part, WriteList } from "../../src/protocols/writes.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import {
   DEADLINE_LOOK_MS,
+  MAX_EPOCH_GAP,
   MAX_RECORD_BYTES,
   MAX_SEQUENCE_SPAN,
   RESEND_MAX_MS,
@@ -382,6 +383,21 @@ describe("a coordinator", () => {
     return { endpoint, coordinator, commit };
   }
 
+  test("aborts where clocks are far apart, and says how far they are: nothing is logged", () => {
+    const { endpoint, coordinator, commit } = started([2]);
+    const ended = commit(new Map([[1, rows(1)]]), heldAt(coordinator));
+    const ahead = 8 + MAX_EPOCH_GAP;
+    endpoint.take()[0].reply((reply) => {
+      reply.word(OK);
+      reply.word(0);
+      reply.wide(ahead);
+    });
+    expect(ended.results).toEqual([ABORTED]);
+    const [abort] = endpoint.take();
+    expect(abort.kind).toBe(ABORT);
+    expect(new Float64Array(abort.words.slice(-2).buffer)[0]).toBe(ahead);
+  });
+
   test("refuses what no backup could be told while it still can: nothing is logged", () => {
     const { endpoint, coordinator, commit } = started([2]);
     const ended = commit(new Map([[1, rows(3, MAX_RECORD_BYTES / 8)]]));
@@ -415,6 +431,7 @@ describe("a coordinator", () => {
     rounds: new Map([[1, 1]]),
     reads: new Set(),
     epoch: 7,
+    leastEpoch: 7,
     writes: new Map([[1, rows(2)]]),
   });
 

@@ -1,9 +1,10 @@
-/** The table of handlers: who is served, and by what. */
+/** The registry of a thread: who is served, and by what. */
 
 import { expect, test } from "vitest";
 import type { Incoming, NodeId } from "../../src/fabric/fabric.ts";
 import { Writer } from "../../src/fabric/wire.ts";
-import { type Handler, Handlers } from "../../src/protocols/phases/table.ts";
+import { COMMIT, LOCK, LOG, NEED_RECOVERY, READ, SCAN, SUBMIT } from "../../src/protocols/kinds.ts";
+import { type Handler, Registry } from "../../src/protocols/phases/registry.ts";
 import { failureSync } from "../helpers/store.ts";
 import { encoded } from "./fake-endpoint.ts";
 
@@ -11,9 +12,8 @@ interface Thread {
   readonly served: string[];
 }
 
-function handler(kind: number, name: string, more: Partial<Handler<Thread>> = {}): Handler<Thread> {
-  const serve = ({ served }: Thread): void => void served.push(name);
-  return { kind, sender: "anyone", begins: false, serve, ...more };
+function handler(kind: number, name: string): Handler<Thread> {
+  return { kind, serve: ({ served }) => void served.push(name) };
 }
 
 function incoming(kind: number, node: NodeId, coordinator = 0): Incoming {
@@ -30,35 +30,41 @@ function incoming(kind: number, node: NodeId, coordinator = 0): Incoming {
 
 test("a kind has one handler, and one that has none is refused", () => {
   const thread = { served: [] };
-  const handlers = new Handlers<Thread>([handler(20, "a")], [handler(21, "b")]);
-  handlers.add(handler(22, "c"));
-  for (const kind of [22, 20, 21]) handlers.serve(thread, incoming(kind, -1));
+  const registry = new Registry<Thread>([handler(READ, "a")], [handler(SCAN, "b")]);
+  registry.add(handler(SUBMIT, "c"));
+  for (const kind of [SUBMIT, READ, SCAN]) registry.serve(thread, incoming(kind, -1));
   expect(thread.served).toEqual(["c", "a", "b"]);
-  failureSync("SITU_PROTOCOL", () => handlers.serve(thread, incoming(23, 0)));
-  expect(() => handlers.add(handler(20, "again"))).toThrow(/one handler/);
+  failureSync("SITU_PROTOCOL", () => registry.serve(thread, incoming(COMMIT, 0)));
+  expect(() => registry.add(handler(READ, "again"))).toThrow(/one handler/);
+  expect(() => registry.add(handler(200, "of no phase"))).toThrow(/row in the table/);
 });
 
 test("a coordinator's message is served for its own node only", () => {
   const thread = { served: [] };
-  const handlers = new Handlers<Thread>([handler(20, "a", { sender: "coordinator" })]);
+  const registry = new Registry<Thread>([handler(LOG, "a")]);
   // Each node has two coordinators.
-  for (const coordinator of [4, 5]) handlers.serve(thread, incoming(20, 2, coordinator));
+  for (const coordinator of [4, 5]) registry.serve(thread, incoming(LOG, 2, coordinator));
   expect(thread.served).toEqual(["a", "a"]);
   for (const node of [-1, 1, 4]) {
-    failureSync("SITU_PERMISSION", () => handlers.serve(thread, incoming(20, node, 4)));
+    failureSync("SITU_PERMISSION", () => registry.serve(thread, incoming(LOG, node, 4)));
   }
+});
+
+test("what nodes send each other is not served for clients", () => {
+  const thread = { served: [] };
+  const registry = new Registry<Thread>([handler(NEED_RECOVERY, "a")]);
+  registry.serve(thread, incoming(NEED_RECOVERY, 1));
+  failureSync("SITU_PERMISSION", () => registry.serve(thread, incoming(NEED_RECOVERY, -1)));
+  expect(thread.served).toEqual(["a"]);
 });
 
 test("one that is being closed begins nothing, and ends what it has begun", () => {
   const thread = { served: [] };
-  const handlers = new Handlers<Thread>([
-    handler(20, "begin", { begins: true }),
-    handler(21, "end"),
-  ]);
-  handlers.serve(thread, incoming(20, 0));
-  handlers.refuseBeginnings("node 3 is being closed");
-  const error = failureSync("SITU_OVERLOADED", () => handlers.serve(thread, incoming(20, 0)));
+  const registry = new Registry<Thread>([handler(LOCK, "begin"), handler(COMMIT, "end")]);
+  registry.serve(thread, incoming(LOCK, 0));
+  registry.refuseBeginnings("node 3 is being closed");
+  const error = failureSync("SITU_OVERLOADED", () => registry.serve(thread, incoming(LOCK, 0)));
   expect(error.message).toBe("node 3 is being closed");
-  handlers.serve(thread, incoming(21, 0));
+  registry.serve(thread, incoming(COMMIT, 0));
   expect(thread.served).toEqual(["begin", "end"]);
 });

@@ -210,3 +210,21 @@ test("where what a coordinator has left is recovered, its next life makes nobody
     expect(underWay.endOf(name(1, first + 2))).toBe(remembersLives ? ABORTED : undefined);
   }
 });
+
+test("what an earlier life has left, and was not heard of here, is not over because the next life speaks", () => {
+  const [first, second] = [firstSequenceOf(1), firstSequenceOf(2)];
+  const underWay = new UnderWay<string>();
+  underWay.remembersLives = true;
+  underWay.find(name(1, first + 3, first + 3));
+  underWay.begin(name(1, second, second), "new");
+  // Below what the first life said of itself.
+  expect(underWay.isOver(name(1, first + 2))).toBe(true);
+  expect(underWay.isOver(name(1, first + 4))).toBe(false);
+  expect(underWay.isOver(name(1, second - 1))).toBe(false);
+  underWay.begin(name(1, first + 4), "taken over");
+  underWay.end(name(1, first + 4), ABORTED);
+  expect(underWay.isOver(name(1, first + 4))).toBe(true);
+  underWay.forgetEnd(name(1, first + 4));
+  expect(underWay.endOf(name(1, first + 4))).toBeUndefined();
+  expect(underWay.isOver(name(1, first + 4))).toBe(false);
+});

@@ -32,6 +32,14 @@ const ORIGINS: readonly (Origin | undefined)[] = [
   undefined,
   { session: "a", number: 0 },
   { session: "session-1", number: 2 ** 40 },
+  {
+    session: "first",
+    number: 3,
+    others: [
+      { session: "a", number: 0 },
+      { session: "größer", number: 2 ** 40 },
+    ],
+  },
 ];
 
 test.each([AT_PRIMARY, AT_BACKUP] as const)("is read as it was sent, role %i", (role) => {
@@ -68,7 +76,11 @@ test("of another version is refused, and says what to do", () => {
 });
 
 test("cut anywhere, its head is refused", () => {
-  const whole = encoded((out) => headOf(ORIGINS[2], [1, 2]).encode(out));
+  for (const origin of ORIGINS.slice(2)) expectCutRefused(origin);
+});
+
+function expectCutRefused(origin: Origin | undefined): void {
+  const whole = encoded((out) => headOf(origin, [1, 2]).encode(out));
   for (let end = whole.at; end < whole.end; end++) {
     for (const read of [(): unknown => Head.decode(whole), () => skipHead(whole, new Name())]) {
       const { at, end: last } = whole;
@@ -78,7 +90,7 @@ test("cut anywhere, its head is refused", () => {
       whole.end = last;
     }
   }
-});
+}
 
 test("records of all lengths stay what they are while others are made", () => {
   const words = Int32Array.from({ length: 4_096 }, (_, i) => i);

@@ -1,19 +1,18 @@
 /** Clients of a cluster whose nodes are away, come back, or have another configuration than before. */
 
 import { readFileSync, writeFileSync } from "node:fs";
-import { afterEach, expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { open, type RemoteDatabase } from "../../src/index.ts";
 import { eventually, RealCluster } from "../helpers/cluster.ts";
 import { codeOf } from "../helpers/failure.ts";
+import { SharedCluster } from "../helpers/shared-cluster.ts";
 import { Account } from "./procedures.ts";
 
-let cluster: RealCluster | undefined;
-
-afterEach(async () => {
-  await cluster?.remove();
-  cluster = undefined;
-});
+const shared = {
+  rpc: new SharedCluster({ protocol: "rpc", procedures: true }),
+  "one-sided": new SharedCluster({ protocol: "one-sided", procedures: true }),
+};
 
 const IDS = Array.from({ length: 40 }, (_, id) => id);
 
@@ -40,12 +39,13 @@ async function fill(db: RemoteDatabase): Promise<void> {
 /** The nodes have another configuration when they start again. */
 function renumber(config: string): void {
   const given = JSON.parse(readFileSync(config, "utf8"));
-  given.cluster.configurationId = 2;
+  given.cluster.configurationId = (given.cluster.configurationId ?? 1) + 1;
   writeFileSync(config, JSON.stringify(given));
 }
 
 test("one node that answers is enough: rows of the others can be used", async () => {
-  cluster = await RealCluster.start({ backups: 0 });
+  const cluster = await RealCluster.start({ backups: 0 });
+  onTestFinished(() => cluster.remove());
   await fill(await cluster.client([Account]));
   const [dead, ...others] = cluster.nodes;
   await dead.stop("SIGKILL");
@@ -54,7 +54,7 @@ test("one node that answers is enough: rows of the others can be used", async ()
   const db = await open({ connect, tables: [Account], timeoutMs: 2_000 });
   cluster.keep(db);
   const idAt = (node: unknown): number =>
-    IDS.find((id) => cluster!.primaryOf(Account, id) === node)!;
+    IDS.find((id) => cluster.primaryOf(Account, id) === node)!;
   const [a, b] = others.map(idAt);
   await transfer(db, a, b);
   expect((await db.get(Account, b))?.balance).toBe(101n);
@@ -72,10 +72,11 @@ test("one node that answers is enough: rows of the others can be used", async ()
 });
 
 test("a table that a node did not hear of is opened there when it comes", async () => {
-  cluster = await RealCluster.start();
+  // The first one in this cluster: nobody has opened the table yet.
+  const cluster = await shared.rpc.forTest();
   const [dead] = cluster.nodes;
   await dead.stop();
-  const db = await cluster.client([Account], { timeoutMs: 20_000 });
+  const db = await cluster.client([Account]);
   const filling = fill(db);
   await dead.start();
   await filling;
@@ -85,9 +86,9 @@ test("a table that a node did not hear of is opened there when it comes", async 
 test.each(["rpc", "one-sided"] as const)(
   "a later configuration is found and followed, under load (%s)",
   async (protocol) => {
-    cluster = await RealCluster.start({ protocol, procedures: true });
+    const cluster = await shared[protocol].forTest();
     const { nodes, connect } = cluster;
-    const db = await cluster.client([Account], { timeoutMs: 60_000 });
+    const db = await cluster.client([Account]);
     await fill(db);
     let isOver = false;
     let done = 0;
@@ -115,8 +116,8 @@ test.each(["rpc", "one-sided"] as const)(
 );
 
 test("an interactive transaction that meets a later configuration is told to begin again", async () => {
-  cluster = await RealCluster.start();
-  const db = await cluster.client([Account], { timeoutMs: 60_000 });
+  const cluster = await shared.rpc.forTest();
+  const db = await cluster.client([Account]);
   await fill(db);
   const tx = await db.begin();
   await tx.get(Account, 1);

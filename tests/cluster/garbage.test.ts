@@ -159,7 +159,8 @@ function endAll(fuzzed: FuzzedCluster, sent: readonly Recorded[]): void {
   }
   for (const words of names.values()) {
     for (let node = 0; node < 3; node++) {
-      fuzzed.serve(node, kinds.ABORT, words, true);
+      // The name, and no epoch.
+      fuzzed.serve(node, kinds.ABORT, new Int32Array([...words, 0, 0]), true);
       // One that is committed, none that is aborted.
       const truncate = new Int32Array(9);
       truncate[0] = words[0];

@@ -40,6 +40,17 @@ export const deposit = procedure(
   { tables: [Account], at: (id) => [Account, id] },
 );
 
+/** Appends to a list, and returns what was in it; only that if there is nothing to append. */
+export const append = procedure(
+  "append",
+  async (tx, id: number, value: number | null) => {
+    const list = (await tx.get(List, id))?.values ?? [];
+    if (value !== null) await tx.put(List, { id, values: [...list, value] });
+    return list;
+  },
+  { tables: [List], at: (id) => [List, id] },
+);
+
 export const echo = procedure("echo", (_tx, ...values: unknown[]) => values);
 
 export const pid = procedure("pid", () => process.pid);

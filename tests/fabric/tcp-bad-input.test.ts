@@ -17,7 +17,7 @@ import {
   writeChallenge,
   writeHello,
 } from "../../src/fabric/tcp/handshake.ts";
-import type { TcpOptions } from "../../src/fabric/tcp/options.ts";
+import type { TcpOptions } from "../../src/fabric/tcp/tcp-options.ts";
 import { FLAG_REPLY, type Writer } from "../../src/fabric/wire.ts";
 import { MAX_FRAME_BYTES } from "../../src/runtime/limits.ts";
 import { Random } from "../../src/runtime/random.ts";

@@ -7,7 +7,7 @@ import { execSync } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { afterEach, describe, expect, test } from "vitest";
 import type { TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
-import type { TcpOptions } from "../../src/fabric/tcp/options.ts";
+import type { TcpOptions } from "../../src/fabric/tcp/tcp-options.ts";
 import { sleep } from "../../src/runtime/clock.ts";
 import { MAX_IN_FLIGHT, MAX_UNREAD_BYTES } from "../../src/runtime/limits.ts";
 import { Crowd, handshakeLines } from "../helpers/fabric-crowd.ts";

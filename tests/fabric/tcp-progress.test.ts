@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, test } from "vitest";
 import type { TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
-import type { TcpOptions } from "../../src/fabric/tcp/options.ts";
+import type { TcpOptions } from "../../src/fabric/tcp/tcp-options.ts";
 import { sleep, sleepSync, turn } from "../../src/runtime/clock.ts";
 import { NetworkProxy } from "../helpers/fabric-proxy.ts";
 import { Asked, DEFER, echo, sendAll, TestService } from "../helpers/fabric-requests.ts";

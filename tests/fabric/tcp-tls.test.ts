@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
-import type { TlsOptions } from "../../src/fabric/tcp/options.ts";
+import type { TlsOptions } from "../../src/fabric/tcp/tcp-options.ts";
 import { OTHER_TLS, TLS } from "../helpers/fabric-certificates.ts";
 import { RawConnection } from "../helpers/fabric-raw.ts";
 import { echo, TestService } from "../helpers/fabric-requests.ts";

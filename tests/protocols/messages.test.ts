@@ -5,6 +5,8 @@
  */
 
 import { describe, expect, test } from "vitest";
+import { raiseEpoch } from "../../src/engine/epoch.ts";
+import { ABORTED, COMMITTED, type Outcome } from "../../src/protocols/coordinator.ts";
 import type { Exchange, Message, Routine } from "../../src/protocols/message.ts";
 import { LOCKED, OK, OVER } from "../../src/protocols/message.ts";
 import { firstSequenceOf, Name } from "../../src/protocols/names.ts";
@@ -17,6 +19,7 @@ import { Truncate } from "../../src/protocols/phases/truncate.ts";
 import { Validate } from "../../src/protocols/phases/validate.ts";
 import { Head } from "../../src/protocols/records.ts";
 import type { Part } from "../../src/protocols/writes.ts";
+import { LOST_EPOCHS } from "../../src/runtime/limits.ts";
 import { balancesOf, FIRST_BALANCE, Scene } from "../simulation/scene.ts";
 
 /** The node that sends, and the one that serves. */
@@ -246,6 +249,30 @@ describe("COMMIT and ABORT", () => {
     expect(lock.epoch).toBeGreaterThan(1_000);
     expect(epochs.current()).toBe(lock.epoch);
   });
+});
+
+/** A node that has lost its power comes back 2^28 epochs later. */
+test("the epochs of participants are far apart: they come together, and nothing stays locked", () => {
+  const scene = new Scene();
+  const [here, there] = [scene.accountAt(0), scene.accountAt(1)];
+  scene.open([here, there]);
+  const { executor } = scene.nodes[1];
+  raiseEpoch(executor.memory.control, executor.epochs.current() + LOST_EPOCHS);
+  const { coordinator } = scene.nodes[0].service;
+  let attempts = 0;
+  let outcome: Outcome;
+  do {
+    // Blind writes: nothing is validated that could be refused.
+    const parts = new Map([
+      [0, scene.put(here, 1n)],
+      [1, scene.put(there, 2n)],
+    ]);
+    outcome = scene.runAt(0, coordinator.commit(parts));
+  } while (outcome === ABORTED && ++attempts < 10);
+  expect(outcome).toBe(COMMITTED);
+  expect(attempts).toBeGreaterThan(0);
+  scene.rest();
+  expect([scene.balance(here), scene.balance(there)]).toEqual([1n, 2n]);
 });
 
 describe("VALIDATE", () => {

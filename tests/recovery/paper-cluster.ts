@@ -9,10 +9,10 @@ import type { NodeId } from "../../src/fabric/fabric.ts";
 import { AT_ONCE } from "../../src/protocols/disk.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import { coordinatorNumber, Name } from "../../src/protocols/names.ts";
-import { Handlers } from "../../src/protocols/phases/table.ts";
+import { Registry } from "../../src/protocols/phases/registry.ts";
 import { Head } from "../../src/protocols/records.ts";
 import {
-  RECOVERY_PHASES,
+  RECOVERY_HANDLERS,
   type RecoveringThread,
 } from "../../src/protocols/recovery/phases/table.ts";
 import { Recovery } from "../../src/protocols/recovery/recovery.ts";
@@ -171,7 +171,7 @@ export class PaperCluster {
   }
 
   #node(id: NodeId, replica = new PaperReplica()): PaperNode {
-    const handlers = new Handlers<RecoveringThread>(RECOVERY_PHASES);
+    const handlers = new Registry<RecoveringThread>(RECOVERY_HANDLERS);
     const endpoint = this.fabric.endpoint({
       self: id,
       configurationId: 1,

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { NodeId } from "../../src/fabric/fabric.ts";
 import type { Head } from "../../src/protocols/records.ts";
 import { NeedRecovery } from "../../src/protocols/recovery/phases/need-recovery.ts";
-import { RECOVERY_PHASES } from "../../src/protocols/recovery/phases/table.ts";
+import { RECOVERY_HANDLERS } from "../../src/protocols/recovery/phases/table.ts";
 import { isRecovering, settlerOf } from "../../src/protocols/recovery/recovering.ts";
 import { keyOf } from "../../src/protocols/recovery/round.ts";
 import {
@@ -311,7 +311,7 @@ test("messages that make no sense are refused, and change nothing", () => {
   cluster.fabric.run();
   const random = cluster.fabric.random("garbage");
   const codes = new Set<string>();
-  for (const { kind } of RECOVERY_PHASES) {
+  for (const { kind } of RECOVERY_HANDLERS) {
     for (let i = 0; i < 100; i++) {
       cluster.nodes[1].endpoint.send(0, {
         kind,

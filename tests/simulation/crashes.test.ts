@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { replayCommand, simulate, WORKLOADS } from "../../simulation/cluster/simulate.ts";
 import { SOAK } from "../helpers/seed.ts";
 
-const SIZE = { clients: 8, transactions: 15 } as const;
+const SIZE = { clients: 8, transactions: SOAK > 1 ? 15 : 8 } as const;
 
 /** One for each protocol; with SITU_SOAK all for both. */
 function seedsOf(protocol: "rpc" | "one-sided", seeds: readonly number[]): readonly number[] {

@@ -18,6 +18,8 @@ import { SOAK } from "../helpers/seed.ts";
 const SIZES = SOAK > 1 ? [1, 2, 3, 4, 5] : [1, 3, 4];
 /** For nodes that crash see crashes.test.ts. */
 const LEVELS = ["none", "light", "heavy"] as const;
+/** Of each client. */
+const transactions = SOAK > 1 ? 25 : 12;
 const PROTOCOLS: readonly ProtocolName[] = ["rpc", "one-sided"];
 
 describe.each(WORKLOADS)("%s", (workload) => {
@@ -26,7 +28,7 @@ describe.each(WORKLOADS)("%s", (workload) => {
       const [row, column] = [WORKLOADS.indexOf(workload), LEVELS.indexOf(faults)];
       const seed = 1_000 * nodes + 100 * row + 10 * column;
       const protocol = PROTOCOLS[(nodes + row + column) % 2];
-      await expectHolds({ seed, nodes, workload, clients: 8, transactions: 25, faults, protocol });
+      await expectHolds({ seed, nodes, workload, clients: 8, transactions, faults, protocol });
     });
   });
 });
@@ -89,11 +91,11 @@ test("ten times the load: 80 workers on the same rows all get to their ends", as
     nodes: 3,
     workload: "append",
     clients: 80,
-    transactions: 5,
+    transactions: 3,
     faults: "light",
     protocol: "rpc",
   } as const;
   const { problems, counts } = await simulate(options);
   expect(problems, `replay: ${replayCommand(options)}`).toEqual([]);
-  expect(counts.committed + counts.unknown).toBeGreaterThanOrEqual(80 * 5);
+  expect(counts.committed + counts.unknown).toBeGreaterThanOrEqual(80 * 3);
 });

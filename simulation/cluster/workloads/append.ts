@@ -8,7 +8,7 @@
 import type { RemoteTransaction } from "../../../src/database/remote/remote-transaction.ts";
 import type { Isolation } from "../../../src/database/transact-options.ts";
 import { bytes, u32 } from "../../../src/tables/fields.ts";
-import type { Values } from "../../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../../src/tables/indexes/structure.ts";
 import { type Table, table } from "../../../src/tables/table.ts";
 import type { FinalReads, History, Operation, Transaction, Value } from "../../checkers/history.ts";
 import { checkListAppend, type ListAppendOptions } from "../../checkers/list-append.ts";
@@ -126,7 +126,7 @@ export class AppendWorkload implements Workload {
       const reads = part.map(({ table, id, isWritten }) =>
         isWritten ? tx.getForUpdate(table, id) : tx.get(table, id),
       );
-      const rows = (await Promise.all(reads)) as (Values | undefined)[];
+      const rows = (await Promise.all(reads)) as (RowValues | undefined)[];
       for (const [i, each] of part.entries()) await this.#apply(tx, each, rows[i], operations);
       if (worker.random.below(2) === 0)
         await worker.pause(worker.random.below(MOST_THINK_US) / 1e3);
@@ -136,7 +136,7 @@ export class AppendWorkload implements Workload {
   async #apply(
     tx: RemoteTransaction,
     { table, id, isWritten }: Picked,
-    row: Values | undefined,
+    row: RowValues | undefined,
     operations: Operation[],
   ): Promise<void> {
     const key = keyOf(table, id);
@@ -209,7 +209,7 @@ function encodeList(values: readonly number[]): Uint8Array {
   return new Uint8Array(new Int32Array(values).buffer);
 }
 
-export function decodeList(row: Values | undefined): number[] {
+export function decodeList(row: RowValues | undefined): number[] {
   if (row === undefined) return [];
   return [...new Int32Array((row.values as Uint8Array).slice().buffer)];
 }

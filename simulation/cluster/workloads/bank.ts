@@ -6,7 +6,7 @@
 
 import type { RemoteTransaction } from "../../../src/database/remote/remote-transaction.ts";
 import { i64, u32 } from "../../../src/tables/fields.ts";
-import type { Values } from "../../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../../src/tables/indexes/structure.ts";
 import { type Table, table } from "../../../src/tables/table.ts";
 import type { Ended, Worker } from "../worker.ts";
 import { type Counts, count, type FinalRows, type Witness, type Workload } from "../workload.ts";
@@ -128,7 +128,7 @@ async function transfer(
   to: Account,
   amount: bigint,
 ): Promise<void> {
-  const counted = tx.getForUpdate(Done, worker) as Promise<Values | undefined>;
+  const counted = tx.getForUpdate(Done, worker) as Promise<RowValues | undefined>;
   const [source, target, counter] = await Promise.all([rowOf(tx, from), rowOf(tx, to), counted]);
   if (source === undefined || target === undefined) throw new Error("an account is gone");
   await tx.put(from.table, { ...source, balance: (source.balance as bigint) - amount });
@@ -137,8 +137,11 @@ async function transfer(
 }
 
 /** Locked as it is read where that is possible; a sum locks all accounts then. */
-function rowOf(tx: RemoteTransaction, { table: each, id }: Account): Promise<Values | undefined> {
-  return tx.getForUpdate(each, id) as Promise<Values | undefined>;
+function rowOf(
+  tx: RemoteTransaction,
+  { table: each, id }: Account,
+): Promise<RowValues | undefined> {
+  return tx.getForUpdate(each, id) as Promise<RowValues | undefined>;
 }
 
 function all(): Account[] {

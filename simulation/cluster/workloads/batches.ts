@@ -5,7 +5,7 @@
  */
 
 import { str, u32 } from "../../../src/tables/fields.ts";
-import type { Values } from "../../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../../src/tables/indexes/structure.ts";
 import { type Table, table } from "../../../src/tables/table.ts";
 import type { Worker } from "../worker.ts";
 import { type Counts, count, type FinalRows, type Witness, type Workload } from "../workload.ts";
@@ -61,7 +61,7 @@ export class BatchesWorkload implements Workload {
     const value = ++this.#values;
     const ended = await worker.transact(async (tx) => {
       const read = (isReader ? keys : keys.slice(0, 1)).map(
-        ({ table: each, id }) => tx.get(each, id) as Promise<Values | undefined>,
+        ({ table: each, id }) => tx.get(each, id) as Promise<RowValues | undefined>,
       );
       const rows = await Promise.all(read);
       if (isReader) return rows;
@@ -80,7 +80,7 @@ export class BatchesWorkload implements Workload {
   }
 
   /** A batch is one transaction's, or nobody's. */
-  #judge(batch: number, rows: readonly (Values | undefined)[]): void {
+  #judge(batch: number, rows: readonly (RowValues | undefined)[]): void {
     const values = new Set(rows.map((row) => row?.value as number | undefined));
     if (values.size === 1) return;
     const when = `at ${this.#witness.nowUs} µs`;
@@ -109,6 +109,6 @@ function keysOf(batch: number): { readonly table: Table; readonly id: number }[]
   return idsOf(batch).map((id, i) => ({ table: TABLES[i % TABLES.length], id }));
 }
 
-function rowOf({ fields }: Table, id: number, value: number): Values {
+function rowOf({ fields }: Table, id: number, value: number): RowValues {
   return "text" in fields ? { id, value, text: "x".repeat(value % 400) } : { id, value };
 }

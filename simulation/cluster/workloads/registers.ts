@@ -6,7 +6,7 @@
  */
 
 import { str, u32 } from "../../../src/tables/fields.ts";
-import type { Values } from "../../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../../src/tables/indexes/structure.ts";
 import { type Table, table } from "../../../src/tables/table.ts";
 import type { Ended, Worker } from "../worker.ts";
 import { type Counts, count, type FinalRows, type Witness, type Workload } from "../workload.ts";
@@ -80,7 +80,7 @@ export class RegistersWorkload implements Workload {
     let start = 0;
     const ended = await worker.transact(async (tx) => {
       start = this.#witness.nowUs;
-      return Promise.all(TABLES.map((each) => tx.get(each, id) as Promise<Values | undefined>));
+      return Promise.all(TABLES.map((each) => tx.get(each, id) as Promise<RowValues | undefined>));
     });
     this.#count(worker, ended, `${id}?`);
     if (ended.kind !== "ok") return false;
@@ -95,7 +95,7 @@ export class RegistersWorkload implements Workload {
   }
 
   /** The value of a register, if its rows agree. */
-  #valueOf(id: number, rows: readonly (Values | undefined)[]): number {
+  #valueOf(id: number, rows: readonly (RowValues | undefined)[]): number {
     const [left, right, middle] = rows;
     const wanted = middle?.present === 1 ? (middle.value as number) : undefined;
     if (left?.value !== wanted || right?.value !== wanted) {

@@ -10,7 +10,7 @@
  */
 
 import type { RemoteSnapshot } from "../../../src/database/snapshot.ts";
-import type { Values } from "../../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../../src/tables/indexes/structure.ts";
 import type { Operation, Transaction } from "../../checkers/history.ts";
 import type { Worker } from "../worker.ts";
 import type { FinalRows } from "../workload.ts";
@@ -92,7 +92,7 @@ export class SnapshotsWorkload extends AppendWorkload {
     const operations: Operation[] = [];
     const first = await this.#lists(snapshot, picked);
     await worker.pause(worker.random.below(MOST_HELD_US) / 1e3);
-    const rows = (await snapshot.scan(scanned).toArray()) as Values[];
+    const rows = (await snapshot.scan(scanned).toArray()) as RowValues[];
     const found = new Map(rows.map((row) => [keyOf(scanned, row.id as number), decodeList(row)]));
     if ((await snapshot.count(scanned)) !== rows.length)
       this.#tear("its count differs from its rows");
@@ -116,7 +116,7 @@ export class SnapshotsWorkload extends AppendWorkload {
     picked: readonly Picked[],
   ): Promise<Map<string, number[]>> {
     const lists = picked.map(async ({ table, id }): Promise<[string, number[]]> => {
-      const row = (await snapshot.get(table, id)) as Values | undefined;
+      const row = (await snapshot.get(table, id)) as RowValues | undefined;
       return [keyOf(table, id), decodeList(row)];
     });
     return new Map(await Promise.all(lists));

@@ -4,7 +4,6 @@
  * other. Only what no program of ours would send ends the connection (link.ts).
  */
 
-import type { StoreMemory } from "../../memory/store-memory.ts";
 import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
 import {
@@ -13,13 +12,21 @@ import {
   type Incoming,
   isOfAnyConfiguration,
   type NodeId,
+  type PostedService,
   type Sender,
   type Service,
   type Ticket,
 } from "../fabric.ts";
 import { type FrameWriter, PING, writeError } from "../frames.ts";
-import { isWriting, serveVerb } from "../verbs.ts";
-import { FLAG_ERROR, FLAG_REPLY, KIND_MASK, type Reader, type Writer } from "../wire.ts";
+import { isWriting, serveVerb, type VerbMemory } from "../verbs.ts";
+import {
+  FLAG_ERROR,
+  FLAG_ONE_WAY,
+  FLAG_REPLY,
+  KIND_MASK,
+  type Reader,
+  type Writer,
+} from "../wire.ts";
 import type { Shared } from "./shared.ts";
 
 /** Who asks, and where the replies go. */
@@ -35,21 +42,32 @@ export interface Asker {
 
 export class Responder {
   readonly #shared: Shared;
-  readonly #memory: StoreMemory | undefined;
+  readonly #memory: VerbMemory | undefined;
   readonly #service: Service | undefined;
+  readonly #posted: PostedService | undefined;
   readonly #arrived: Arrived;
   /** What the gate said first, for the chunk of requests that is being served. */
   #mayServe: boolean | undefined;
 
-  constructor(shared: Shared, memory: StoreMemory | undefined, service: Service | undefined) {
+  constructor(
+    shared: Shared,
+    memory: VerbMemory | undefined,
+    service: Service | undefined,
+    posted?: PostedService,
+  ) {
     this.#shared = shared;
     this.#memory = memory;
     this.#service = service;
+    this.#posted = posted;
     this.#arrived = new Arrived(shared);
   }
 
   /** Throws SITU_PROTOCOL for what is no request. */
   serve(asker: Asker, kind: number, id: number, configurationId: number, body: Reader): void {
+    if ((kind & FLAG_ONE_WAY) !== 0) {
+      this.#servePosted(asker, kind & ~FLAG_ONE_WAY, configurationId, body);
+      return;
+    }
     if ((kind & ~KIND_MASK) !== 0 || kind === 0) {
       throw new SituError("SITU_PROTOCOL", `there is no kind of request ${kind}`);
     }
@@ -76,6 +94,23 @@ export class Responder {
     if (gate !== undefined) this.#mayServe ??= gate.mayServe();
     if (kind < FIRST_MESSAGE_KIND) this.#serveVerb(asker, kind, id, body);
     else this.#serveMessage(asker, kind, id, body);
+  }
+
+  /** A message that nobody answers: what is wrong with it is counted, and nobody is told. */
+  #servePosted(asker: Asker, kind: number, configurationId: number, body: Reader): void {
+    if ((kind & ~KIND_MASK) !== 0 || kind < FIRST_MESSAGE_KIND) {
+      throw new SituError("SITU_PROTOCOL", `there is no one-way message of kind ${kind}`);
+    }
+    const { counters } = this.#shared;
+    if (configurationId !== this.#shared.configurationId && !isOfAnyConfiguration(kind)) {
+      counters.stale++;
+      return;
+    }
+    counters.requestsServed++;
+    if (this.#posted === undefined) {
+      throw new SituError("SITU_PROTOCOL", "this end takes no one-way messages");
+    }
+    this.#posted(asker.from, kind, body);
   }
 
   /** All of a chunk is served. False if the replies must not leave: what was read may have changed elsewhere. */

@@ -30,11 +30,12 @@ import {
   type Timer,
 } from "../fabric.ts";
 import { Scratch } from "../frames.ts";
+import type { Writer } from "../wire.ts";
 import { lost } from "./link.ts";
 import { Listener } from "./listener.ts";
-import type { NodeAddress, TcpOptions, TcpShared } from "./options.ts";
 import { Turn } from "./outbox.ts";
 import { closed, Peer, TIMEOUT_TICKS } from "./peer.ts";
+import type { NodeAddress, TcpOptions, TcpShared } from "./tcp-options.ts";
 
 /** Resolves when it listens, if it is to; to whom it can send shows later. */
 export async function openTcp(options: TcpOptions): Promise<TcpEndpoint> {
@@ -82,7 +83,7 @@ export class TcpEndpoint implements Endpoint {
       visitors: 0,
       lingering: 0,
     };
-    const responder = new Responder(this.#shared, options.memory, options.service);
+    const responder = new Responder(this.#shared, options.memory, options.service, options.posted);
     this.#listener = new Listener(
       this.#shared,
       responder,
@@ -157,6 +158,12 @@ export class TcpEndpoint implements Endpoint {
       if (peer === undefined) this.#endings.fail(request, unreachable(to));
       else peer.send(request);
     }
+  }
+
+  /** Sends a message that nobody answers, to another node. What cannot leave is dropped: who waits for something asks again. */
+  post(to: NodeId, kind: number, encode: (out: Writer) => void): void {
+    if (this.#isClosed) return;
+    this.#peers[to]?.send({ kind, isOneWay: true, encode, replied() {}, failed() {} });
   }
 
   async close(): Promise<void> {

@@ -34,7 +34,7 @@ import { isProof, NONCE_BYTES, PROOF_BYTES, Transcript } from "../../runtime/sec
 import { TAG_KEY_BYTES } from "../../runtime/tag-stream.ts";
 import { CLIENT, type NodeId, nodeIdOf } from "../fabric.ts";
 import type { Reader, Writer } from "../wire.ts";
-import type { TcpShared } from "./options.ts";
+import type { TcpShared } from "./tcp-options.ts";
 
 export const HELLO = 8;
 export const CHALLENGE = 9;
@@ -48,7 +48,7 @@ export const ANYBODY = -1;
 /** "Situ", as a little-endian word. */
 const MAGIC = 0x75746953;
 /** 2: a node describes a table with the seed of its hash. 3: nodes have a secret of their own; tags. */
-export const PROTOCOL_VERSION = 4;
+export const PROTOCOL_VERSION = 6;
 /** No frame of a handshake is longer. */
 export const HANDSHAKE_WORDS = 512;
 const MAX_INSTANCE_BYTES = 64;

@@ -24,9 +24,9 @@ import {
 } from "../wire.ts";
 import { BatchReader, BatchWriter } from "./batches.ts";
 import { type BatchKeys, HANDSHAKE_WORDS, REFUSED } from "./handshake.ts";
-import type { TcpShared } from "./options.ts";
 import { Outbox } from "./outbox.ts";
 import { bindingOf, errorOf } from "./sockets.ts";
+import type { TcpShared } from "./tcp-options.ts";
 
 /** How long one who is refused may take to read why. */
 const LINGER_MS = 1_000;

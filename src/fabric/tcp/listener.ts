@@ -8,9 +8,9 @@ import type { AddressInfo, Socket } from "node:net";
 import { turn } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { Responder } from "../exchange/responder.ts";
-import type { NodeAddress, TcpShared } from "./options.ts";
 import { closed } from "./peer.ts";
 import { type Accepting, listenAt } from "./sockets.ts";
+import type { NodeAddress, TcpShared } from "./tcp-options.ts";
 import { Visitor } from "./visitor.ts";
 
 /** Beyond the limit, to be told that there are too many. */

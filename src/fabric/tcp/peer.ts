@@ -25,7 +25,7 @@ import type { Endings } from "../exchange/endings.ts";
 import { RequestsUnderWay, WaitingRequests } from "../exchange/requests.ts";
 import type { ConfigurationId, NodeId, Request, Timer } from "../fabric.ts";
 import { PING, readError } from "../frames.ts";
-import { FLAG_ERROR, FLAG_REPLY, KIND_MASK, type Reader } from "../wire.ts";
+import { FLAG_ERROR, FLAG_ONE_WAY, FLAG_REPLY, KIND_MASK, type Reader } from "../wire.ts";
 import {
   ANYBODY,
   CHALLENGE,
@@ -40,8 +40,8 @@ import {
   writeHello,
 } from "./handshake.ts";
 import { Link, type LinkOwner, lost } from "./link.ts";
-import type { NodeAddress, TcpShared } from "./options.ts";
 import { connectTo } from "./sockets.ts";
+import type { NodeAddress, TcpShared } from "./tcp-options.ts";
 
 export const TIMEOUT_TICKS = 8;
 const PING_TICKS = TIMEOUT_TICKS / 2;
@@ -198,6 +198,10 @@ export class Peer implements LinkOwner {
   #transmit(request: Request): void {
     const link = this.#link;
     assert(link !== undefined, "a request leaves over a link");
+    if (request.isOneWay === true) {
+      this.#post(link, request);
+      return;
+    }
     const id = this.#underWay.add(request);
     const { frames } = link.outbox;
     try {
@@ -208,6 +212,19 @@ export class Peer implements LinkOwner {
     } catch (error) {
       frames.takeBack();
       this.#underWay.take(id);
+      if (!(error instanceof SituError)) throw error;
+      this.#endings.fail(request, error);
+    }
+  }
+
+  #post({ outbox: { frames } }: Link, request: Request): void {
+    try {
+      const { configurationId, counters } = this.#shared;
+      request.encode(frames.begin(request.kind | FLAG_ONE_WAY, 0, configurationId));
+      frames.end();
+      counters.requestsSent++;
+    } catch (error) {
+      frames.takeBack();
       if (!(error instanceof SituError)) throw error;
       this.#endings.fail(request, error);
     }

@@ -4,7 +4,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import * as tls from "node:tls";
 import { SituError } from "../../runtime/errors.ts";
-import type { NodeAddress, TlsOptions } from "./options.ts";
+import type { NodeAddress, TlsOptions } from "./tcp-options.ts";
 
 /** One who has vanished without a word is found by the operating system, in time. */
 const keepAliveInitialDelay = 30_000;

@@ -31,7 +31,7 @@ import {
   writeChallenge,
 } from "./handshake.ts";
 import { Link, type LinkOwner, lost } from "./link.ts";
-import type { TcpShared } from "./options.ts";
+import type { TcpShared } from "./tcp-options.ts";
 
 /**
  * Replies that come later cannot be held back: one who has so much of them unread is cut off. They

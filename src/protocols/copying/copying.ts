@@ -56,6 +56,14 @@ export interface CopyingOptions {
    * counts them as copies.
    */
   readonly filled: (configurationId: ConfigurationId, partitions: readonly number[]) => void;
+  /** Told which partitions are filled from nothing, and since when. */
+  readonly replica: FillingReplica;
+}
+
+/** What recovery must know of partitions that are filled (recovery/store-replica.ts). */
+export interface FillingReplica {
+  fills(partition: number, since: ConfigurationId): void;
+  fillsNoMore(partition: number): void;
 }
 
 export interface CopyProgress {
@@ -82,6 +90,7 @@ export class Copying {
   readonly touched = new Touched();
   readonly #backup: BackupRecords;
   readonly #filled: CopyingOptions["filled"];
+  readonly #replica: FillingReplica;
   readonly #fills = new Map<number, Fill>();
   /** Partitions whose rows must go: those that are not this node's, and those that are filled anew. */
   readonly #uncleared = new Set<number>();
@@ -99,13 +108,14 @@ export class Copying {
   readonly #unknown = new Map<number, number>();
   #isStopped = false;
 
-  constructor({ driver, executor, tables, backup, disk, filled }: CopyingOptions) {
+  constructor({ driver, executor, tables, backup, disk, filled, replica }: CopyingOptions) {
     this.driver = driver;
     this.executor = executor;
     this.tables = tables;
     this.disk = disk;
     this.#backup = backup;
     this.#filled = filled;
+    this.#replica = replica;
     backup.applying = (request) => this.#applying(request);
     tables.learn = (id) => this.#learn(id);
   }
@@ -127,12 +137,15 @@ export class Copying {
     for (let partition = 0; partition < placement.partitions; partition++) {
       const mayHaveRows = this.#ofLost.delete(partition) || before === undefined;
       if (placement.copiesOf(partition).includes(self)) {
+        this.#replica.fillsNoMore(partition);
         this.#forget(partition);
       } else if (placement.fillingOf(partition).includes(self)) {
         if (this.#goesOn(partition, before, view)) continue;
+        this.#replica.fills(partition, view.configurationId);
         this.#anew(partition);
         given.add(partition);
       } else {
+        this.#replica.fillsNoMore(partition);
         given.add(partition);
         if (this.#uncleared.has(partition) && !this.#fills.has(partition)) continue;
         const wasHere = mayHaveRows || isReplica(before!, partition);

@@ -1,5 +1,5 @@
 /**
- * The messages of copying, as in the table of the commit's phases (protocols/phases/table.ts). All of them come from
+ * The messages of copying, and what serves them (protocols/phases/phases.ts). All of them come from
  * nodes of the same configuration: the fabric refuses others.
  *
  *   message       from      to        when
@@ -8,12 +8,12 @@
  */
 
 import { FETCH_ROWS, FETCH_TABLES } from "../kinds.ts";
-import type { Handler } from "../phases/table.ts";
+import type { Handler } from "../phases/registry.ts";
 import { serveFetchRows } from "./fetch-rows.ts";
 import { serveFetchTables } from "./fetch-tables.ts";
 import type { CopySource } from "./source.ts";
 
-export const COPYING_PHASES: readonly Handler<CopySource>[] = [
-  { kind: FETCH_TABLES, sender: "node", begins: false, serve: serveFetchTables },
-  { kind: FETCH_ROWS, sender: "node", begins: false, serve: serveFetchRows },
+export const COPYING_HANDLERS: readonly Handler<CopySource>[] = [
+  { kind: FETCH_TABLES, serve: serveFetchTables },
+  { kind: FETCH_ROWS, serve: serveFetchRows },
 ];

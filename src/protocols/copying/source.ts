@@ -6,8 +6,11 @@
  *   - What it has locked and not installed is in doubt, if it began under an earlier configuration, and
  *     recovery gives the record to all replicas, those who copy included (recovery/recovery.ts); if it
  *     began later, its coordinator sends it to them by LOG before it is installed here.
- *   - What it has logged as a backup, before it became the primary, and has heard to be committed, nobody is in doubt
- *     about: it gives out no rows of a partition before all of that is applied.
+ *   - What it has logged as a backup, before it became the primary, and has heard to be committed, is handed on, too;
+ *     it gives out no rows of a partition before all of that is applied.
+ *
+ * It gives out nothing before all such records have been handed on. So whoever has all rows has the records as well, and can
+ * count as a copy, also if the next moment nobody is left who could hand them on.
  */
 
 import type { Executor } from "../../engine/executor.ts";
@@ -28,6 +31,8 @@ export interface CopySourceOptions {
   readonly tables: CopiedTables;
   readonly backup: BackupRecords;
   readonly clock: Clock;
+  /** Whether all replicas have what is in doubt, in the present configuration. */
+  readonly hasReplicated: () => boolean;
 }
 
 interface ReadRows extends Walked {
@@ -42,18 +47,20 @@ export class CopySource {
   readonly #executor: Executor;
   readonly #backup: BackupRecords;
   readonly #clock: Clock;
+  readonly #hasReplicated: () => boolean;
   readonly #tx: Transaction;
   readonly #writes = new Writer();
   /** Partitions in which nothing was left to apply since this configuration. */
   readonly #applied = new Set<number>();
   #appliedIn: ConfigurationId = 0;
 
-  constructor({ view, executor, tables, backup, clock }: CopySourceOptions) {
+  constructor({ view, executor, tables, backup, clock, hasReplicated }: CopySourceOptions) {
     this.tables = tables;
     this.#view = view;
     this.#executor = executor;
     this.#backup = backup;
     this.#clock = clock;
+    this.#hasReplicated = hasReplicated;
     this.#tx = new Transaction(executor);
   }
 
@@ -98,7 +105,7 @@ export class CopySource {
       this.#appliedIn = configurationId;
     }
     if (this.#applied.has(partition)) return true;
-    if (this.#backup.isBehind(partition)) return false;
+    if (!this.#hasReplicated() || this.#backup.isBehind(partition)) return false;
     this.#applied.add(partition);
     return true;
   }

@@ -103,6 +103,7 @@ function* askForRows(
   for (const [i, { to, locked, hasReads, epoch }] of lockers.entries()) {
     if (hasReads) held.reads.add(to);
     held.epoch = Math.max(held.epoch, epoch);
+    if (epoch > 0) held.leastEpoch = Math.min(held.leastEpoch, epoch);
     locked.forEach((isLocked, k) => {
       locking[i].entries[k].isLocked = isLocked;
     });

@@ -7,7 +7,7 @@
 
 import type { NodeId } from "../../fabric/fabric.ts";
 import { type Reader, Writer } from "../../fabric/wire.ts";
-import type { Values } from "../../tables/indexes/structure.ts";
+import type { RowValues } from "../../tables/indexes/structure.ts";
 import type { Coordinator, Held } from "../coordinator.ts";
 import { Part, partAt, WriteList } from "../writes.ts";
 import { keyText, type RemoteTable } from "./remote-table.ts";
@@ -21,7 +21,7 @@ export interface Entry {
   /** Whether `row` is what the transaction must see. */
   isKnown: boolean;
   isWritten: boolean;
-  row: Values | undefined;
+  row: RowValues | undefined;
   /** Whether it is to be locked when it is read, and whether it was. */
   wantsLock: boolean;
   isLocked: boolean;
@@ -81,6 +81,7 @@ export class RemoteAccessSet {
       rounds: new Map(),
       reads: new Set(),
       epoch: 0,
+      leastEpoch: Number.POSITIVE_INFINITY,
       writes: new Map(),
     };
     return this.held;
@@ -164,14 +165,14 @@ function addWrite(list: WriteList, { table, partition, key, row }: Entry): void 
   else list.put(table.id, partition, table.codec.scratch.i32, 0, table.codec.encode(row));
 }
 
-export function write(entry: Entry, row: Values | undefined): void {
+export function write(entry: Entry, row: RowValues | undefined): void {
   entry.row = row;
   entry.isKnown = true;
   entry.isWritten = true;
 }
 
 /** What the body gets is its own to change. */
-export function copyOf(row: Values | undefined): Values | undefined {
+export function copyOf(row: RowValues | undefined): RowValues | undefined {
   return row === undefined ? undefined : { ...row };
 }
 

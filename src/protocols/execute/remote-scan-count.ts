@@ -5,7 +5,7 @@
  */
 
 import { SCAN_STEP_ROWS } from "../../runtime/limits.ts";
-import type { Values } from "../../tables/indexes/structure.ts";
+import type { RowValues } from "../../tables/indexes/structure.ts";
 import { Scan } from "../phases/scan.ts";
 import type { Entry } from "./remote-access-set.ts";
 import type { ScanSource } from "./remote-scan.ts";
@@ -70,7 +70,7 @@ export class RemoteCount {
   }
 
   /** How many of some rows belong to what is counted. */
-  #within(rows: Iterable<{ readonly row: Values | undefined }>): number {
+  #within(rows: Iterable<{ readonly row: RowValues | undefined }>): number {
     let count = 0;
     for (const { row } of rows) if (row !== undefined && this.#plan.holds(row)) count++;
     return count;

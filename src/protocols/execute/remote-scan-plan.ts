@@ -9,10 +9,10 @@ import { canonicalPart } from "../../tables/copied-key.ts";
 import type { IndexDefinition } from "../../tables/indexes/definition.ts";
 import { sameValue } from "../../tables/indexes/entries.ts";
 import { structuresOf } from "../../tables/indexes/forms.ts";
-import { type CheckedScan, checkedScan } from "../../tables/indexes/options.ts";
 import { indexRange } from "../../tables/indexes/ranges.ts";
+import { type CheckedScan, checkedScan } from "../../tables/indexes/read-options.ts";
 import { checkIndexScan, rowRange, unknownIndex } from "../../tables/indexes/scan-rules.ts";
-import type { Structure, Values } from "../../tables/indexes/structure.ts";
+import type { RowValues, Structure } from "../../tables/indexes/structure.ts";
 import type { ScanWay } from "../../tables/served/requests.ts";
 import type { Table } from "../../tables/table.ts";
 import type { RemoteTable } from "./remote-table.ts";
@@ -23,10 +23,12 @@ export interface RemotePlan {
   readonly table: RemoteTable;
   readonly way: ScanWay;
   readonly limit: number;
+  /** The partition that all its rows are in, if they are in one. */
+  readonly partition?: number | undefined;
   /** Orders rows; without it they come in any order. */
-  readonly order: OrderedCodec<Values, unknown> | undefined;
+  readonly order: OrderedCodec<RowValues, unknown> | undefined;
   /** Whether a row lies within the bounds. */
-  holds(row: Values): boolean;
+  holds(row: RowValues): boolean;
 }
 
 export function planRemote(
@@ -43,8 +45,9 @@ function planRows(table: RemoteTable, scan: CheckedScan): RemotePlan {
   const { reverse, limit } = scan;
   const way = { index: undefined, range, reverse, equal: undefined };
   if (!table.table.ordered) return { table, way, limit, order: undefined, holds: () => true };
-  const order = table.codec as OrderedCodec<Values, unknown>;
-  return { table, way, limit, order, holds: (row) => isWithin(order, range, row) };
+  const order = table.codec as OrderedCodec<RowValues, unknown>;
+  const partition = table.partitionWithin(scan.bounds.eq);
+  return { table, way, limit, partition, order, holds: (row) => isWithin(order, range, row) };
 }
 
 function planIndex(table: RemoteTable, scan: CheckedScan): RemotePlan {
@@ -77,9 +80,9 @@ function planIndex(table: RemoteTable, scan: CheckedScan): RemotePlan {
 }
 
 function isWithin(
-  order: OrderedCodec<Values, unknown>,
+  order: OrderedCodec<RowValues, unknown>,
   { from, to }: KeyRange,
-  row: Values,
+  row: RowValues,
 ): boolean {
   const words = order.stageOrderedOf(row);
   const key = order.ordered;
@@ -88,9 +91,9 @@ function isWithin(
 }
 
 /** Their codecs are generated, which takes its time. */
-const structures = new WeakMap<IndexDefinition, Structure<Values, unknown>>();
+const structures = new WeakMap<IndexDefinition, Structure<RowValues, unknown>>();
 
-function firstStructure(table: Table, definition: IndexDefinition): Structure<Values, unknown> {
+function firstStructure(table: Table, definition: IndexDefinition): Structure<RowValues, unknown> {
   let found = structures.get(definition);
   if (found === undefined) {
     [found] = structuresOf(table, definition);

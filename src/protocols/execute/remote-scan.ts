@@ -18,7 +18,7 @@ import type { Reader } from "../../fabric/wire.ts";
 import { SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
 import { compareKeys } from "../../stores/btree/keys.ts";
 import type { OrderedCodec } from "../../stores/store.ts";
-import type { Values } from "../../tables/indexes/structure.ts";
+import type { RowValues } from "../../tables/indexes/structure.ts";
 import type { AtSnapshot } from "../phases/read.ts";
 import { Scan } from "../phases/scan.ts";
 import type { Part } from "../writes.ts";
@@ -44,7 +44,7 @@ export interface ScanSource {
 /** The rows of one node that have arrived and were not given out yet. */
 class NodeRows {
   readonly node: NodeId;
-  rows: Values[] = [];
+  rows: RowValues[] = [];
   at = 0;
   place: Int32Array | undefined;
   isDone = false;
@@ -59,11 +59,11 @@ class NodeRows {
     return this.rows.length - this.at;
   }
 
-  get next(): Values {
+  get next(): RowValues {
     return this.rows[this.at];
   }
 
-  orderOf(codec: OrderedCodec<Values, unknown>): Int32Array {
+  orderOf(codec: OrderedCodec<RowValues, unknown>): Int32Array {
     this.#order ??= orderedOf(codec, this.next);
     return this.#order;
   }
@@ -78,7 +78,7 @@ class NodeRows {
 
 export class RemoteRows {
   /** What the last `read` has found. */
-  batch: Values[] = [];
+  batch: RowValues[] = [];
   readonly #plan: RemotePlan;
   readonly #source: ScanSource;
   readonly #nodes: readonly NodeRows[];
@@ -92,7 +92,9 @@ export class RemoteRows {
     this.#plan = plan;
     this.#source = source;
     this.#left = plan.limit;
-    this.#nodes = source.nodes.map((node) => new NodeRows(node));
+    const { partition, table } = plan;
+    const nodes = partition === undefined ? source.nodes : [table.primaryOf(partition)];
+    this.#nodes = nodes.map((node) => new NodeRows(node));
   }
 
   /** Brings what the next `read` needs; undefined if all of it is here. False: met locks. */
@@ -149,7 +151,7 @@ export class RemoteRows {
   }
 
   /** True if there are no rows but those in the batch. */
-  #readOrdered(own: ReadonlyMap<string, Entry>, order: OrderedCodec<Values, unknown>): boolean {
+  #readOrdered(own: ReadonlyMap<string, Entry>, order: OrderedCodec<RowValues, unknown>): boolean {
     const ownRows = this.#ownAhead(own, order);
     let ownAt = 0;
     while (this.#left > 0) {
@@ -180,9 +182,9 @@ export class RemoteRows {
   /** Own rows that belong to the scan and that it has not passed yet, in its order. */
   #ownAhead(
     own: ReadonlyMap<string, Entry>,
-    order: OrderedCodec<Values, unknown>,
-  ): { readonly row: Values; readonly place: Int32Array }[] {
-    const ahead: { readonly row: Values; readonly place: Int32Array }[] = [];
+    order: OrderedCodec<RowValues, unknown>,
+  ): { readonly row: RowValues; readonly place: Int32Array }[] {
+    const ahead: { readonly row: RowValues; readonly place: Int32Array }[] = [];
     for (const { row } of own.values()) {
       if (row === undefined || !this.#plan.holds(row)) continue;
       const place = orderedOf(order, row);
@@ -222,17 +224,17 @@ export class RemoteRows {
     if (own?.row !== undefined && this.#plan.holds(own.row)) this.#give({ ...own.row });
   }
 
-  #give(row: Values, place?: Int32Array): void {
+  #give(row: RowValues, place?: Int32Array): void {
     this.batch.push(row);
     this.#left--;
     this.#passed = place;
   }
 
-  #isOwn(own: ReadonlyMap<string, Entry>, row: Values): boolean {
+  #isOwn(own: ReadonlyMap<string, Entry>, row: RowValues): boolean {
     return own.size > 0 && own.has(this.#keyOf(row));
   }
 
-  #keyOf(row: Values): string {
+  #keyOf(row: RowValues): string {
     return keyText(this.#plan.table.keyOf(row));
   }
 
@@ -242,7 +244,7 @@ export class RemoteRows {
   }
 }
 
-function orderedOf(codec: OrderedCodec<Values, unknown>, row: Values): Int32Array {
+function orderedOf(codec: OrderedCodec<RowValues, unknown>, row: RowValues): Int32Array {
   const words = codec.stageOrderedOf(row);
   return codec.ordered.slice(0, words);
 }

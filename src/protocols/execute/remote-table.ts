@@ -5,16 +5,17 @@ import { openRemote } from "../../stores/remote/open.ts";
 import type { RemoteStore, RemoteTable as RemoteStorePlace } from "../../stores/remote/remote.ts";
 import type { RowCodec } from "../../stores/store.ts";
 import { canonicalKey } from "../../tables/copied-key.ts";
-import { Structure, type Values } from "../../tables/indexes/structure.ts";
+import { type RowValues, Structure } from "../../tables/indexes/structure.ts";
 import type { Placement } from "../../tables/partitions.ts";
-import { partitionOf, tableId } from "../../tables/partitions.ts";
+import { Partitioner, tableId } from "../../tables/partitions.ts";
 import type { Table } from "../../tables/table.ts";
 
 export class RemoteTable {
   readonly table: Table;
   readonly id: number;
-  readonly codec: RowCodec<Values, unknown>;
+  readonly codec: RowCodec<RowValues, unknown>;
   readonly #placement: Placement;
+  readonly #partitioner: Partitioner;
   readonly #stores = new Map<NodeId, RemoteStore<unknown>>();
   /** A key of one field that the caller writes as a list: a value for all others. */
   readonly #isListOfOne: boolean;
@@ -24,6 +25,7 @@ export class RemoteTable {
     this.id = tableId(table.name);
     this.codec = codecOf(table);
     this.#placement = placement;
+    this.#partitioner = new Partitioner(table, placement.partitions);
     this.#isListOfOne = !table.singleKey && table.key.length === 1;
   }
 
@@ -50,7 +52,13 @@ export class RemoteTable {
 
   /** Checks the key's type. */
   partitionOf(key: unknown): number {
-    return partitionOf(this.id, this.codec.stageKey(key), this.#placement.partitions);
+    return this.#partitioner.ofKey(key, this.codec.stageKey(key));
+  }
+
+  /** The partition of all rows whose keys begin with these values, if they are in one. */
+  partitionWithin(prefix: unknown): number | undefined {
+    const first = Array.isArray(prefix) ? prefix[0] : prefix;
+    return first === undefined ? undefined : this.#partitioner.ofFirst(first);
   }
 
   primaryOf(partition: number): NodeId {
@@ -58,7 +66,7 @@ export class RemoteTable {
   }
 
   /** The key inside a row, as the caller would write it. */
-  keyOf(row: Values): unknown {
+  keyOf(row: RowValues): unknown {
     const { key, singleKey } = this.table;
     return singleKey ? row[key[0]] : key.map((name) => row[name]);
   }
@@ -70,16 +78,16 @@ export class RemoteTable {
 }
 
 /** The codec of a table is generated code: all connections of this thread share it. */
-function codecOf(table: Table): RowCodec<Values, unknown> {
+function codecOf(table: Table): RowCodec<RowValues, unknown> {
   let codec = codecs.get(table);
   if (codec === undefined) {
-    codec = new Structure(table as Table<Values>).codec as RowCodec<Values, unknown>;
+    codec = new Structure(table as Table<RowValues>).codec as RowCodec<RowValues, unknown>;
     codecs.set(table, codec);
   }
   return codec;
 }
 
-const codecs = new WeakMap<Table, RowCodec<Values, unknown>>();
+const codecs = new WeakMap<Table, RowCodec<RowValues, unknown>>();
 
 /** Tells keys apart. */
 export function keyText(key: unknown): string {

@@ -13,13 +13,14 @@ import { MAX_ACCESSES, RESEND_MAX_MS } from "../../runtime/limits.ts";
 import { RetryPolicy } from "../../runtime/retry-policy.ts";
 import { readAlone } from "../../stores/remote/open.ts";
 import { keptKey } from "../../tables/copied-key.ts";
-import type { Values } from "../../tables/indexes/structure.ts";
+import type { RowValues } from "../../tables/indexes/structure.ts";
 import type { Timed } from "../deadlines.ts";
 import type { Driver } from "../driver.ts";
 import { READ } from "../kinds.ts";
 import { isLost, OK } from "../message.ts";
 import { DEPENDENCY_WORDS } from "../writes.ts";
 import { lookupAll } from "./lookup.ts";
+import type { Recalled, RememberedRows } from "./remembered-rows.ts";
 import type { RemoteTable } from "./remote-table.ts";
 
 const FIRST_PAUSE_MS = 0.5;
@@ -32,7 +33,7 @@ export class SingleGet implements Request, Timed {
   readonly #key: unknown;
   readonly #partition: number;
   readonly #timeoutMs: number;
-  readonly #resolve: (row: Values | undefined) => void;
+  readonly #resolve: (row: RowValues | undefined) => void;
   readonly #reject: (error: SituError) => void;
   #retry: RetryPolicy | undefined;
   #isLocked = false;
@@ -43,7 +44,7 @@ export class SingleGet implements Request, Timed {
     table: RemoteTable,
     given: unknown,
     timeoutMs: number,
-    resolve: (row: Values | undefined) => void,
+    resolve: (row: RowValues | undefined) => void,
     reject: (error: SituError) => void,
   ) {
     this.#driver = driver;
@@ -136,7 +137,7 @@ export async function getByVerb(
   table: RemoteTable,
   key: unknown,
   timeoutMs: number,
-): Promise<Values | undefined> {
+): Promise<RowValues | undefined> {
   const { clock } = driver.endpoint;
   const retry = new RetryPolicy({ timeoutMs, clock });
   const partition = table.partitionOf(key);
@@ -157,6 +158,34 @@ export async function getByVerb(
   return new Promise((resolve, reject) => {
     new SingleGet(driver, table, key, timeoutMs, resolve, reject).start();
   });
+}
+
+/** The same for a row whose place is remembered; "ask" if it cannot be read by verb. */
+export async function recallByVerb(
+  driver: Driver,
+  rows: RememberedRows,
+  given: unknown,
+  timeoutMs: number,
+): Promise<Exclude<Recalled, { outcome: "locked" }>> {
+  const { table } = rows;
+  const key = table.keptKey(given);
+  const { clock } = driver.endpoint;
+  const retry = new RetryPolicy({ timeoutMs, clock });
+  const partition = table.partitionOf(key);
+  for (;;) {
+    const node = table.primaryOf(partition);
+    const store = table.storeAt(node);
+    if (store === undefined) return { outcome: "ask" };
+    const lookup = lookupAll([{ node, reading: rows.read(node, store, key) }]);
+    const { configurationId } = driver.endpoint;
+    const leftMs = Math.max(retry.leftMs(), 1);
+    const found = await driver.start(lookup, leftMs, configurationId).then(first, staleOrThrow);
+    if (found.outcome !== "locked" && found.outcome !== "stale") {
+      return found as Exclude<Recalled, { outcome: "locked" }>;
+    }
+    if (!retry.mayRetry()) throw found.outcome === "stale" ? found.error : locked(table, timeoutMs);
+    if (retry.attempts > 1) await sleep(retry.longestPauseMs(FIRST_PAUSE_MS, RESEND_MAX_MS), clock);
+  }
 }
 
 function first<T>([found]: T[]): T {

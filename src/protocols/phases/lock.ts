@@ -79,7 +79,7 @@ export function serveLock({ participant, backup }: ServingThread, incoming: Inco
     }
     body.at = writesAt;
     participant.write(prepared, body);
-    if (!executor.committer.prepare(tx)) {
+    if (!participant.prepare(prepared)) {
       participant.conflict(incoming, name, prepared);
       return;
     }

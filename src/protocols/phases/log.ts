@@ -11,17 +11,17 @@ import type { Incoming, NodeId } from "../../fabric/fabric.ts";
 import type { Reader, Writer } from "../../fabric/wire.ts";
 import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
-import { MAX_SESSION_NAME_LENGTH } from "../../runtime/limits.ts";
 import type { ServedTables } from "../../tables/served/contract.ts";
 import { replyWhenKept } from "../disk.ts";
 import { LOG } from "../kinds.ts";
 import { Message } from "../message.ts";
+import { originWords } from "../origin.ts";
 import { AT_BACKUP, type Head, recordOf, skipHead } from "../records.ts";
 import { writesIn } from "../writes.ts";
 import type { ServingThread } from "./table.ts";
 
-/** Beside writes and partitions: headers of frames, a name, an origin, how much there is; rather too many. */
-const RECORD_WORDS = 32 + MAX_SESSION_NAME_LENGTH;
+/** Beside writes, partitions and origins: headers of frames, a name, how much there is; rather too many. */
+const RECORD_WORDS = 32;
 
 /** Writes of several parts, for one backup: where they lie, not copies of them. */
 export class LogWrites {
@@ -32,7 +32,7 @@ export class LogWrites {
 
   /** Words of a record that holds them, its head included. */
   recordWords(head: Head): number {
-    return RECORD_WORDS + head.partitions.length + this.#words;
+    return RECORD_WORDS + originWords(head.origin) + head.partitions.length + this.#words;
   }
 
   add(source: Int32Array, at: number): void {

@@ -68,12 +68,12 @@ export function serveReadLock({ participant }: ServingThread, incoming: Incoming
   const prepared = participant.begin(incoming, name, round);
   if (prepared === undefined) return;
   const { tx } = prepared;
-  const { rows, executor } = participant;
+  const { rows } = participant;
   rows.clear();
   const locked: boolean[] = [];
   try {
     readKeys(participant, prepared, body, rows, locked);
-    if (!executor.committer.prepare(tx)) {
+    if (!participant.prepare(prepared)) {
       participant.conflict(incoming, name, prepared);
       return;
     }

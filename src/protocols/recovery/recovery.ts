@@ -148,6 +148,11 @@ export class Recovery {
     return (this.#round?.blocked.size ?? 0) > 0;
   }
 
+  /** Whether all replicas of this primary's partitions have what any of them has seen, in the present configuration. */
+  get hasReplicated(): boolean {
+    return this.#isCurrent && this.#round!.hasReplicated;
+  }
+
   /** Whether a partition of this primary cannot be served yet. */
   isBlocked(partition: number): boolean {
     return this.#round?.blocked.has(partition) ?? false;
@@ -270,11 +275,13 @@ export class Recovery {
       const [{ head }, partition, { seen, seenBy, writes, isOver }] = each;
       for (const node of view.placement.backupsOf(partition)) {
         const own = seenBy.get(node) ?? SAW_NOTHING;
-        if (own === seen) continue;
         const isMissing = own !== SAW_LOCK && own !== SAW_LOG;
         // What is over here later ones may have overwritten: a node that is being filled gets it with the rows. That
-        // the transaction has ended in another partition is not enough: here it may still be a record.
+        // the transaction has ended in another partition is not enough: here it may still be a record. The same holds for
+        // the node that is filled: that it has seen the end elsewhere does not mean that it has these writes.
         const sent = isMissing && !isOver ? writes : undefined;
+        const isFilling = view.placement.fillingOf(partition).includes(node);
+        if (own === seen && (sent === undefined || !isFilling)) continue;
         const message = new ReplicateTxState(node, round, head, partition, seen, sent);
         const to = `${node} ${partition}`;
         const wave = sent === undefined || order < 0 ? 0 : (sentTo.get(to) ?? 0);
@@ -284,6 +291,7 @@ export class Recovery {
       }
     }
     for (const wave of waves) if (!(yield* answered(round, wave))) return;
+    round.hasReplicated = true;
     const votes: RecoveryVote[] = [];
     for (const doubt of round.doubts.values()) {
       doubt.isReplicated = true;

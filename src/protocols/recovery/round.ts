@@ -60,6 +60,8 @@ export class Round {
   hasBegun = false;
   /** All replicas of this node's partitions have said what is in doubt. */
   hasHeardAll = false;
+  /** All of them have what any of them has seen. */
+  hasReplicated = false;
   /** Transactions that this node settles, or has settled: a vote may come twice, and late. */
   readonly settled = new Set<string>();
   isCurrent = true;

@@ -8,7 +8,7 @@
  * partition is served when its last doubt is settled.
  */
 
-import type { NodeId } from "../../fabric/fabric.ts";
+import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import { Writer } from "../../fabric/wire.ts";
 import { nextWrite, partitionAt } from "../../tables/served/requests.ts";
 import { type BackupRecords, Told } from "../backup-records.ts";
@@ -34,6 +34,16 @@ interface Opened extends PartitionWrites {
   readonly head: Head;
 }
 
+/**
+ * A partition that this node fills. It began with nothing, so what the node knows of an earlier transaction from other
+ * partitions, even that it is over, says nothing about this one: its writes count as done here when they have come.
+ */
+interface Fill {
+  readonly since: ConfigurationId;
+  /** Transactions of earlier configurations whose writes have come. */
+  readonly came: Set<string>;
+}
+
 export class StoreReplica implements Replica {
   readonly #participant: Participant;
   readonly #backup: BackupRecords;
@@ -43,6 +53,7 @@ export class StoreReplica implements Replica {
   readonly #heard = new Map<string, Map<number, Seen>>();
   /** What is aborted, and locked until all replicas know it. */
   readonly #aborted = new Set<string>();
+  readonly #fills = new Map<number, Fill>();
 
   constructor(participant: Participant, backup: BackupRecords) {
     this.#participant = participant;
@@ -80,6 +91,18 @@ export class StoreReplica implements Replica {
       if (prepared?.record === record) this.#participant.discard(name, prepared);
       else this.#backup.discard(name);
     }
+  }
+
+  /** This node begins to fill a partition, in a configuration. */
+  fills(partition: number, since: ConfigurationId): void {
+    this.#fills.set(partition, { since, came: new Set() });
+    // It may have begun before, and lost what had come by then.
+    for (const heard of this.#heard.values()) heard.delete(partition);
+  }
+
+  /** It is a copy by now, or has nothing of the partition any more. */
+  fillsNoMore(partition: number): void {
+    this.#fills.delete(partition);
   }
 
   *inDoubt(): Generator<Head> {
@@ -129,9 +152,13 @@ export class StoreReplica implements Replica {
     const name = withoutLow(head.name);
     // What has ended here, in whichever role, is not done again: later ones may have written the same rows since.
     const isOver = this.#backup.isOver(name) || this.#participant.underWay.isOver(name);
-    if (writes !== undefined && !isOver && this.writes(name, partition) === undefined) {
-      this.#keep(head, name, writes);
+    const fill = this.#fills.get(partition);
+    const isMissing =
+      fill !== undefined && head.configurationId < fill.since && !fill.came.has(keyOf(name));
+    if (writes !== undefined && this.writes(name, partition) === undefined) {
+      if (!isOver || isMissing) this.#keep(head, name, writes);
     }
+    if (writes !== undefined) fill?.came.add(keyOf(name));
     const heard = this.#heard.get(keyOf(name)) ?? new Map<number, Seen>();
     this.#heard.set(keyOf(name), heard);
     heard.set(partition, strongest(heard.get(partition) ?? SAW_NOTHING, seen));
@@ -176,14 +203,17 @@ export class StoreReplica implements Replica {
     if (prepared !== undefined) this.#participant.drop(name, prepared);
   }
 
-  /** Of all that is locked here, or logged and not decided. */
+  /**
+   * Of all that is locked here, or logged and not applied. What is known to be committed may wait for others that write
+   * the same rows: one who copies must get both, or the later one is missing there.
+   */
   *#records(): Generator<Int32Array> {
     for (const { record } of this.#participant.underWay.states()) {
       // What was only locked as it was read has none.
       if (record.length > 0) yield record;
     }
     for (const { record, decision } of this.#backup.records()) {
-      if (decision === undefined) yield record;
+      if (decision !== ABORTED) yield record;
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * The messages of recovery, as in the table of the commit's phases (protocols/phases/table.ts).
+ * The messages of recovery, and what serves them (protocols/phases/phases.ts).
  *
  *   message             from      to        when
  *   NEED-RECOVERY       primary   replicas  the configuration is new
@@ -26,7 +26,7 @@ import {
   SETTLE,
   TRUNCATE_RECOVERY,
 } from "../../kinds.ts";
-import type { Handler } from "../../phases/table.ts";
+import type { Handler } from "../../phases/registry.ts";
 import type { Recovery } from "../recovery.ts";
 import type { Replica } from "../replica.ts";
 import { serveNeedRecovery } from "./need-recovery.ts";
@@ -42,16 +42,14 @@ export interface RecoveringThread {
   readonly disk: Disk;
 }
 
-const FROM_NODES = { sender: "node", begins: false } as const;
-
-export const RECOVERY_PHASES: readonly Handler<RecoveringThread>[] = [
-  { kind: NEED_RECOVERY, ...FROM_NODES, serve: serveNeedRecovery },
-  { kind: FETCH_TX_STATE, ...FROM_NODES, serve: serveFetch },
-  { kind: REPLICATE_TX_STATE, ...FROM_NODES, serve: serveReplicate },
-  { kind: RECOVERY_VOTE, ...FROM_NODES, serve: serveVote },
-  { kind: REQUEST_VOTE, ...FROM_NODES, serve: serveRequestVote },
-  { kind: COMMIT_RECOVERY, ...FROM_NODES, serve: serveOutcome },
-  { kind: ABORT_RECOVERY, ...FROM_NODES, serve: serveOutcome },
-  { kind: TRUNCATE_RECOVERY, ...FROM_NODES, serve: serveOutcome },
-  { kind: SETTLE, sender: "coordinator", begins: false, serve: serveSettle },
+export const RECOVERY_HANDLERS: readonly Handler<RecoveringThread>[] = [
+  { kind: NEED_RECOVERY, serve: serveNeedRecovery },
+  { kind: FETCH_TX_STATE, serve: serveFetch },
+  { kind: REPLICATE_TX_STATE, serve: serveReplicate },
+  { kind: RECOVERY_VOTE, serve: serveVote },
+  { kind: REQUEST_VOTE, serve: serveRequestVote },
+  { kind: COMMIT_RECOVERY, serve: serveOutcome },
+  { kind: ABORT_RECOVERY, serve: serveOutcome },
+  { kind: TRUNCATE_RECOVERY, serve: serveOutcome },
+  { kind: SETTLE, serve: serveSettle },
 ];

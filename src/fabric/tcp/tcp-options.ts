@@ -1,9 +1,9 @@
 /** What an endpoint over TCP is opened with, and what its connections share. */
 
 import type { ConnectionOptions, SecureContextOptions } from "node:tls";
-import type { StoreMemory } from "../../memory/store-memory.ts";
 import type { Gate, Shared } from "../exchange/shared.ts";
-import type { ConfigurationId, NodeId, Service } from "../fabric.ts";
+import type { ConfigurationId, NodeId, PostedService, Service } from "../fabric.ts";
+import type { VerbMemory } from "../verbs.ts";
 import type { Turn } from "./outbox.ts";
 
 export interface NodeAddress {
@@ -32,8 +32,10 @@ export interface TcpOptions {
   /** Names this life of the node or client; a random name, unless given. */
   readonly instance?: string;
   /** Served to verbs. */
-  readonly memory?: StoreMemory;
+  readonly memory?: VerbMemory;
   readonly service?: Service;
+  /** Takes messages that nobody answers. */
+  readonly posted?: PostedService;
   /** Whether this node may answer; without it, it always may. */
   readonly gate?: Gate;
   /** What clients must know. */
