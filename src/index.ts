@@ -22,7 +22,25 @@ export type {
   Database,
   RemoteDatabase,
 } from "./database/database.ts";
+export type {
+  AssociationName,
+  AsyncGraphReads,
+  AsyncGraphTransaction,
+  Edge,
+  EdgeData,
+  EdgeInput,
+  Graph,
+  GraphOptions,
+  GraphReads,
+  GraphTransaction,
+  ObjAddOptions,
+  ObjDeleteOptions,
+  ObjectChanges,
+  ObjectOf,
+  RemoteGraph,
+} from "./database/graph.ts";
 export type { DurabilityStats } from "./database/local/database-durability.ts";
+export { graph } from "./database/local/graph/open-graph.ts";
 export type { Stats } from "./database/local/stats.ts";
 export type { MigrateOptions } from "./database/migrate-options.ts";
 export { destroy, open } from "./database/open.ts";
@@ -125,8 +143,14 @@ export {
   u64,
   uuid,
 } from "./tables/fields.ts";
+export type {
+  AssociationOptions,
+  AssociationTypes,
+  ObjectKinds,
+} from "./tables/graph/definition.ts";
+export type { DeletedObject, EdgesOfDeleted } from "./tables/graph/operations.ts";
 export type { IndexDefinition, IndexKind, IndexOptions } from "./tables/indexes/definition.ts";
-export type { CountOptions, GetOptions, ScanOptions } from "./tables/indexes/options.ts";
+export type { CountOptions, GetOptions, ScanOptions } from "./tables/indexes/read-options.ts";
 export type { MigrationProgress } from "./tables/migrations/context.ts";
 export type { MigrationPlan } from "./tables/migrations/run.ts";
 export {
@@ -146,5 +170,5 @@ export type { DumpOptions } from "./transfer/dump.ts";
 export type { DumpFormat, DumpTableOptions, TransferProgress } from "./transfer/dump-table.ts";
 export type { LoadedStore, LoadOptions } from "./transfer/load.ts";
 export type { Loaded, LoadTableOptions, OnConflict } from "./transfer/load-table.ts";
-export type { Dumped, DumpedTable } from "./transfer/manifest.ts";
+export type { Dumped, DumpedGraph, DumpedTable } from "./transfer/manifest.ts";
 export { dump, dumpTable, load, loadTable } from "./transfer/on-demand.ts";

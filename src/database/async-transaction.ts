@@ -13,7 +13,7 @@ import type {
   IndexName,
   ScanOptions,
   UniqueIndex,
-} from "../tables/indexes/options.ts";
+} from "../tables/indexes/read-options.ts";
 import type { InsertedKey, InsertOf, Opened, PutOf } from "../tables/table.ts";
 import type { BulkTransaction } from "./bulk.ts";
 import type { TransactionEnd } from "./run/interactive.ts";

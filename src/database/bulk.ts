@@ -18,9 +18,9 @@ import type { AsyncScan, Scan } from "./scan.ts";
 import type { TransactOptions } from "./transact-options.ts";
 
 /** What `aggregate` returns: one object, or with `groupBy` one for each group. */
-export type AggregateResult<Row, Values, Names extends keyof Row> = [Names] extends [never]
-  ? AggregateValues<Values>
-  : Simplify<Pick<Row, Names> & AggregateValues<Values>>[];
+export type AggregateResult<Row, RowValues, Names extends keyof Row> = [Names] extends [never]
+  ? AggregateValues<RowValues>
+  : Simplify<Pick<Row, Names> & AggregateValues<RowValues>>[];
 
 /** The row that `select` returns. */
 export type Selected<Row, Names extends keyof Row> = Simplify<Pick<Row, Names>>;
@@ -28,10 +28,10 @@ export type Selected<Row, Names extends keyof Row> = Simplify<Pick<Row, Names>>;
 /** Reading many rows, while the event loop turns. */
 export interface BulkReads<Names extends string> {
   /** Computes counts, sums, smallest, largest and average values over the rows that match. */
-  aggregate<Row, Key, Values, Groups extends keyof Row = never>(
+  aggregate<Row, Key, RowValues, Groups extends keyof Row = never>(
     table: Opened<Names, Row, Key>,
-    options: AggregateOptions<Row, Values, Groups>,
-  ): Promise<AggregateResult<Row, Values, Groups>>;
+    options: AggregateOptions<Row, RowValues, Groups>,
+  ): Promise<AggregateResult<Row, RowValues, Groups>>;
 
   /** Says how the rows of an operation would be found, what was compared, and why it was chosen. */
   explain<Row, Key>(table: Opened<Names, Row, Key>, options?: ExplainOptions<Row>): Promise<Plan>;
@@ -93,10 +93,10 @@ export interface BulkSelect<Names extends string> {
 /** In `transactSync`: nothing is a promise, and the event loop waits. */
 export interface SyncBulk<Names extends string> extends BulkSelect<Names> {
   /** Computes counts, sums, smallest, largest and average values over the rows that match. */
-  aggregate<Row, Key, Values, Groups extends keyof Row = never>(
+  aggregate<Row, Key, RowValues, Groups extends keyof Row = never>(
     table: Opened<Names, Row, Key>,
-    options: AggregateOptions<Row, Values, Groups>,
-  ): AggregateResult<Row, Values, Groups>;
+    options: AggregateOptions<Row, RowValues, Groups>,
+  ): AggregateResult<Row, RowValues, Groups>;
 
   /** Changes fields of all rows that match. Rows that have the new values already are not written. */
   updateWhere<Row, Key, Changes, const S>(

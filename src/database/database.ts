@@ -10,7 +10,7 @@ import type {
   IndexName,
   ScanOptions,
   UniqueIndex,
-} from "../tables/indexes/options.ts";
+} from "../tables/indexes/read-options.ts";
 import type { MigrationPlan } from "../tables/migrations/run.ts";
 import type { MigrationStep } from "../tables/migrations/steps.ts";
 import type { InferRow, InsertedKey, InsertOf, Opened, PutOf, Table } from "../tables/table.ts";

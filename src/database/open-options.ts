@@ -53,6 +53,11 @@ export interface OpenOptions<Tables extends readonly Table[] = readonly Table[]>
    */
   readonly memoryDir?: string;
   /**
+   * A folder on another disk, for a second copy of the pages of device tables: what is damaged or lost is read from there.
+   * Takes effect before the first rows are on the device, and stays; a store has a folder of its own.
+   */
+  readonly mediaLog?: string;
+  /**
    * Who can open the store: all processes of the machine, or only the threads of this process,
    * which needs no native code. Default: "processes" where the system supports it.
    */
@@ -116,6 +121,8 @@ export interface Settings extends StoreSettings {
   /** The same for calls that block the event loop. */
   readonly syncTimeoutMs: number;
   readonly maxSnapshotMs: number;
+  /** The folder of the media log, if the caller has named one. */
+  readonly mediaLog?: string | undefined;
   /** The steps of a migration, if there is to be one. */
   readonly migrate?: readonly MigrationStep[] | undefined;
   readonly onMigration?: ((progress: MigrationProgress) => void) | undefined;
@@ -126,6 +133,7 @@ const KNOWN = [
   "tables",
   "memoryBytes",
   "memoryDir",
+  "mediaLog",
   "sharing",
   "timeoutMs",
   "versionBytes",
@@ -182,6 +190,7 @@ export function settingsOf(options: OpenOptions): Settings {
       "memoryDir",
       options.memoryDir ?? process.env.SITU_MEMORY_DIR ?? defaultMemoryDir(),
     ),
+    mediaLog: options.mediaLog === undefined ? undefined : folderOf("mediaLog", options.mediaLog),
     memoryDirGiven: options.memoryDir !== undefined,
     sharing,
     timeoutMs,

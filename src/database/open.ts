@@ -3,6 +3,8 @@
 import { whileAlone } from "../attach/alone.ts";
 import { attach } from "../attach/attach.ts";
 import { refuseIfInThreads } from "../attach/join-threads.ts";
+import { deviceFilesOf } from "../device/device.ts";
+import { noteMediaLog, removeMediaLog } from "../device/media-log.ts";
 import { withOpenLock } from "../folder/open-lock.ts";
 import { readIdentity, removeStore } from "../folder/store-files.ts";
 import { startLogAnew } from "../log/start.ts";
@@ -47,6 +49,11 @@ function isConnect(options: OpenOptions | ConnectOptions): options is ConnectOpt
 /** For those who have checked settings: the node. */
 export async function openStore(settings: Settings): Promise<LocalDatabase> {
   const db = await attach(settings, ({ executor, fresh, identity, recovered }) => {
+    const { mediaLog, path, sharing } = settings;
+    // Under the lock of the folder: one at a time.
+    if (mediaLog !== undefined && sharing === "processes") {
+      noteMediaLog(deviceFilesOf(path), mediaLog, deviceFilesOf);
+    }
     if (fresh) {
       createCatalogue(executor);
       if (identity?.logId !== undefined) startLogAnew(settings.path, identity, executor);
@@ -84,7 +91,9 @@ export async function destroy(path: string): Promise<void> {
     await withOpenLock(folder, () =>
       whileAlone(folder, () => {
         const identity = readIdentity(folder);
-        if (identity !== undefined) removeStore(folder, identity);
+        if (identity === undefined) return;
+        removeMediaLog(deviceFilesOf(folder), deviceFilesOf);
+        removeStore(folder, identity);
       }),
     );
   });

@@ -19,34 +19,49 @@ import type { AsyncTransaction } from "./async-transaction.ts";
 const MARK = "situ procedure";
 
 /** The callback of a procedure. Its values must be what can be sent in a message. */
-export type ProcedureBody<Values extends readonly unknown[], T> = (
+export type ProcedureBody<RowValues extends readonly unknown[], T> = (
   tx: AsyncTransaction,
-  ...values: Values
+  ...values: RowValues
 ) => T | PromiseLike<T>;
 
 /** What `procedure` takes besides a name and a callback. */
-export interface ProcedureOptions<Values extends readonly unknown[]> {
+export interface ProcedureOptions<RowValues extends readonly unknown[]> {
   /** The tables that the procedure uses. */
   readonly tables?: readonly Table[];
   /** The row at whose node the procedure runs. Default: the node that was called. */
-  readonly at?: (...values: Values) => readonly [table: Table, key: unknown];
+  readonly at?: (...values: RowValues) => readonly [table: Table, key: unknown];
+  /**
+   * Where it runs in clusters with the protocol "xenic": at the host of a node, or, if it is short and needs nothing but rows, in a
+   * worker of the node's NIC. Others run it at the host. Default: "host".
+   */
+  readonly runs?: "host" | "nic";
+  /**
+   * All rows that a procedure at the NIC uses, if its values tell. A row that is only read says "read". With them it needs one round of
+   * messages, and can be executed at another node.
+   */
+  readonly rows?: (...values: RowValues) => readonly UsedRow[];
 }
 
+/** A row that a procedure uses. */
+export type UsedRow = readonly [table: Table, key: unknown, how?: "read" | "write"];
+
 /** What `procedure` returns. */
-export interface Procedure<Values extends readonly unknown[] = readonly unknown[], T = unknown> {
+export interface Procedure<RowValues extends readonly unknown[] = readonly unknown[], T = unknown> {
   readonly kind: typeof MARK;
   readonly name: string;
-  readonly body: ProcedureBody<Values, T>;
+  readonly body: ProcedureBody<RowValues, T>;
   readonly tables: readonly Table[];
-  readonly at: ((...values: Values) => readonly [Table, unknown]) | undefined;
+  readonly at: ((...values: RowValues) => readonly [Table, unknown]) | undefined;
+  readonly runs: "host" | "nic";
+  readonly rows: ((...values: RowValues) => readonly UsedRow[]) | undefined;
 }
 
 /** Declares a procedure. Export it from a module that nodes are started with. */
-export function procedure<const Values extends readonly unknown[], T>(
+export function procedure<const RowValues extends readonly unknown[], T>(
   name: string,
-  body: ProcedureBody<Values, T>,
-  options: ProcedureOptions<Values> = {},
-): Procedure<Values, T> {
+  body: ProcedureBody<RowValues, T>,
+  options: ProcedureOptions<RowValues> = {},
+): Procedure<RowValues, T> {
   if (typeof name !== "string" || name === "" || Buffer.byteLength(name) > MAX_NAME_BYTES) {
     throw new SituError(
       "SITU_TYPE",
@@ -56,8 +71,14 @@ export function procedure<const Values extends readonly unknown[], T>(
   if (typeof body !== "function") {
     throw new SituError("SITU_TYPE", `procedure ${name} takes a callback, as in (tx) => …`);
   }
-  const { tables = [], at } = options;
-  return Object.freeze({ kind: MARK, name, body, tables, at });
+  const { tables = [], at, runs = "host", rows } = options;
+  if (runs !== "host" && runs !== "nic") {
+    throw new SituError(
+      "SITU_TYPE",
+      `procedure ${name} runs at the "host" or "nic", not ${show(runs)}`,
+    );
+  }
+  return Object.freeze({ kind: MARK, name, body, tables, at, runs, rows });
 }
 
 export function isProcedure(value: unknown): value is Procedure {

@@ -8,7 +8,7 @@ import type {
   IndexName,
   ScanOptions,
   UniqueIndex,
-} from "../tables/indexes/options.ts";
+} from "../tables/indexes/read-options.ts";
 import type { Opened } from "../tables/table.ts";
 import type { BulkReads, BulkSelect, Selected } from "./bulk.ts";
 import type { AsyncScan, Scan } from "./scan.ts";

@@ -22,7 +22,7 @@ import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import { coded } from "../runtime/system-errors.ts";
-import { type Copied, restoreFiles } from "../tools/files/copy.ts";
+import { type Copied, hasPageFiles, restoreFiles } from "../tools/files/copy.ts";
 import {
   type InspectedCheckpoint,
   type InspectedSegment,
@@ -180,7 +180,7 @@ export interface RestoreOptions extends ToolOptions {
 
 /**
  * Restores a backup, or the files of a store, to a new store at `path`; with `to`, as of a point in time.
- * The source is only read.
+ * The source is only read. A store with tables on the device must not be open meanwhile.
  */
 export async function restore(
   from: string,
@@ -209,7 +209,13 @@ export async function restore(
     }
     const point = to === undefined ? {} : { toMs: to.getTime() };
     const [sourceFiles, files] = [new NodeFiles(source), new NodeFiles(settings.path)];
-    const copied = await restoreFiles(sourceFiles, files, { ...point, signal, onProgress });
+    const copy = (): Promise<Copied> =>
+      restoreFiles(sourceFiles, files, { ...point, signal, onProgress });
+    // Of a store that is in use, pages may be written again while they are copied. A backup is in nobody's use.
+    const isStore = readIdentity(source) !== undefined && hasPageFiles(sourceFiles);
+    const copied = isStore
+      ? await withOpenLock(source, () => whileAlone(source, copy))
+      : await copy();
     const identity = newIdentity(settings.memoryDir);
     // A backup has no store.json: then the size is what its log says.
     const memoryBytes = readIdentity(source)?.memoryBytes;

@@ -8,7 +8,7 @@ import type {
   IndexName,
   ScanOptions,
   UniqueIndex,
-} from "../tables/indexes/options.ts";
+} from "../tables/indexes/read-options.ts";
 import type { InsertedKey, InsertOf, Opened, PutOf } from "../tables/table.ts";
 import type { SyncBulk } from "./bulk.ts";
 import type { Scan } from "./scan.ts";

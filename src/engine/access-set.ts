@@ -140,6 +140,11 @@ export class AccessSet {
     return this.words[entry + KIND];
   }
 
+  /** Whether the object is changed where it lies (splices.ts). */
+  isSpliced(entry: number): boolean {
+    return (this.words[entry + KIND] & SPLICED) !== 0;
+  }
+
   find(regionId: number, word: number): number {
     const index = this.#index;
     const { words } = this;

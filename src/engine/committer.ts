@@ -25,13 +25,13 @@
  *  7. The record is passed on to the log's writer, if there is one. Status IDLE: the committing
  *     epoch is cleared.
  *
- * Before all this a committer looks whether a starved transaction has the turn, and yields (turns.ts).
+ * Before all this a committer looks whether a starved transaction has priority, and yields (priority.ts).
  *
  * A death anywhere before 5 leaves objects unchanged and locked: recovery unlocks them. A death
  * after it leaves a complete record: recovery installs what is still locked by the slot.
  */
 
-import { LOG_STATE, SNAPSHOTS_IN_USE, TURN } from "../memory/control.ts";
+import { LOG_STATE, PRIORITY, SNAPSHOTS_IN_USE } from "../memory/control.ts";
 import {
   ARRAY,
   INCARNATION as HEADER_INCARNATION,
@@ -131,7 +131,7 @@ export class Committer {
 
     const executor = this.#executor;
     if (loadAcquire(this.#control, LOG_STATE) >= FAILED) executor.durability.check();
-    if (loadAcquire(this.#control, TURN) !== 0 && executor.turns.mustYield(tx)) {
+    if (loadAcquire(this.#control, PRIORITY) !== 0 && executor.priority.mustYield(tx)) {
       tx.yielded = true;
       return false;
     }
@@ -203,7 +203,7 @@ export class Committer {
     const { set } = tx;
     if (loadAcquire(this.#control, LOG_STATE) >= FAILED) this.#executor.durability.check();
     // No waiting here: a message must be answered, and locks may be held already.
-    if (loadAcquire(this.#control, TURN) !== 0 && this.#executor.turns.mustYield(tx)) {
+    if (loadAcquire(this.#control, PRIORITY) !== 0 && this.#executor.priority.mustYield(tx)) {
       return this.#refuse(tx);
     }
     this.#executor.journal.refuseTooLarge(set);

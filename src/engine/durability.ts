@@ -83,9 +83,10 @@ export class Durability {
   ensureLogWriter: () => void = () => {};
   /** The same, now and then, for one who does not wait for it. */
   watchLogWriter: () => void = () => {};
-  /** Does a round of the log in its writer's place, if nobody else has anything to write; set by who can. */
-  tryOwnRound: () => void = () => {};
   #look: Promise<void> | undefined;
+  /** Those of this executor who wait while the event loop turns. */
+  #asyncWaiters = 0;
+  #isClosed = false;
   /** How far the log may be behind the commits of this executor. */
   lagMs = Number.POSITIVE_INFINITY;
   /** What `isLate` has seen last, and how often since it looked at the clock. */
@@ -263,8 +264,6 @@ export class Durability {
   /** Waits, event loop and all, until an epoch is durable. */
   awaitSync(epoch: number, timeoutMs: number): void {
     if (this.epoch >= epoch || this.#isAllOnDisk()) return;
-    this.tryOwnRound();
-    if (this.epoch >= epoch) return;
     this.call();
     const startMs = nowMs();
     for (let spins = 1; ; spins++) {
@@ -289,7 +288,7 @@ export class Durability {
     if (this.epoch >= epoch || this.#isAllOnDisk()) return;
     this.call();
     const startMs = nowMs();
-    Atomics.add(this.#i32, DURABLE_WAITERS, 1);
+    this.#beginAsyncWait();
     try {
       for (;;) {
         const low = Atomics.load(this.#i32, DURABLE_LOW);
@@ -297,8 +296,28 @@ export class Durability {
         await this.#nextLook(low);
       }
     } finally {
-      Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
+      this.#endAsyncWait();
     }
+  }
+
+  /**
+   * Before memory is unmapped: who still waits here is told so when it wakes up, and touches nothing any more. A
+   * node's thread may be closed while an answer waits for the disk.
+   */
+  close(): void {
+    this.#isClosed = true;
+    Atomics.sub(this.#i32, DURABLE_WAITERS, this.#asyncWaiters);
+  }
+
+  #beginAsyncWait(): void {
+    this.#asyncWaiters++;
+    Atomics.add(this.#i32, DURABLE_WAITERS, 1);
+  }
+
+  #endAsyncWait(): void {
+    if (this.#isClosed) return;
+    this.#asyncWaiters--;
+    Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
   }
 
   #isAllOnDisk(): boolean {
@@ -320,11 +339,15 @@ export class Durability {
   }
 
   /** One look for all that wait in this thread. */
-  #nextLook(low: number): Promise<void> {
+  async #nextLook(low: number): Promise<void> {
     this.#look ??= this.#awaitMove(low).finally(() => {
       this.#look = undefined;
     });
-    return this.#look;
+    await this.#look;
+    if (this.#isClosed) {
+      const why = "the store was closed before it was known whether this is on disk";
+      throw new SituError("SITU_CLOSED", why);
+    }
   }
 
   /**
@@ -335,7 +358,7 @@ export class Durability {
     const startMs = nowMs();
     while (nowMs() - startMs < DURABLE_SPIN_MS) {
       await turn();
-      if (Atomics.load(this.#i32, DURABLE_LOW) !== low) return;
+      if (this.#isClosed || Atomics.load(this.#i32, DURABLE_LOW) !== low) return;
     }
     await this.#memory.parking.sleep(DURABLE_LOW, low, DURABLE_LOOK_MS);
   }
@@ -376,7 +399,7 @@ export class Durability {
 
   async awaitRoom(timeoutMs: number): Promise<void> {
     const startMs = nowMs();
-    Atomics.add(this.#i32, DURABLE_WAITERS, 1);
+    this.#beginAsyncWait();
     try {
       for (let round = 1; this.#needsRound(round); round++) {
         const low = Atomics.load(this.#i32, DURABLE_LOW);
@@ -384,7 +407,7 @@ export class Durability {
         while (!this.#hasMoved(low, startMs, timeoutMs)) await this.#nextLook(low);
       }
     } finally {
-      Atomics.sub(this.#i32, DURABLE_WAITERS, 1);
+      this.#endAsyncWait();
     }
   }
 

@@ -30,6 +30,7 @@ import { Journal } from "./journal.ts";
 import type { Leases } from "./leases/leases.ts";
 import { clearGauges, JOURNAL_ABORT, SlotMetrics } from "./metrics.ts";
 import type { PageLoads } from "./page-loads.ts";
+import { Priority, releasePriority } from "./priority.ts";
 import { type EndedCommit, endCommitOf, releaseSlot } from "./recovery.ts";
 import { CONFLICT } from "./signals.ts";
 import {
@@ -48,7 +49,6 @@ import {
 } from "./slot.ts";
 import { Versions } from "./snapshots/versions.ts";
 import type { Transaction } from "./transaction.ts";
-import { releaseTurn, Turns } from "./turns.ts";
 
 /** The word `active` is never 0 while a transaction runs, whatever the epoch. */
 const ACTIVE_FLAG = 1;
@@ -67,13 +67,15 @@ export class Executor implements SlabHost {
   readonly backoff: Backoff;
   readonly committer: Committer;
   readonly versions: Versions;
-  readonly turns: Turns;
+  readonly priority: Priority;
   readonly durability: Durability;
   readonly random = new Random();
   /** Seeds the hash of a new table. A simulation that must run the same way twice sets another. */
   newHashSeed: () => number = hashSeed;
   /** How long reads outside of transactions wait for others. */
   timeoutMs = DEFAULT_TIMEOUT_MS;
+  /** How long a synchronous operation waits for the log, which a disk or a busy machine may hold up. */
+  diskMs = DEFAULT_TIMEOUT_MS;
   /**
    * Whether one who meets an object that is being installed waits for it. Not where the lock may be
    * held by this very thread, until a message comes: there it is a conflict (prepared.ts).
@@ -125,7 +127,7 @@ export class Executor implements SlabHost {
     this.backoff = this.#newBackoff({ timeoutMs: DEFAULT_TIMEOUT_MS });
     this.committer = new Committer(this);
     this.versions = new Versions(this);
-    this.turns = new Turns(this);
+    this.priority = new Priority(this);
   }
 
   /**
@@ -459,10 +461,11 @@ export class Executor implements SlabHost {
     assert(this.#running === 0, "no transaction runs when the executor closes");
     Atomics.store(this.memory.control.i32, this.#activeAt, 0);
     this.versions.registry.releaseSlot(this.slot);
-    releaseTurn(this.memory, this.slot);
+    releasePriority(this.memory, this.slot);
     this.slabs.close();
     this.journal.leave();
     clearGauges(this.memory.control, this.slot);
+    this.durability.close();
     unclaim(this.memory.control, this.slot);
     const isLast = claimedSlots(this.memory.control) === 0;
     this.#leases.release(this.slot);

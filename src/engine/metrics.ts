@@ -28,7 +28,7 @@ import { slotsInUse } from "./slot.ts";
 
 /** Why an attempt did not commit. */
 export const ABORT_REASONS = [
-  /** What it needs is locked by another, or another has the turn. */
+  /** What it needs is locked by another, or another has priority. */
   "lock",
   /** What it read has changed. */
   "validation",
@@ -108,7 +108,7 @@ export class SlotMetrics {
     this.#control.f64[this.#base + gauge] = value;
   }
 
-  /** An attempt met another: with a lock or a turn in its way, or too late. */
+  /** An attempt met another: with a lock or another's priority in its way, or too late. */
   countConflict(isHeld: boolean): void {
     this.add(ABORTS + (isHeld ? LOCK : VALIDATION), 1);
   }

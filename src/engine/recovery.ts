@@ -18,11 +18,10 @@
 import { addressOf } from "../memory/address.ts";
 import { BlockTable } from "../memory/blocks.ts";
 import {
+  DEVICE_FLUSHER,
   DEVICE_KEEPER,
   EXPIRY_SWEEPER,
   KEEPER,
-  LOG_ROUND,
-  LOG_SEGMENT,
   LOG_STARTER,
   LOG_WRITER,
 } from "../memory/control.ts";
@@ -42,10 +41,10 @@ import type { StoreMemory } from "../memory/store-memory.ts";
 import { CHANGE_REGION } from "./changes.ts";
 import { CHANGED, CLASS_SHIFT, copyWords, EDITED, type Journal, REGION_MASK } from "./journal.ts";
 import { releasePrepared } from "./prepared.ts";
+import { releasePriority } from "./priority.ts";
 import { ACTIVE, COMMITTED, DEVICE_JOBS, IDLE, phaseOf, type SlotId, STATUS } from "./slot.ts";
 import { Registry } from "./snapshots/registry.ts";
 import { PIECE_HEADER_WORDS } from "./splices.ts";
-import { releaseTurn } from "./turns.ts";
 
 export type EndedCommit = "rolled forward" | "rolled back" | "nothing to do";
 
@@ -71,7 +70,7 @@ export function endCommitOf(
   return phase === COMMITTED ? "rolled forward" : "rolled back";
 }
 
-/** Gives back all else that the slot held: its epoch, snapshots, turn, blocks, half-made regions. */
+/** Gives back all else that the slot held: its epoch, snapshots, priority, blocks, half-made regions. */
 export function releaseSlot(memory: StoreMemory, slot: SlotId): void {
   const { control } = memory;
   Atomics.store(control.i32, control.slotAt(slot) + ACTIVE, 0);
@@ -82,17 +81,13 @@ export function releaseSlot(memory: StoreMemory, slot: SlotId): void {
   Atomics.compareExchange(control.i32, EXPIRY_SWEEPER, slot + 1, 0);
   // Of one who moves rows to the device, pages are left that nothing leads to.
   Atomics.compareExchange(control.i32, DEVICE_KEEPER, slot + 1, 0);
+  Atomics.compareExchange(control.i32, DEVICE_FLUSHER, slot + 1, 0);
   // So are pages of an update that is never applied.
   Atomics.store(control.i32, control.slotAt(slot) + DEVICE_JOBS, 0);
   // The log's writer too: what it had not published, the next one writes again.
   Atomics.compareExchange(control.i32, LOG_WRITER, slot + 1, 0);
   Atomics.compareExchange(control.i32, LOG_STARTER, slot + 1, 0);
-  // Nobody knows how far it came with its batch: the next one begins another segment.
-  if (Atomics.load(control.i32, LOG_ROUND) === slot + 1) {
-    Atomics.store(control.i32, LOG_SEGMENT, 0);
-    Atomics.store(control.i32, LOG_ROUND, 0);
-  }
-  releaseTurn(memory, slot);
+  releasePriority(memory, slot);
   releasePrepared(memory, slot);
   memory.abandonRegions(slot);
   new BlockTable(memory).orphan(slot);

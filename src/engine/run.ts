@@ -7,18 +7,15 @@
 import { LIMIT_RISES } from "../memory/control.ts";
 import { lockOwner } from "../memory/object.ts";
 import { type ConflictError, SituError, TimeoutError } from "../runtime/errors.ts";
-import { ASYNC_PATIENCE_MS, UNIT_BYTES } from "../runtime/limits.ts";
+import { ASYNC_PATIENCE_MS, RECLAIM_ATTEMPTS, UNIT_BYTES } from "../runtime/limits.ts";
 import type { RetryPolicy } from "../runtime/retry-policy.ts";
 import { shownSize } from "../runtime/units.ts";
 import type { Backoff } from "./backoff.ts";
 import type { Executor } from "./executor.ts";
 import { MEMORY_ABORT } from "./metrics.ts";
-import { isSignal } from "./signals.ts";
+import { isSignal, PAGE_MISS } from "./signals.ts";
 import { Snapshot } from "./snapshots/snapshot.ts";
 import type { Transaction } from "./transaction.ts";
-
-/** How often a transaction that found no memory may reclaim some and try again. */
-const RECLAIM_ATTEMPTS = 3;
 
 /**
  * Runs a body to the end inside this turn, retrying on conflict, and returns what it returned. With
@@ -58,7 +55,7 @@ export function runSync<A, T>(
       throwIfFatal(executor, tx);
       if (attempt === 1) executor.backoff.begin(timeoutMs);
       // It waits for something else now: others need not wait for it.
-      if (tx.exhausted || tx.journalFull) executor.turns.giveBack(tx);
+      if (tx.exhausted || tx.journalFull) executor.priority.giveBack(tx);
       if (tx.exhausted) {
         executor.metrics.countAbort(MEMORY_ABORT);
         tx.clear();
@@ -91,14 +88,14 @@ export function runSync<A, T>(
         (tx.yielded ? backoff.mayRetry() : backoff.meet(lock));
       if (!mayRetry) throw gaveUp(executor, tx, backoff);
       tx.trace ??= [];
-      if (executor.turns.meet(tx)) {
+      if (executor.priority.meet(tx)) {
         if (snapshotMs > 0) releaseSnapshot(tx);
-        awaitTurn(executor, tx);
+        awaitPriority(executor, tx);
       }
     }
   } finally {
     executor.leave();
-    if (tx.conflicts > 0) executor.turns.end(tx);
+    if (tx.conflicts > 0) executor.priority.end(tx);
     tx.clear();
     tx.trace = undefined;
     if (snapshotMs > 0) releaseSnapshot(tx);
@@ -257,18 +254,18 @@ function runReads<A, T>(
       }
       throwIfFatal(executor, tx);
       if (tx.journalFull && !executor.isHurried) {
-        executor.durability.awaitRoomSync(executor.timeoutMs);
+        executor.durability.awaitRoomSync(executor.diskMs);
         continue;
       }
       policy ??= executor.newPatience(executor.isHurried ? ASYNC_PATIENCE_MS : executor.timeoutMs);
       meetOrGiveUp(executor, tx, policy);
-      // A snapshot's reader is in nobody's way: it need not take a turn.
-      if (snapshot === undefined && !executor.isHurried && executor.turns.meet(tx)) {
-        awaitTurn(executor, tx);
+      // A snapshot's reader is in nobody's way: it need not take priority.
+      if (snapshot === undefined && !executor.isHurried && executor.priority.meet(tx)) {
+        awaitPriority(executor, tx);
       }
     }
   } finally {
-    if (tx.conflicts > 0) executor.turns.end(tx);
+    if (tx.conflicts > 0) executor.priority.end(tx);
     tx.clear();
     tx.snapshot = undefined;
     executor.leave();
@@ -278,15 +275,16 @@ function runReads<A, T>(
 /** Whether an error out of a snapshot's reader is to be believed. */
 function isSnapshotsOwn(snapshot: Snapshot, error: unknown): boolean {
   if (!snapshot.isRegistered) throw snapshot.tooOld();
-  return !isSignal(error);
+  // One that waits for a page repeats the step when that is there.
+  return error === PAGE_MISS || !isSignal(error);
 }
 
-/** Waits until another's turn is over, or this transaction has its own. Nothing is held meanwhile. */
-function awaitTurn(executor: Executor, tx: Transaction): void {
+/** Waits until another no longer has priority, or this transaction has it. Nothing is held meanwhile. */
+function awaitPriority(executor: Executor, tx: Transaction): void {
   tx.clear();
   executor.leave();
   try {
-    executor.turns.awaitSync(tx);
+    executor.priority.awaitSync(tx);
   } finally {
     executor.enter();
   }
@@ -324,7 +322,7 @@ export function tryRun(
         if (isCallersOwn(executor, tx, error)) throw error;
       }
       if (tx.exhausted) executor.metrics.countAbort(MEMORY_ABORT);
-      // Nor does it wait for another's turn: it yields by being left undone.
+      // Nor does it wait for one that has priority: it yields by being left undone.
       if (tx.exhausted || tx.journalFull || tx.yielded || tx.fatal !== undefined) return false;
     }
     return false;

@@ -11,7 +11,7 @@
  *   word 24  tail      the first record that is not in the log yet; written by the log's writer
  *   word 25  lag       milliseconds that the log may lag behind, if the owner says so
  *   word 26  prepares  1 if the owner holds locks between its commits (prepared.ts)
- *   word 27  ticket    the place in line of a transaction that waits for the turn, or 0 (turns.ts)
+ *   word 27  ticket    the place in line of a transaction that waits for priority, or 0 (priority.ts)
  *   word 28  large     words of the segment that holds a record too large for the journal, or 0; -1 while
  *                      the segment is being emptied (large-record.ts)
  *   word 29  jobs      updates of device tables that the owner's thread has begun and not ended
@@ -85,7 +85,7 @@ export const COUNTERS = [
   "snapshotsReleased",
   "versionsKept",
   "versionsMoved",
-  "turns",
+  "starved",
 ] as const;
 export type Counter = (typeof COUNTERS)[number];
 
@@ -103,8 +103,8 @@ export const SNAPSHOTS_RELEASED = COUNTERS_F64 + 9;
 export const VERSIONS_KEPT = COUNTERS_F64 + 10;
 /** Versions that moved from a ring to the overflow area. */
 export const VERSIONS_MOVED = COUNTERS_F64 + 11;
-/** Turns that were taken for transactions that starved (turns.ts). */
-export const TURNS = COUNTERS_F64 + 12;
+/** Times that a starved transaction took priority (priority.ts). */
+export const STARVED = COUNTERS_F64 + 12;
 
 export function isClaimed(control: Control, slot: SlotId): boolean {
   return Atomics.load(control.i32, control.slotAt(slot) + CLAIMED) !== 0;

@@ -45,7 +45,7 @@ import type { Region } from "../memory/store-memory.ts";
 import type { Views } from "../memory/views.ts";
 import { assert } from "../runtime/assert.ts";
 import { type ConflictKey, SituError } from "../runtime/errors.ts";
-import { DEFAULT_TIMEOUT_MS, TURN_MS } from "../runtime/limits.ts";
+import { DEFAULT_TIMEOUT_MS, PRIORITY_MS } from "../runtime/limits.ts";
 import {
   AccessSet,
   BUFFER,
@@ -108,16 +108,18 @@ export class Transaction {
   epoch = 0;
   /** Its journal had no room for what it writes: the log must catch up first. */
   journalFull = false;
-  /** Another transaction has the turn: nothing was locked (turns.ts). */
+  /** Another transaction has priority: nothing was locked (priority.ts). */
   yielded = false;
   /** Conflicts of this transaction's attempts, since when, and whether they are too many. */
   conflicts = 0;
   conflictsSinceMs = 0;
   isStarved = false;
-  /** How long its next turn may last. */
-  turnMs = TURN_MS;
+  /** Whether it has said that it will change what it reads: then one conflict is enough to be starved. */
+  isForUpdate = false;
+  /** For how long it may have priority the next time. */
+  priorityMs = PRIORITY_MS;
   /** It has yielded for long enough, or must not wait. */
-  passesTurns = false;
+  ignoresPriority = false;
   /** Whether its event loop turns while it waits. */
   isAsync = false;
   /** How long this transaction waits for others. */
@@ -165,6 +167,7 @@ export class Transaction {
     this.exhausted = false;
     this.journalFull = false;
     this.yielded = false;
+    this.isForUpdate = false;
     this.committed = false;
     this.fatal = undefined;
     this.allocated = false;

@@ -13,6 +13,8 @@ export interface StoreFile {
   readonly name: string;
   /** Writes some bytes from the front of the parts, and says how many: see `writeFully`. */
   write(parts: readonly Uint8Array[], at: number): number;
+  /** Writes all bytes without holding the thread, where the file system can. */
+  writeLater?(bytes: Uint8Array, at: number): Promise<void>;
   /** Fills `into` from a place in the file; says how many bytes there were before its end. */
   read(into: Uint8Array, at: number): number;
   /** The same without holding the thread, where the file system can. */
@@ -78,6 +80,7 @@ function without(parts: readonly Uint8Array[], bytes: number): readonly Uint8Arr
   return left;
 }
 
-function noProgress(file: StoreFile): NodeJS.ErrnoException {
+/** The error for a disk that takes nothing and says nothing. */
+export function noProgress(file: StoreFile): NodeJS.ErrnoException {
   return Object.assign(new Error(`nothing could be written to ${file.name}`), { code: "EIO" });
 }

@@ -26,13 +26,14 @@ import {
   statfsSync,
   statSync,
   unlinkSync,
+  write,
   writeSync,
   writevSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { libc } from "../memory/libc.ts";
-import type { StoreFile, StoreFiles } from "./files.ts";
+import { noProgress, type StoreFile, type StoreFiles } from "./files.ts";
 
 const FILE_MODE = 0o600;
 const FOLDER_MODE = 0o700;
@@ -43,6 +44,7 @@ const ZERO_BYTES = 1 << 20;
 const ENOSPC = 28;
 
 const readLater = promisify(read);
+const writeLater = promisify(write);
 const syncLater = promisify(fdatasync);
 
 export class NodeFiles implements StoreFiles {
@@ -145,6 +147,15 @@ class NodeFile implements StoreFile {
       done += bytes;
     }
     return done;
+  }
+
+  async writeLater(bytes: Uint8Array, at: number): Promise<void> {
+    for (let done = 0; done < bytes.length; ) {
+      const left = bytes.length - done;
+      const { bytesWritten } = await writeLater(this.#fd, bytes, done, left, at + done);
+      if (bytesWritten === 0) throw noProgress(this);
+      done += bytesWritten;
+    }
   }
 
   async readLater(into: Uint8Array, at: number): Promise<number> {

@@ -12,8 +12,8 @@ import {
   MAX_GATEWAY_THREADS,
   MAX_VALUE_BYTES,
 } from "../runtime/limits.ts";
+import { isLoopback } from "../runtime/loopback-address.ts";
 import { show } from "../runtime/show.ts";
-import { isLoopback } from "./threads/listen.ts";
 
 /** What `serve` takes. */
 export interface GatewayOptions {

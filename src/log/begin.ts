@@ -14,7 +14,6 @@ import { wallClockMs } from "../runtime/clock.ts";
 import { SEGMENT_BYTES } from "../runtime/limits.ts";
 import { takeQuietCheckpoint } from "./checkpoint/take.ts";
 import { figureOf, setFigure } from "./figures.ts";
-import { RoundLock } from "./round-lock.ts";
 import { refuseOtherWriter } from "./segments/end.ts";
 import {
   LOG_FOLDER,
@@ -33,7 +32,6 @@ export function beginLog(executor: Executor, files: StoreFiles, logId: string): 
   }
   const identity = logIdentityOf(executor, logId);
   refuseOtherWriter(files, identity);
-  new RoundLock(executor).leaveSegment();
   const epoch = takeQuietCheckpoint(executor, files, logId);
   const follows = false;
   new LogWriter(files, identity, number, epoch, wallClockMs(), SEGMENT_BYTES, follows).close();

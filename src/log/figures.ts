@@ -39,10 +39,3 @@ export function setFigure(memory: StoreMemory, figure: Figure, value: number): v
 export function addToFigure(memory: StoreMemory, figure: Figure, value: number): void {
   memory.control.f64[LOG_FIGURES_F64 + FIGURES.indexOf(figure)] += value;
 }
-
-/** A batch is in the log. */
-export function countBatch(memory: StoreMemory, bytes: number, records: number): void {
-  addToFigure(memory, "logBytes", bytes);
-  addToFigure(memory, "batches", 1);
-  addToFigure(memory, "records", records);
-}

@@ -13,20 +13,11 @@
  * published is still in the journals. Its successor begins a new segment, whose head says from
  * which epoch on it counts; a batch that the dead one wrote and did not publish is void.
  *
- * A round is done under the lock of the log (round-lock.ts): one who commits and is alone may do one
- * in the writer's place (own-round.ts). The writer begins segments, and does all else.
- *
  * A full disk is a matter of time: the round is tried again. Any other failure is final, for
  * after it nobody knows what is on disk (engine/durability.ts).
  */
 
-import {
-  DISK_FULL,
-  type Durability,
-  FAILED,
-  OTHER_WRITER_ERRNO,
-  RUNNING,
-} from "../engine/durability.ts";
+import { DISK_FULL, FAILED, OTHER_WRITER_ERRNO, RUNNING } from "../engine/durability.ts";
 import type { Executor } from "../engine/executor.ts";
 import { awaitCommits } from "../engine/snapshots/snapshot.ts";
 import type { StoreFiles } from "../folder/files.ts";
@@ -36,8 +27,7 @@ import { machineMs, wallClockMs } from "../runtime/clock.ts";
 import { TimeoutError } from "../runtime/errors.ts";
 import { LOG_PATIENCE_MS } from "../runtime/limits.ts";
 import { logIdentityOf } from "./begin.ts";
-import { countBatch, setFigure } from "./figures.ts";
-import { RoundLock } from "./round-lock.ts";
+import { addToFigure, setFigure } from "./figures.ts";
 import { Packer } from "./segments/packing.ts";
 import { nextSegment } from "./segments/segments.ts";
 import { LogWriter, mayPass } from "./segments/writer.ts";
@@ -52,9 +42,8 @@ export class GroupCommit {
   readonly #logId: string;
   readonly #tails: Tails;
   readonly #packer = new Packer();
-  readonly #lock: RoundLock;
   #writer: LogWriter | undefined;
-  /** The last epoch of the last batch, for who has the lock. */
+  /** The last epoch of the last batch. */
   #written = 0;
   /** The calls that the last round has answered. */
   #answered = 0;
@@ -64,7 +53,6 @@ export class GroupCommit {
     this.#files = files;
     this.#logId = logId;
     this.#tails = new Tails(executor.memory);
-    this.#lock = new RoundLock(executor);
   }
 
   /** Takes the role of the log's writer, if nobody living has it. */
@@ -73,7 +61,10 @@ export class GroupCommit {
     const { i32 } = executor.memory.control;
     const mine = executor.slot + 1;
     const holder = Atomics.compareExchange(i32, LOG_WRITER, 0, mine);
-    if (holder === 0) return true;
+    if (holder === 0) {
+      this.#written = executor.durability.written;
+      return true;
+    }
     return executor.recoverIfDead(holder - 1) && this.tryBegin();
   }
 
@@ -94,13 +85,7 @@ export class GroupCommit {
       return "idle";
     }
     const calls = Atomics.load(executor.memory.control.i32, LOG_CALLS);
-    const holder = this.#lock.lock();
-    if (holder >= 0) {
-      durability.setBlocker(holder);
-      return "stalled";
-    }
     try {
-      this.#written = durability.written;
       const last = this.#closeEpoch();
       this.#tails.gather(this.#written, last);
       if (this.#tails.records > 0) this.#write(last);
@@ -108,8 +93,6 @@ export class GroupCommit {
       durability.publish(last, () => this.#tails.release());
     } catch (error) {
       return this.#failed(error);
-    } finally {
-      this.#lock.unlock();
     }
     this.#answered = calls;
     if (durability.state === DISK_FULL) durability.setState(RUNNING, 0);
@@ -124,7 +107,7 @@ export class GroupCommit {
   /** Work that can be done before it is needed, when nobody waits. */
   prepare(): void {
     try {
-      this.#writer?.prepare(this.#lock.used);
+      this.#writer?.prepare();
     } catch {
       // It will be tried again when it is needed, and its failure told then.
     }
@@ -134,7 +117,7 @@ export class GroupCommit {
   end(): void {
     const { executor } = this;
     try {
-      this.#close();
+      this.#writer?.close();
     } catch (error) {
       const { errno } = error as NodeJS.ErrnoException;
       // What was written since may be lost: it must not look as if nothing had happened.
@@ -149,36 +132,6 @@ export class GroupCommit {
     }
   }
 
-  /** Leaves the segment in good order, unless somebody is stopped who writes to it. */
-  #close(): void {
-    if (this.#writer === undefined) return;
-    if (this.#lock.lock() >= 0) {
-      this.#writer.abandon();
-      return;
-    }
-    try {
-      const writer = this.#atPosition();
-      this.#lock.leaveSegment();
-      writer?.close();
-    } finally {
-      this.#lock.unlock();
-    }
-  }
-
-  /** The writer, at the place that all others agree on; undefined if its segment is not written any more. */
-  #atPosition(): LogWriter | undefined {
-    const writer = this.#writer;
-    if (writer === undefined) return undefined;
-    if (this.#lock.segment === writer.position.number) {
-      writer.moveTo(this.#lock.used, this.executor.durability.written);
-      return writer;
-    }
-    // Somebody died in a round.
-    this.#writer = undefined;
-    writer.abandon();
-    return undefined;
-  }
-
   #closeEpoch(): number {
     const { executor } = this;
     const epoch = executor.epochs.current();
@@ -191,25 +144,20 @@ export class GroupCommit {
   #write(last: number): void {
     const { memory } = this.executor;
     const tails = this.#tails;
-    const writer = this.#atPosition() ?? this.#open();
-    this.#writer = writer;
+    this.#writer ??= this.#open();
+    const writer = this.#writer;
     const after = this.#written;
     const packed = this.#packer.pack(tails.parts);
     const isPacked = packed !== undefined;
     const batch = { after, last, records: tails.records, closedMs: wallClockMs(), isPacked };
-    let bytes: number;
-    try {
-      bytes = writer.append(batch, isPacked ? [packed] : tails.parts);
-      writer.sync();
-    } catch (error) {
-      // Perhaps in another segment than before, but without this batch.
-      this.#lock.moveTo(writer.position.number, writer.position.bytes);
-      throw error;
-    }
+    const bytes = writer.append(batch, isPacked ? [packed] : tails.parts);
+    writer.sync();
     // From here on the batch counts, also for a successor; until here it is void.
     this.executor.durability.setWritten(last);
-    this.#lock.moveTo(writer.position.number, writer.position.bytes);
-    countBatch(memory, bytes, tails.records);
+    this.#written = last;
+    addToFigure(memory, "logBytes", bytes);
+    addToFigure(memory, "batches", 1);
+    addToFigure(memory, "records", tails.records);
     setFigure(memory, "segment", writer.position.number);
   }
 
@@ -226,22 +174,18 @@ export class GroupCommit {
       durability.setBlocker(error.holder?.slot ?? -1);
       return "stalled";
     }
+    const { errno = 0 } = error as NodeJS.ErrnoException;
     if (mayPass(error)) {
-      durability.setState(DISK_FULL, (error as NodeJS.ErrnoException).errno ?? 0);
+      durability.setState(DISK_FULL, errno);
       return "disk full";
     }
-    failLog(durability, error);
+    try {
+      // A journal that cannot be mapped because the files are gone: the error is to say so.
+      durability.lookAtMemory();
+    } finally {
+      durability.setState(FAILED, errno);
+    }
+    if (error instanceof AssertionError) throw error;
     return "failed";
   }
-}
-
-/** After such an error nobody knows what is on disk: nothing becomes durable any more. */
-export function failLog(durability: Durability, error: unknown): void {
-  try {
-    // A journal that cannot be mapped because the files are gone: the error is to say so.
-    durability.lookAtMemory();
-  } finally {
-    durability.setState(FAILED, (error as NodeJS.ErrnoException).errno ?? 0);
-  }
-  if (error instanceof AssertionError) throw error;
 }

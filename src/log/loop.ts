@@ -50,8 +50,7 @@ export async function runLog(log: GroupCommit, duties: Duties): Promise<void> {
     const { isCalled } = log;
     const round = log.round();
     if (round === "failed") return;
-    // Also when others do the rounds (own-round.ts), and this one finds nothing to write.
-    if (round === "done" || round === "idle") log.prepare();
+    if (round === "done") log.prepare();
     const isTakingCheckpoint = duties.lookAfterCheckpoints();
     const isIdle = round === "idle" && !isTakingCheckpoint;
     if (!isIdle) busyMs = nowMs();

@@ -21,9 +21,8 @@ export class Tails {
   bytes = 0;
   readonly #memory: StoreMemory;
   readonly #journals: (Views | undefined)[] = [];
-  /** Where the tails will be when what was gathered is in the log, from one slot on. */
+  /** Where the tails will be when what was gathered is in the log. */
   readonly #ends: number[] = [];
-  #firstSlot = 0;
   /** By slot: large records whose place in the journal will be behind the tail then. */
   readonly #larges = new Map<number, LargeRecord>();
 
@@ -31,23 +30,11 @@ export class Tails {
     this.#memory = memory;
   }
 
-  /** A journal that its owner has mapped: it can be read even if the memory's files are removed. */
-  adopt(slot: number, journal: Views): void {
-    while (this.#journals.length <= slot) this.#journals.push(undefined);
-    this.#journals[slot] = journal;
-  }
-
   /** Whether anything lies in a journal. */
   get hasAny(): boolean {
-    return this.hasAnyBut(-1);
-  }
-
-  /** The same without the journal of one slot. */
-  hasAnyBut(passed: number): boolean {
     const { control } = this.#memory;
     const slots = slotsInUse(control);
     for (let slot = 0; slot < slots; slot++) {
-      if (slot === passed) continue;
       const at = control.slotAt(slot);
       if (control.i32[at + HEAD] !== control.i32[at + TAIL]) return true;
     }
@@ -56,33 +43,13 @@ export class Tails {
 
   /** Gathers the records of epochs after `after`, up to `last`. All these have been passed on. */
   gather(after: number, last: number): void {
-    this.#gatherSlots(0, slotsInUse(this.#memory.control), after, last);
-  }
-
-  /** The same for one journal. */
-  gatherOf(slot: number, after: number, last: number): void {
-    this.#gatherSlots(slot, slot + 1, after, last);
-  }
-
-  /** Whether a record is in a segment of its own. */
-  get hasLarge(): boolean {
-    return this.#larges.size > 0;
-  }
-
-  /** What was gathered stays in the journals. */
-  leave(): void {
-    this.#larges.clear();
-    this.#ends.length = 0;
-  }
-
-  #gatherSlots(firstSlot: number, slots: number, after: number, last: number): void {
     this.parts.length = 0;
     this.records = 0;
     this.bytes = 0;
     this.#ends.length = 0;
-    this.#firstSlot = firstSlot;
     const { control } = this.#memory;
-    for (let slot = firstSlot; slot < slots; slot++) {
+    const slots = slotsInUse(control);
+    for (let slot = 0; slot < slots; slot++) {
       const at = control.slotAt(slot);
       const tail = control.i32[at + TAIL];
       const head = loadAcquire(control.i32, at + HEAD);
@@ -97,8 +64,8 @@ export class Tails {
     // Before the tails move: then their owners may make the next ones.
     for (const large of this.#larges.values()) large.empty();
     this.#larges.clear();
-    for (let i = 0; i < this.#ends.length; i++) {
-      Atomics.store(control.i32, control.slotAt(this.#firstSlot + i) + TAIL, this.#ends[i]);
+    for (let slot = 0; slot < this.#ends.length; slot++) {
+      Atomics.store(control.i32, control.slotAt(slot) + TAIL, this.#ends[slot]);
     }
   }
 
@@ -177,7 +144,8 @@ export class Tails {
     let journal = this.#journals[slot];
     if (journal === undefined) {
       journal = this.#memory.attachJournal(slot);
-      this.adopt(slot, journal);
+      while (this.#journals.length <= slot) this.#journals.push(undefined);
+      this.#journals[slot] = journal;
     }
     return journal;
   }

@@ -24,16 +24,16 @@ export interface Candidate {
 /** Candidates in the order in which they are looked at, and where the next search goes on. */
 export class Rotation {
   readonly blocks: Candidate[] = [];
-  #turn = 0;
+  #next = 0;
 
   get current(): Candidate {
-    if (this.#turn >= this.blocks.length) this.#turn = 0;
-    return this.blocks[this.#turn];
+    if (this.#next >= this.blocks.length) this.#next = 0;
+    return this.blocks[this.#next];
   }
 
   /** A block that was just made comes first: it is empty. */
   addFirst(candidate: Candidate): void {
-    this.#turn = this.blocks.length;
+    this.#next = this.blocks.length;
     this.blocks.push(candidate);
   }
 

@@ -12,7 +12,7 @@
  *   word 196         1 + the highest slot that was ever claimed
  *   word 197         counts the snapshots that were released: only then versions become garbage
  *   words 198–199    who removes expired rows, and who writes device pages
- *   words 224–227    the turn of a starved transaction, on a cache line of its own (engine/turns.ts)
+ *   words 224–227    the priority of a starved transaction, on a cache line of its own (engine/priority.ts)
  *   words 256–257    the durable epoch: every commit up to it is on disk
  *   words 272–343    the log and its writer (log/)
  *   words 352–353    the limit: how many regions may be created now, and whether it rises by itself
@@ -80,11 +80,13 @@ export const SNAPSHOT_RELEASES = 197;
 export const EXPIRY_SWEEPER = 198;
 /** Slot + 1 of the executor that writes pages of device tables at this moment, or 0. */
 export const DEVICE_KEEPER = 199;
+/** Slot + 1 of the executor that moves rows to the device in the background, or 0. */
+export const DEVICE_FLUSHER = 200;
 /** Read by every commit, written only when a transaction starves. */
-export const TURN = 224;
-export const TURN_TICKETS = 225;
+export const PRIORITY = 224;
+export const PRIORITY_TICKETS = 225;
 /** Float64. */
-export const TURN_RESTS = 226;
+export const PRIORITY_RESTS = 226;
 export const DURABLE_LOW = 256;
 export const DURABLE_HIGH = 257;
 /** How many wait for the durable epoch to move, or died over it. */
@@ -99,11 +101,6 @@ export const LOG_CALLS = 273;
 export const LOG_SLEEPS = 274;
 /** Slot + 1 of the executor that is starting a thread to write the log, or 0. */
 export const LOG_STARTER = 275;
-/** Slot + 1 of the executor that performs a round of the log, or 0: the lock of the log (log/round-lock.ts). */
-export const LOG_ROUND = 276;
-/** The segment that the next batch goes to, or 0 if one must be begun for it; and where in it, float64. */
-export const LOG_SEGMENT = 277;
-export const LOG_USED_F64 = 278 / 2;
 export const LOG_STATE = 288;
 /** The system's error number behind the state. */
 export const LOG_ERROR = 289;

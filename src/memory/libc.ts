@@ -5,6 +5,7 @@
 
 import { createRequire } from "node:module";
 import { SituError } from "../runtime/errors.ts";
+import { hugePageBytes } from "./huge-pages.ts";
 
 interface NativeFunction {
   (...args: unknown[]): unknown;
@@ -21,6 +22,14 @@ interface Koffi {
 
 const PROT_READ_WRITE = 1 | 2;
 const MAP_SHARED = 1;
+const PROT_NONE = 0;
+const MAP_FIXED = 0x10;
+/** MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, on Linux: address space, and nothing else. */
+const ADDRESS_SPACE = 0x02 | 0x20 | 0x4000;
+/** Of any processor that Situ runs on: what is mapped in parts is a multiple of it. */
+const LARGEST_SMALL_PAGE_BYTES = 64 * 1024;
+const MADV_HUGEPAGE = 14;
+const MADV_COLLAPSE = 25;
 const LOCK_SHARED = 1;
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
@@ -39,6 +48,8 @@ export interface Mapping {
   readonly buffer: ArrayBuffer;
   /** Where it lies in this process. */
   readonly address: bigint;
+  /** Asks for large pages in a part of it (huge-pages.ts); false if there are none. */
+  collapse(offset: number, bytes: number): boolean;
   unmap(): void;
 }
 
@@ -194,6 +205,21 @@ function load(): Libc {
     process.platform === "linux"
       ? library.func("int fallocate(int, int, int64_t, int64_t)")
       : undefined;
+  const madvise =
+    process.platform === "linux" ? library.func("int madvise(void *, size_t, int)") : undefined;
+  /** Free address space that begins at a multiple of the large page; null if any place will do. */
+  const placeFor = (bytes: number): bigint | null => {
+    const pageBytes = hugePageBytes();
+    if (pageBytes === 0 || bytes < pageBytes || bytes % LARGEST_SMALL_PAGE_BYTES !== 0) return null;
+    const first = koffi.address(mmap(null, bytes + pageBytes, PROT_NONE, ADDRESS_SPACE, -1, 0));
+    if (first === MAP_FAILED) return null;
+    // What is left over on both sides is given back: together, one large page.
+    const before = Number(-first & BigInt(pageBytes - 1));
+    const place = first + BigInt(before);
+    if (before > 0) munmap(first, before);
+    if (before < pageBytes) munmap(place + BigInt(bytes), pageBytes - before);
+    return place;
+  };
   const tryFlock = (fd: number, kind: number): boolean => {
     if (flock(fd, kind | LOCK_NON_BLOCKING) === 0) return true;
     const errno = koffi.errno();
@@ -206,14 +232,22 @@ function load(): Libc {
   };
   return {
     map(fd, bytes) {
-      const pointer = mmap(null, bytes, PROT_READ_WRITE, MAP_SHARED, fd, 0);
+      const place = placeFor(bytes);
+      const flags = place === null ? MAP_SHARED : MAP_SHARED | MAP_FIXED;
+      const pointer = mmap(place, bytes, PROT_READ_WRITE, flags, fd, 0);
       const address = koffi.address(pointer);
       if (address === MAP_FAILED) {
-        throw new SituError("SITU_NO_MEMORY", `mmap of ${bytes} bytes failed: ${koffi.errno()}`);
+        const errno = koffi.errno();
+        if (place !== null) munmap(place, bytes);
+        throw new SituError("SITU_NO_MEMORY", `mmap of ${bytes} bytes failed: ${errno}`);
       }
+      // Where the system is set up to give large pages to those who ask, it gives them by and by.
+      if (place !== null) madvise?.(address, bytes, MADV_HUGEPAGE);
       return {
         buffer: koffi.view(pointer, bytes),
         address,
+        collapse: (offset, length) =>
+          madvise?.(address + BigInt(offset), length, MADV_COLLAPSE) === 0,
         unmap: () => {
           munmap(pointer, bytes);
         },

@@ -13,7 +13,8 @@ import {
 import { join } from "node:path";
 import { SituError } from "../runtime/errors.ts";
 import { freeBytesOf } from "./free-bytes.ts";
-import { libc } from "./libc.ts";
+import { fillWithHugePages } from "./huge-pages.ts";
+import { libc, type Mapping } from "./libc.ts";
 import { refuseForeign } from "./ownership.ts";
 import { RemovalWatch } from "./removal-watch.ts";
 import type { Segment, Segments } from "./segments.ts";
@@ -91,12 +92,19 @@ export class MappedSegments implements Segments {
       // Emptied first: what a creator who died left behind must not be taken for zeroes.
       ftruncateSync(fd, 0);
       ftruncateSync(fd, bytes);
-      if (libc().reserve(fd, reservedBytes) === "no space") {
-        // Not removed: a file that disappears is taken for a loss of memory (removal-watch.ts).
-        ftruncateSync(fd, 0);
-        throw this.#noRoom(reservedBytes);
+      const mapping = libc().map(fd, bytes);
+      try {
+        fillWithHugePages(fd, reservedBytes, mapping.collapse);
+        if (libc().reserve(fd, reservedBytes) === "no space") {
+          // Not removed: a file that disappears is taken for a loss of memory (removal-watch.ts).
+          ftruncateSync(fd, 0);
+          throw this.#noRoom(reservedBytes);
+        }
+      } catch (error) {
+        mapping.unmap();
+        throw error;
       }
-      return this.#map(fd, bytes);
+      return segmentOf(mapping);
     } finally {
       closeSync(fd);
     }
@@ -140,7 +148,7 @@ export class MappedSegments implements Segments {
           `${path} has ${stats.size} bytes and should have ${bytes}: it was truncated or replaced`,
         );
       }
-      return this.#map(fd, bytes);
+      return segmentOf(libc().map(fd, bytes));
     } finally {
       closeSync(fd);
     }
@@ -184,10 +192,9 @@ export class MappedSegments implements Segments {
       throw cause;
     }
   }
+}
 
-  #map(fd: number, bytes: number): Segment {
-    const mapping = libc().map(fd, bytes);
-    const { buffer, address } = mapping;
-    return { buffer, address, release: () => mapping.unmap() };
-  }
+function segmentOf(mapping: Mapping): Segment {
+  const { buffer, address } = mapping;
+  return { buffer, address, release: () => mapping.unmap() };
 }

@@ -51,11 +51,18 @@ export class Slab {
   sharingsThen = 0;
   /** Whether there were more than the candidates that were noted. */
   hasMore = false;
-  /** Cells that were chosen in all slabs when this one needed a block last. */
-  chosenThen = Number.NEGATIVE_INFINITY;
+  /** Whether the class took a good part of all cells when that was last judged, and the counts of then. */
+  isHot = false;
+  allThen: number;
+  ownThen = 0;
   /** Cells chosen here, now and when the background looked last. */
   chosen = 0;
   chosenLately = 0;
   /** The block that this executor prefers, or -1. */
   preferred = -1;
+
+  /** @param allThen cells that were chosen in all slabs so far */
+  constructor(allThen: number) {
+    this.allThen = allThen;
+  }
 }

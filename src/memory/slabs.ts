@@ -18,6 +18,7 @@
 import { SituError } from "../runtime/errors.ts";
 import {
   HOT_CLASSES,
+  HOT_SAMPLE,
   MAX_CANDIDATES,
   MAX_CELL_EXCESS,
   MAX_FREE_CELLS,
@@ -40,6 +41,11 @@ const FREED_PART = 1 / 16;
 /** The table is looked at again when this part of the store has been taken in new blocks. */
 const TAKEN_PART = 1 / 64;
 
+/** Whether so many cells of a class are a good part of all that were chosen meanwhile. */
+function isHotPart(own: number, all: number): boolean {
+  return own > 0 && own * HOT_CLASSES >= all;
+}
+
 export class Slabs {
   readonly blocks: BlockTable;
   readonly #memory: StoreMemory;
@@ -48,8 +54,9 @@ export class Slabs {
   readonly #closings: Closings;
   readonly #slabs: (Slab | undefined)[] = [];
   readonly #cells: FreeCells;
-  /** Cells that were chosen so far. */
+  /** Cells that were chosen so far, and until the background looked last. */
   #chosen = 0;
+  #chosenLately = 0;
   /** The region that the next cell should be in, or -1. */
   #nearRegion = -1;
   /** Bytes of cells that were freed here since empty blocks were looked for. */
@@ -151,10 +158,13 @@ export class Slabs {
 
   /** From time to time: leaves blocks that are not in use here to others, gives empty ones back. */
   tidy(): void {
+    const all = this.#chosen - this.#chosenLately;
+    this.#chosenLately = this.#chosen;
     for (const slab of this.#slabs) {
       if (slab === undefined) continue;
-      if (slab.preferred >= 0 && slab.chosen === slab.chosenLately) this.#cells.leave(slab);
+      const own = slab.chosen - slab.chosenLately;
       slab.chosenLately = slab.chosen;
+      if (slab.preferred >= 0 && !isHotPart(own, all)) this.#cells.leave(slab);
     }
     if (this.#isReleaseDue()) this.releaseEmptyBlocks(false);
     else this.#finishClosings();
@@ -201,10 +211,7 @@ export class Slabs {
     const cell = this.#cells.inCandidates(slab, region, sizeClass);
     if (cell !== NO_ADDRESS) return cell;
     // A block for this region alone is worth while only for a class that is used a lot.
-    if (!this.#isHot(slab, sizeClass) || this.#isLookDue(slab, true) || !region.mayTake()) {
-      return NO_ADDRESS;
-    }
-    this.#beginBlock(slab);
+    if (!this.#isHot(slab) || this.#isLookDue(slab, true) || !region.mayTake()) return NO_ADDRESS;
     const taken = blocks.takeIn(regionId, sizeClass, this.#slot, true);
     if (taken < 0) {
       region.foundFull();
@@ -216,8 +223,7 @@ export class Slabs {
 
   /** No block that is known here has a cell: others' blocks, larger cells, a new block, a new region. */
   #fromOtherBlocks(slab: Slab, sizeClass: number): Address {
-    const isHot = this.#isHot(slab, sizeClass);
-    this.#beginBlock(slab);
+    const isHot = this.#isHot(slab);
     this.#finishClosings();
     // Each block once: those whose free cells are all reserved here, by a large transaction, stay as they are.
     for (let from = 0; from >= 0 && this.#isLookDue(slab, isHot); ) {
@@ -288,13 +294,18 @@ export class Slabs {
     return NO_ADDRESS;
   }
 
-  /** The class takes a good part of all that is allocated here. To be asked before `#beginBlock`. */
-  #isHot(slab: Slab, sizeClass: number): boolean {
-    return this.#chosen - slab.chosenThen <= HOT_CLASSES * BLOCK_CELLS[sizeClass];
-  }
-
-  #beginBlock(slab: Slab): void {
-    slab.chosenThen = this.#chosen;
+  /**
+   * The class takes a good part of all that is allocated here: by what was chosen since this was last
+   * judged, if that is enough to tell. A few cells of a rare class that happen to be chosen together, or blocks with
+   * little left in them that are used up one after the other, do not make it hot.
+   */
+  #isHot(slab: Slab): boolean {
+    const all = this.#chosen - slab.allThen;
+    if (all < HOT_SAMPLE) return slab.isHot;
+    slab.isHot = isHotPart(slab.chosen - slab.ownThen, all);
+    slab.allThen = this.#chosen;
+    slab.ownThen = slab.chosen;
+    return slab.isHot;
   }
 
   #isLookDue(slab: Slab, isHot: boolean): boolean {
@@ -360,7 +371,7 @@ export class Slabs {
   #slab(sizeClass: number): Slab {
     let slab = this.#slabs[sizeClass];
     if (slab === undefined) {
-      slab = new Slab();
+      slab = new Slab(this.#chosen);
       while (this.#slabs.length <= sizeClass) this.#slabs.push(undefined);
       this.#slabs[sizeClass] = slab;
     }

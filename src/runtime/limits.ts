@@ -28,6 +28,10 @@ export const ROOM_TO_GROW_BYTES = 256 * 1024 * MIB;
 export const DEFAULT_MEMORY_BYTES = 256 * MIB;
 /** Regions of a store that is created where there is little shared memory, such as Docker's 64 MB. */
 export const SMALL_REGION_BYTES = 8 * MIB;
+/** Larger pages than this are not asked for: regions would not be whole pages (64-bit Arm with pages of 64 KiB has 512 MiB). */
+export const MAX_HUGE_PAGE_BYTES = 2 * MIB;
+/** How long one who creates a segment looks for large pages; then the rest gets small ones. */
+export const HUGE_PAGES_MS = 250;
 /** Shared memory that should be left beside the rows: journals, old versions. */
 export const SPARE_MEMORY_BYTES = 64 * MIB;
 /** The part of the machine's memory that `memoryBytes: "auto"` may come to use. */
@@ -108,8 +112,6 @@ export const LOG_SPIN_MS = 0.2;
 export const DURABLE_LOOK_MS = 20;
 /** How long the log's writer waits at a time for a commit that is being installed. */
 export const LOG_PATIENCE_MS = 100;
-/** What one who commits writes to the log itself; more is left to the log's writer. */
-export const MAX_OWN_ROUND_BYTES = 64 * 1024;
 /** How often a writer of the log whose disk is full tries again. */
 export const DISK_FULL_RETRY_MS = 100;
 /** Checkpoints by time and by log size, unless `open` says otherwise. */
@@ -188,6 +190,21 @@ export const MAX_ENUM_VALUES = 256;
 export const SEQUENCE_RANGE_NUMBERS = 64;
 /** And that the counter moves on beyond a key that a caller has chosen. */
 export const SEQUENCE_PASS_NUMBERS = 1_024;
+/** An element of an edge list: some sixty edges with 16 bytes of data. */
+export const MAX_ELEMENT_BYTES = 2 * KIB;
+export const MAX_EDGE_DATA_BYTES = 768;
+/** A list with more edges than this gets a second tree, which leads from an edge's target to its time. */
+export const FINDER_EDGES = 512;
+/** Kinds of objects, and types of associations with their inverses, of one graph. */
+export const MAX_OBJECT_KINDS = 255;
+export const MAX_ASSOCIATION_TYPES = 255;
+/** Edges that one call returns, and targets that `assocGet` takes. */
+export const MAX_EDGES_READ = 10_000;
+/** Edges that one transaction removes with their object; more take several transactions. */
+export const MAX_EDGES_DELETED_AT_ONCE = 1_000;
+/** Objects and list heads whose places an open graph remembers: at first, and at most. */
+export const MIN_REMEMBERED_PLACES = 1 << 12;
+export const MAX_REMEMBERED_PLACES = 1 << 19;
 /** Indexes of one table. */
 export const MAX_INDEXES = 32;
 /** A schema is kept in one catalogue object. */
@@ -216,6 +233,58 @@ export const SPLIT_OCCUPANCY = 0.88;
 export const SPLIT_CHAIN_BLOCKS = 4;
 /** Six bits of the hash choose the bucket, the others the shard. */
 export const MAX_SHARD_DEPTH = 26;
+
+/**
+ * Robin Hood tables (Xenic §4.1.2): slots of a segment, and D_m, the displacement that no pair reaches. With 16, about 4 %
+ * of the pairs of a table that is nine tenths full overflow, as in FaRM's.
+ */
+export const SEGMENT_SLOTS = 8;
+export const MAX_DISPLACEMENT = 16;
+/** A NIC reads so many slots more than it knows to be needed (k in §4.1.3). */
+export const DISPLACEMENT_SLACK = 1;
+/** Rows in a page of the NIC's index; the paper does not say how many. */
+export const NIC_PAGE_SLOTS = 4;
+/** A NIC's question that was not answered is asked again after this pause, which doubles up to the other. */
+export const XENIC_RESEND_MIN_US = 500;
+export const XENIC_RESEND_MAX_US = 8_000;
+/** EXECUTE, VALIDATE and SHIP are given up after so many times: nothing is decided yet. */
+export const XENIC_ATTEMPTS = 6;
+/** A coordinator that has nothing else to say tells backups this often which of its transactions are over. */
+export const XENIC_LOW_US = 200;
+/** Over sockets these times are so much longer: TCP loses nothing while a connection lasts. */
+export const XENIC_SOCKET_TIMES = 200;
+/** Rows that tables have room for beyond what they say: for transactions under way when one becomes full. */
+export const XENIC_RESERVE_ROWS = 16_384;
+/** Nodes with the protocol "xenic": their memory for tables, and that of their NICs, unless their files say otherwise. */
+export const XENIC_MEMORY_BYTES = 1024 * MIB;
+export const XENIC_NIC_MEMORY_BYTES = 256 * MIB;
+/** Tables of such a cluster: how many, the longest schema, and what one has room for unless its creator says otherwise. */
+export const XENIC_MAX_TABLES = 1_024;
+export const XENIC_MAX_SCHEMA_BYTES = 64 * KIB;
+export const XENIC_MAX_ROWS = 2 ** 27;
+export const XENIC_ROWS = 16_384;
+export const XENIC_ROW_BYTES = 256;
+export const XENIC_MAX_ROW_BYTES = 64 * KIB;
+/** Of each of a node's two logs: its ring in host memory, and how many records may wait in it before nothing new begins. */
+export const XENIC_LOG_BYTES = 4 * MIB;
+export const XENIC_LOG_RECORDS = 4_096;
+/** Records that a host applies at once, before it looks at anything else. */
+export const XENIC_APPLY_RECORDS = 256;
+/** How often a host looks at its logs while there is something to apply now and then, and how often in vain before it sleeps. */
+export const XENIC_LOOK_MS = 2;
+export const XENIC_LOOKS = 16;
+/** How often nodes look after each other, and how many looks in vain make a node unreachable. */
+export const XENIC_BEAT_MS = 250;
+export const XENIC_BEAT_MISSES = 8;
+/** A procedure at the NIC: how long one run may take, its heap, the workers of a NIC, and calls that wait for one. */
+export const XENIC_PROCEDURE_MS = 3_000;
+export const XENIC_PROCEDURE_HEAP_MIB = 64;
+export const XENIC_PROCEDURE_WORKERS = 1;
+export const XENIC_PROCEDURE_QUEUE = 1_024;
+export const XENIC_PROCEDURE_ROWS = 1_024;
+/** Rows of one transaction, in messages of clients, and the room of all of them: they fit a frame, and a record of the log. */
+export const XENIC_MAX_ITEMS = 16_384;
+export const XENIC_TRANSACTION_BYTES = 2 * MIB;
 
 /** FaSST's buckets (§5: 7 to 15 slots): as many as fit this size, with the header. */
 export const MIN_BUCKET_SLOTS = 7;
@@ -308,6 +377,8 @@ export const PLAN_TABLE_ROWS = 16_384;
 export const PLAN_COUNT_MS = 1_000;
 
 export const DEFAULT_TIMEOUT_MS = 5_000;
+/** A node that starts waits so long for the number of its life to be on disk: a busy machine starts the log's writer late. */
+export const FIRST_SYNC_MS = 60_000;
 /** The same for calls that hold the event loop while they wait: `transactSync`, `get`, `snapshot`. */
 export const DEFAULT_SYNC_TIMEOUT_MS = 500;
 export const MAX_TIMEOUT_MS = 24 * 3600 * 1000;
@@ -320,20 +391,20 @@ export const MAX_SLEEP_MS = 2;
 export const SUSPECT_MS = 5;
 /**
  * A transaction is starved after so many conflicts and so much time since the first, or when this part
- * of its time-out is over (engine/turns.ts).
+ * of its time-out is over (engine/priority.ts).
  */
 export const STARVED_CONFLICTS = 3;
 export const STARVED_MS = 10;
 export const STARVED_SHARE = 1 / 5;
 /** How long others yield to it at most, the first time and if that was not enough. */
-export const TURN_MS = 250;
-export const MAX_TURN_MS = 1_000;
-/** For how many times as long nobody takes a turn after it. */
-export const TURN_REST = 3;
-/** One who does not come for its turn is passed over after this time. */
-export const TURN_GRACE_MS = 10;
-/** How long the holder waits for commits that were under way when it took the turn. */
-export const TURN_COMMITS_MS = 2;
+export const PRIORITY_MS = 250;
+export const MAX_PRIORITY_MS = 1_000;
+/** For how many times as long nobody takes priority after it. */
+export const PRIORITY_REST = 3;
+/** One who does not come for it is passed over after this time. */
+export const PRIORITY_GRACE_MS = 10;
+/** How long the holder waits for commits that were under way when it took priority. */
+export const PRIORITY_COMMITS_MS = 2;
 /** The background sweep that finds dead executors nobody has run into. */
 export const SWEEP_MS = 500;
 /** Executors that one sweep in the background looks at: many processes share the work. */
@@ -358,12 +429,21 @@ export const MAX_CANDIDATES = 64;
 export const MAX_CELL_EXCESS = 2;
 /** An executor prefers blocks of a class that makes up at least one in so many of its allocations. */
 export const HOT_CLASSES = 16;
+/** Allocations of an executor that it takes to tell how large the part of one class is. */
+export const HOT_SAMPLE = 8 * HOT_CLASSES;
+/** How often a transaction that finds no memory gets some back and tries again: what it gets may be what it has just used. */
+export const RECLAIM_ATTEMPTS = 3;
 /** How long a synchronous transaction that finds no memory waits for others to move on. */
 export const RECLAIM_PATIENCE_MS = 100;
 /** Allocations near something in a full region before that region is asked for a block again. */
 export const FULL_REGION_PAUSE = 1_024;
 /** Epochs that an announced one may lag behind; the 30 bits of a status word bound it. */
 export const MAX_EPOCH_LAG = 2 ** 28;
+/**
+ * Between the clocks of the nodes that a transaction locks at. Beyond, it is aborted, and those that are behind catch up
+ * first: a clock that jumps must not leave an open transaction behind, and this one is open at all of them.
+ */
+export const MAX_EPOCH_GAP = 2 ** 26;
 /** Recovery from the log passes over so many epochs: more than any life had that were not on disk. */
 export const LOST_EPOCHS = 2 ** 28;
 /** Epochs lie below this: 44 bits of a TID (engine/tid.ts). */
@@ -405,6 +485,42 @@ export const MAX_RING_SLOTS = 128;
 export const RING_POLL_MS = 0.02;
 /** And looks after itself now and then. */
 export const RING_SLEEP_MS = 500;
+
+/** Memory servers (protocols/nam): tables that each has in its part of the catalogue, and the schema of one. */
+export const NAM_MAX_TABLES = 1_024;
+export const NAM_MAX_SCHEMA_BYTES = 64 * KIB;
+/** Cells of a table, in all; each has room for one key, for good. */
+export const NAM_MAX_CELLS = 2 ** 30;
+/** Rows that a table has room for, bytes of a row without a fixed size, and of such a key, unless hints say otherwise. */
+export const NAM_ROWS = 16_384;
+export const NAM_ROW_BYTES = 256;
+export const NAM_KEY_BYTES = 64;
+/** Cells for each row that a table is to have room for: a key may be only so far from its place. */
+export const NAM_CELLS_PER_ROW = 2;
+/** Old versions that each record has room for before they are moved. */
+export const NAM_RING = 3;
+/** Execution threads of a memory, unless its settings say otherwise, and those of one compute server. */
+export const NAM_THREADS = 256;
+export const NAM_MAX_THREADS = 4_096;
+export const NAM_THREADS_PER_CLIENT = 16;
+/** What a transaction may write: it lies in a journal, which is read by one verb. */
+export const NAM_JOURNAL_BYTES = 64 * KIB;
+/** Old versions that have no room in their record's ring. */
+export const NAM_OVERFLOW_BYTES = 64 * MIB;
+/** What a memory server holds, unless its file says otherwise. */
+export const NAM_MEMORY_BYTES = 1024 * MIB;
+/** A transaction or a snapshot that is older may find that a version it needs was collected. */
+export const NAM_LONGEST_TRANSACTION_MS = 10_000;
+/** How often the mover of a memory server looks, and at how many cells. */
+export const NAM_MOVER_MS = 20;
+export const NAM_MOVER_CELLS = 4_096;
+/** Servers that have each row, where there are three or more, unless their files say otherwise. */
+export const NAM_COPIES = 2;
+/** Memory servers that were asked so often and have not answered are given up, if there are copies. */
+export const NAM_SERVER_MISSES = 4;
+/** How often a compute server shows that it is alive, and how often it must be missed to be taken for dead. */
+export const NAM_BEAT_MS = 500;
+export const NAM_BEAT_MISSES = 8;
 
 /** Pauses before a message that was lost is sent again. */
 export const RESEND_MIN_MS = 1;
@@ -489,6 +605,12 @@ export const MAX_SUBMITTED = 1 << 14;
 /** Procedures that run at once at a node; further calls wait, up to so many. */
 export const MAX_RUNNING_CALLS = 1_024;
 export const MAX_WAITING_CALLS = 1 << 14;
+/** Calls about one row that one transaction carries out (node/combining.ts). */
+export const MAX_COMBINED_CALLS = 32;
+/** For how long calls about a row are combined after two of them came together last. */
+export const COMBINING_MS = 100;
+/** Rows whose calls are combined at a node; those of others run side by side. */
+export const MAX_COMBINED_ROWS = 1_024;
 /** The least time that a commit has, however late it is begun; and a reply, after its request's time. */
 export const OUTCOME_GRACE_MS = 250;
 
@@ -674,17 +796,27 @@ export const DEVICE_WAITING_OPERATIONS = 1_024;
 /** Rows whose places are gathered, to be read in the order of their pages. */
 export const DEVICE_GATHER_ROWS = 1 << 20;
 /** Pages that one read brings, reads that are under way, and pages between two that are read along. */
-export const DEVICE_READ_PAGES = 32;
+export const DEVICE_READ_PAGES = 64;
 export const DEVICE_READS_AHEAD = 4;
 export const DEVICE_READ_GAP_PAGES = 2;
+/** Fields of rows that a thread keeps in memory: bytes of a row, of a piece of memory, and at most. */
+export const DEVICE_PROJECTED_ROW_BYTES = 64;
+export const DEVICE_PROJECTION_CHUNK_BYTES = MIB;
+export const DEVICE_PROJECTION_SHARE = 1 / 16;
+export const MAX_DEVICE_PROJECTION_BYTES = 256 * MIB;
+/** Entries of a device table's map that one step reads where it can choose, and the share of memory that a thread remembers steps in. */
+export const DEVICE_STEP_ENTRIES = 1_024;
+export const DEVICE_REMEMBERED_MAP_SHARE = 1 / 16;
+export const MAX_DEVICE_REMEMBERED_MAP_BYTES = 256 * MIB;
 /** Rows of a select that are sent at once, and batches that the reader has not taken. */
 export const DEVICE_SELECT_ROWS = 256;
 export const DEVICE_SELECT_AHEAD = 8;
 /** Updates in the device's threads. Rows of a table that one can be about. */
 export const MAX_DEVICE_CHANGE_ROWS = 1 << 23;
-/** Pages that are reserved at a time at most, that are written at once, and bytes after which they are synced meanwhile. */
+/** Pages that are reserved at a time at most, that are written at once, that a buffer has room for, and bytes after which they are synced meanwhile. */
 export const DEVICE_RESERVE_PAGES = 1_024;
 export const DEVICE_WRITE_PAGES = 64;
+export const DEVICE_PACK_PAGES = 192;
 export const DEVICE_SYNC_BYTES = 32 * MIB;
 /** Rows that others have changed are read again, until there are fewer than so many, so often at most. */
 export const DEVICE_CATCH_UP_ROWS = 1_024;
@@ -694,6 +826,10 @@ function relation(holds: boolean, what: string): void {
   if (!holds) throw new Error(`limits: ${what}`);
 }
 
+relation(
+  SMALL_REGION_BYTES % MAX_HUGE_PAGE_BYTES === 0,
+  "a region is whole pages, also large ones",
+);
 relation(REGION_BYTES % (UNIT_BYTES * MAX_BLOCK_UNITS) === 0, "a region is whole blocks");
 relation(MAX_CELL_BYTES <= UNIT_BYTES * MAX_BLOCK_UNITS, "the largest cell fits a block");
 relation(MIN_MEMORY_BYTES % (UNIT_BYTES * MAX_BLOCK_UNITS) === 0, "a store is whole blocks");
@@ -708,6 +844,8 @@ relation(
 );
 relation(MAX_SLOTS < 256, "a slot id fits eight bits and leaves one value for nobody");
 relation(1 << (32 - MAX_SHARD_DEPTH) === SHARD_BUCKETS, "hash bits: bucket and depth");
+relation(SEGMENT_SLOTS === 8, "three bits choose the slot of a segment");
+relation(MAX_DISPLACEMENT % SEGMENT_SLOTS === 0, "the last homes need whole segments behind them");
 relation(MAX_ROW_BYTES + 256 * KIB <= THREAD_JOURNAL_BYTES, "the largest row fits a journal");
 relation(MAX_VALUE_BYTES < MAX_ROW_BYTES, "the largest value fits a row");
 relation(2 * MAX_CELL_BYTES <= VERSION_RING_BYTES, "the largest object fits a version ring");
@@ -724,7 +862,10 @@ relation(
 relation(JOURNAL_BYTES <= MAX_TRANSACTION_BYTES, "a transaction may fill a journal");
 relation(MAX_REGIONS <= 1 << 16, "a region id and a size class are one word of a journal");
 relation(MAX_REGIONS < 0xffff, "one region id is left to mark row changes in a journal");
-relation(TURN_MS <= MAX_TURN_MS && MAX_TURN_MS < 2 ** 22, "the end of a turn fits its word");
+relation(
+  PRIORITY_MS <= MAX_PRIORITY_MS && MAX_PRIORITY_MS < 2 ** 22,
+  "the end of priority fits its word",
+);
 relation(
   MAX_RUNNING_TRANSACTIONS <= SESSION_SLOTS,
   "a client has a slot for each of its transactions",
@@ -732,6 +873,10 @@ relation(
 relation(
   MAX_RUNNING_CALLS + MAX_WAITING_CALLS < MAX_PASSED_ON_CALLS,
   "calls that run are not forgotten",
+);
+relation(
+  4 * MAX_EPOCH_GAP <= MAX_EPOCH_LAG,
+  "a clock can be raised from where a transaction begins to where it becomes visible",
 );
 relation(2 ** 32 % RECORD_SLOTS === 0, "arrivals go round in a circle of 32 bits");
 relation(RECORD_SLOTS % RECORD_PIECE_SLOTS === 0, "slots of records are whole pieces");
@@ -751,7 +896,14 @@ relation(
   "a step of a scan fits a frame: rows, and what it depends on",
 );
 relation(MAX_BATCH_BYTES % 8 === 0, "a batch has whole words, and an even number of them");
+relation(
+  MAX_ELEMENT_BYTES / 2 + MAX_EDGE_DATA_BYTES + 16 + 32 <= MAX_ELEMENT_BYTES,
+  "a full element and one edge more are two elements, wherever it is cut",
+);
+relation(MAX_REMEMBERED_PLACES % MIN_REMEMBERED_PLACES === 0, "places are doubled");
 relation(MESSAGE_RING_BYTES >= 2 * MAX_FRAME_BYTES, "two of the largest frames fit a ring");
+relation(NAM_JOURNAL_BYTES <= 4 * MAX_VERB_WORDS, "a journal is read by one verb");
+relation(2 + 2 * NAM_MAX_THREADS <= MAX_VERB_WORDS, "the vector is read by one verb");
 
 /**
  * Bytes of memory in use up to which a closed store is sealed as a whole (engine/seal.ts); of a

@@ -11,10 +11,12 @@ import { btreeKind } from "./btree/kind.ts";
 import { bucketsKind } from "./buckets/kind.ts";
 import { hopscotchKind } from "./hopscotch/kind.ts";
 import type { StoreKind } from "./kind.ts";
+import { robinhoodKind } from "./robinhood/kind.ts";
 
 export const TABLE_KINDS = {
   hopscotch: hopscotchKind,
   buckets: bucketsKind,
+  robinhood: robinhoodKind,
   btree: btreeKind,
 } satisfies Record<string, StoreKind>;
 

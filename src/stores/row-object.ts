@@ -124,7 +124,8 @@ export function replaceRow(
   const capacity = dataCapacity(objectWords(words) * 4);
   const fits = words === wordsBefore || capacity === dataCapacity(objectWords(wordsBefore) * 4);
   if (!fits) return false;
-  tx.writable(entry, capacity / 4);
+  // All of the row is overwritten; what lies behind it in the cell belongs to nobody.
+  tx.overwritableWindow(entry, 0, ROW_DATA + words, capacity / 4);
   fillRow(tx, entry, source, words, tx.addressOf(entry));
   return true;
 }

@@ -13,7 +13,7 @@ import { SituError } from "../runtime/errors.ts";
 import { BUILD_BATCH_ROWS } from "../runtime/limits.ts";
 import type { Cursor, PlacedCursor, RowStore } from "../stores/store.ts";
 import { keyIn } from "./indexes/entries.ts";
-import type { Structure, Values } from "./indexes/structure.ts";
+import type { RowValues, Structure } from "./indexes/structure.ts";
 import type { ScanSource } from "./scan-plan.ts";
 
 /** Attempts for a whole batch; smaller ones meet fewer writers. */
@@ -23,8 +23,8 @@ const BATCH_ATTEMPTS = 2;
 export type FillPlace = number | readonly number[];
 
 export interface Filled {
-  readonly rows: RowStore<Values, unknown>;
-  readonly structure: Structure<Values, unknown>;
+  readonly rows: RowStore<RowValues, unknown>;
+  readonly structure: Structure<RowValues, unknown>;
 }
 
 export interface KeyBatch {
@@ -41,7 +41,7 @@ export async function* keyBatches(
 ): AsyncGenerator<KeyBatch> {
   const { key, singleKey } = structure.table;
   const cursor = cursorFrom(store, from);
-  const rows: Values[] = [];
+  const rows: RowValues[] = [];
   const source = open();
   try {
     // Whole groups of rows: then the place of a hashed walk does not depend on a row.
@@ -62,20 +62,23 @@ export async function* keyBatches(
   }
 }
 
-function cursorFrom(store: RowStore<Values, unknown>, from: FillPlace | undefined): Cursor<Values> {
+function cursorFrom(
+  store: RowStore<RowValues, unknown>,
+  from: FillPlace | undefined,
+): Cursor<RowValues> {
   const isKey = typeof from === "object";
   const range = { from: isKey ? Int32Array.from(from) : undefined, to: undefined };
   const cursor = store.cursor(range, false);
-  if (typeof from === "number") (cursor as PlacedCursor<Values>).place = from;
+  if (typeof from === "number") (cursor as PlacedCursor<RowValues>).place = from;
   return cursor;
 }
 
 function placeAfter(
-  cursor: Cursor<Values>,
-  { ordered }: Structure<Values, unknown>,
-  last: Values,
+  cursor: Cursor<RowValues>,
+  { ordered }: Structure<RowValues, unknown>,
+  last: RowValues,
 ): FillPlace {
-  if (ordered === undefined) return (cursor as PlacedCursor<Values>).place;
+  if (ordered === undefined) return (cursor as PlacedCursor<RowValues>).place;
   const words = ordered.stageOrderedOf(last);
   // One word more, 0, is the least key that is greater.
   return [...ordered.ordered.subarray(0, words), 0];

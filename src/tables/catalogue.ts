@@ -21,7 +21,7 @@ import { DEFAULT_TIMEOUT_MS, MAX_SCHEMA_BYTES, MAX_TABLES } from "../runtime/lim
 import { uniqueId } from "../runtime/random.ts";
 import { withFormat } from "./changes/format.ts";
 import { structuresOf } from "./indexes/forms.ts";
-import { Structure, type Values } from "./indexes/structure.ts";
+import { type RowValues, Structure } from "./indexes/structure.ts";
 import { type CatalogueTable, TableStore } from "./indexes/table-store.ts";
 import { harmfulDifferences, indexDifferences } from "./migrations/declaration.ts";
 import {
@@ -63,7 +63,7 @@ export function createCatalogue(executor: Executor): void {
  */
 export function openTable(executor: Executor, table: Table): TableStore {
   const tx = new Transaction(executor);
-  const structure = new Structure(table as Table<Values>);
+  const structure = new Structure(table as Table<RowValues>);
   const indexes = table.indexes.map((index) => structuresOf(table, index));
   const wanted = schemaOf(table);
   const found = runSync(

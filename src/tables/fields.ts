@@ -118,9 +118,9 @@ export function timestamp<As extends "Date" | "number" = "Date">(
 }
 
 /** One of some strings, stored as a number. Keys and indexes order them as they are declared. */
-export function enumOf<const Values extends readonly [string, ...string[]]>(
-  ...values: Values
-): Field<Values[number], "enum"> {
+export function enumOf<const RowValues extends readonly [string, ...string[]]>(
+  ...values: RowValues
+): Field<RowValues[number], "enum"> {
   if (values.length === 0) refuse('enumOf needs its values, as in enumOf("draft", "sent")');
   if (values.length > MAX_ENUM_VALUES) refuse(`enumOf: at most ${MAX_ENUM_VALUES} values`);
   for (const value of values as readonly unknown[]) {

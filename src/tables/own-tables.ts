@@ -20,6 +20,22 @@ export const COUNTERS = `${OWN}counters`;
 /** How far loads of rows are that can be resumed. */
 export const LOADS = `${OWN}loads`;
 
+/** The graphs of the store: their kinds and types. */
+export const GRAPHS = `${OWN}graphs`;
+/** Objects of graphs that are being deleted in several steps. */
+export const LEAVING_OBJECTS = `${OWN}leaving objects`;
+const GRAPH_INDEX = `${OWN}graph `;
+
+/** The table that leads from the ids of a graph's objects to their places. */
+export function graphIndexName(graph: string): string {
+  return GRAPH_INDEX + graph;
+}
+
+/** Whether a table is such a one. */
+export function isGraphIndex(name: string): boolean {
+  return name.startsWith(GRAPH_INDEX);
+}
+
 export function isOwnTable(name: string): boolean {
   return name.startsWith(OWN);
 }

@@ -1,4 +1,7 @@
-/** Which partition a key belongs to. It depends on the key, the table and the number of partitions alone, so it never changes. */
+/**
+ * Which partition a key belongs to. It depends on the key, the name of the table and the number of partitions alone, so it never
+ * changes. Tables of a graph are partitioned together.
+ */
 
 import type { ConfigurationId, NodeId } from "../fabric/fabric.ts";
 
@@ -26,6 +29,61 @@ export function tableId(name: string): number {
 /** The partition of a key with this hash. Not its low bits: those place it inside of a node. */
 export function partitionOf(table: number, keyHash: number, partitions: number): number {
   return mix(keyHash ^ Math.imul(table, 0x85ebca6b)) % partitions;
+}
+
+/**
+ * Tables of a graph have such names: `@graph edges social` is the table `edges` of the graph `social`. Their keys begin with the id of an
+ * object, a u53, and rows with the same id are in the same partition, whatever table they are in: edges lie with their source.
+ */
+const COLLOCATED = "@graph ";
+
+export function collocatedName(what: string, group: string): string {
+  return `${COLLOCATED}${what} ${group}`;
+}
+
+/** Tells the partition of keys and rows of one table. */
+export class Partitioner {
+  readonly #id: number;
+  readonly #first: string;
+  readonly #isCollocated: boolean;
+  readonly #partitions: number;
+
+  constructor({ name, key, fields }: PlacedTable, partitions: number) {
+    const group = name.startsWith(COLLOCATED)
+      ? name.slice(name.indexOf(" ", COLLOCATED.length))
+      : "";
+    this.#first = key[0];
+    this.#isCollocated = group.length > 1 && fields[key[0]]?.kind === "u53";
+    this.#id = tableId(this.#isCollocated ? COLLOCATED + group : name);
+    this.#partitions = partitions;
+  }
+
+  /** Of a key, as callers write it, with this hash. */
+  ofKey(key: unknown, hash: number): number {
+    return this.#of(Array.isArray(key) ? key[0] : key, hash);
+  }
+
+  /** Of a row, or of the fields of its key alone. */
+  ofRow(row: Readonly<Record<string, unknown>>, hash: number): number {
+    return this.#of(row[this.#first], hash);
+  }
+
+  /** Of all keys that begin with this value; undefined if they are in several. */
+  ofFirst(first: unknown): number | undefined {
+    if (!this.#isCollocated) return undefined;
+    const number = Number(first);
+    return partitionOf(this.#id, hash3(number | 0, number / 2 ** 32, 0), this.#partitions);
+  }
+
+  #of(first: unknown, hash: number): number {
+    return this.ofFirst(first) ?? partitionOf(this.#id, hash, this.#partitions);
+  }
+}
+
+interface PlacedTable {
+  readonly name: string;
+  readonly key: readonly string[];
+  readonly fields: Readonly<Record<string, { readonly kind: string } | undefined>>;
 }
 
 /** Mixes three numbers into one. */

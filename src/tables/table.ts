@@ -208,9 +208,9 @@ export interface TableOptions<F extends Fields, K, Ordered, I> {
   /** Keeps rows in the order of their keys, for range scans. Default: false; rows are hashed. */
   readonly ordered?: Ordered;
   /**
-   * How rows are hashed: "hopscotch" (FaRM), the default, or "buckets" (FaSST): one version for all
-   * keys of a bucket, so fewer objects are read and validated, and more keys conflict. Ordered
-   * tables have one layout only, "btree".
+   * How rows are hashed: "hopscotch" (FaRM), the default; "buckets" (FaSST): one version for all keys of a
+   * bucket, so fewer objects are read and validated, and more keys conflict; or "robinhood" (Xenic): rows of
+   * a neighbourhood lie in the order of their hashes. Ordered tables have one layout only, "btree".
    */
   readonly layout?: TableKind;
   /** Other fields to find rows by. */

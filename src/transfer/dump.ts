@@ -5,6 +5,9 @@ import { open as openFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import type { Database } from "../database/database.ts";
+import { definitionAt, storedGraphs } from "../database/local/graph/open-graph.ts";
+import type { LocalDatabase } from "../database/local/local-database.ts";
+import type { LocalSnapshot } from "../database/local/local-snapshot.ts";
 import { folderOf } from "../database/open-options.ts";
 import type { Snapshot } from "../database/snapshot.ts";
 import { wallClockMs } from "../runtime/clock.ts";
@@ -13,9 +16,10 @@ import { refuseUnknownOptions } from "../runtime/known-options.ts";
 import { MAX_TIMEOUT_MS } from "../runtime/limits.ts";
 import { show } from "../runtime/show.ts";
 import { coded } from "../runtime/system-errors.ts";
-import { isOwnTable } from "../tables/own-tables.ts";
+import { GRAPHS, isOwnTable } from "../tables/own-tables.ts";
 import { schemaOf } from "../tables/schema.ts";
 import type { Table } from "../tables/table.ts";
+import { dumpGraph } from "./dump-graph.ts";
 import { type DumpFormat, dumpTable, formatOf, type TransferProgress } from "./dump-table.ts";
 import { type Dumped, fileOf, MANIFEST, manifestText } from "./manifest.ts";
 import { openStored } from "./stored-tables.ts";
@@ -44,13 +48,40 @@ export async function dump(
   const { db, tables } = await openStored({ path, maxSnapshotMs: MAX_TIMEOUT_MS });
   try {
     const names = options.tables ?? [...tables.keys()].filter((name) => !isOwnTable(name));
+    const hasGraphs = options.tables === undefined && tables.has(GRAPHS);
+    const graphs = hasGraphs ? storedGraphs(db as LocalDatabase) : [];
+    if (graphs.length > 0 && options.format === "csv") refuseCsv(path);
     const chosen = names.map((name) => tables.get(name) ?? noTable(name, path));
     makeEmpty(target);
     using snapshot = db.snapshot();
-    return await coded(target, () => dumpTables(db, chosen, target, options, snapshot));
+    for (const { graph, definition } of graphs) {
+      const then = definitionAt(
+        db as LocalDatabase,
+        snapshot as unknown as LocalSnapshot,
+        graph.name,
+      );
+      if (JSON.stringify(then) !== JSON.stringify(definition)) changedMeanwhile(graph.name);
+    }
+    return await coded(target, () => dumpAll(db, chosen, graphs, target, options, snapshot));
   } finally {
     await db.close();
   }
+}
+
+/** Snapshots know only the tables that were open before: graphs are opened first. */
+function changedMeanwhile(name: string): never {
+  throw new SituError(
+    "SITU_SCHEMA",
+    `kinds or associations were added to graph ${show(name)} just when its dump began: dump again`,
+  );
+}
+
+/** What is left out must not be missed only when it is needed. */
+function refuseCsv(path: string): never {
+  throw new SituError(
+    "SITU_UNSUPPORTED",
+    `the store at ${path} has a graph, which has no form as CSV: dump it as "jsonl", or name the tables to dump`,
+  );
 }
 
 export function noTable(name: unknown, path: string): never {
@@ -63,21 +94,21 @@ function makeEmpty(folder: string): void {
   throw new SituError("SITU_CONFIG", `${folder} is not empty: dump to a new folder`);
 }
 
-async function dumpTables(
+async function dumpAll(
   db: Database,
   tables: readonly Table[],
+  graphs: ReturnType<typeof storedGraphs>,
   folder: string,
   { format = "jsonl", signal, onProgress }: DumpOptions,
   snapshot: Snapshot,
 ): Promise<Dumped> {
   const { extension } = formatOf("dump", format);
-  const dumped = [];
-  for (const [position, table] of tables.entries()) {
-    const file = fileOf(table.name, position, extension);
+  const write = async (
+    file: string,
+    dumping: (watch: Pick<DumpOptions, "signal" | "onProgress">) => AsyncIterable<string>,
+  ): Promise<{ rows: number; bytes: number }> => {
     let rows = 0;
-    const pieces = dumpTable(db, table, {
-      format,
-      snapshot,
+    const pieces = dumping({
       ...(signal === undefined ? {} : { signal }),
       onProgress: (progress) => {
         rows = progress.rows;
@@ -86,12 +117,33 @@ async function dumpTables(
     });
     const out = createWriteStream(join(folder, file), { flush: true });
     await pipeline(pieces, out);
-    const { bytesWritten: bytes } = out;
-    dumped.push({ name: table.name, file, rows, bytes, schema: schemaOf(table) });
+    return { rows, bytes: out.bytesWritten };
+  };
+  const dumped = [];
+  for (const [position, table] of tables.entries()) {
+    const file = fileOf(table.name, position, extension);
+    const written = await write(file, (watch) =>
+      dumpTable(db, table, { format, snapshot, ...watch }),
+    );
+    dumped.push({ name: table.name, file, ...written, schema: schemaOf(table) });
+  }
+  const dumpedGraphs = [];
+  for (const [position, { graph, definition }] of graphs.entries()) {
+    // In the names of tables' files, @ is written as %40: no table has the same one.
+    const file = `graph@${fileOf(graph.name, position, extension)}`;
+    const written = await write(file, (watch) =>
+      dumpGraph(graph, snapshot as unknown as LocalSnapshot, watch),
+    );
+    dumpedGraphs.push({ name: graph.name, file, ...written, definition });
   }
   const createdAt = new Date(wallClockMs()).toISOString();
-  await writeSynced(join(folder, MANIFEST), manifestText({ format, createdAt, tables: dumped }));
-  return { format, tables: dumped.map(({ schema: _, ...table }) => table) };
+  const listed = { format, createdAt, tables: dumped, graphs: dumpedGraphs };
+  await writeSynced(join(folder, MANIFEST), manifestText(listed));
+  return {
+    format,
+    tables: dumped.map(({ schema: _, ...table }) => table),
+    graphs: dumpedGraphs.map(({ definition: _, ...graph }) => graph),
+  };
 }
 
 async function writeSynced(file: string, text: string): Promise<void> {

@@ -7,7 +7,9 @@
  * the next attempt goes on with the first row that is missing.
  */
 
+import type { AsyncTransaction } from "../database/async-transaction.ts";
 import type { AnyDatabase, Database } from "../database/database.ts";
+import type { Transaction } from "../database/transaction.ts";
 import { nowMs, turn } from "../runtime/clock.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
@@ -20,7 +22,7 @@ import {
 import { show } from "../runtime/show.ts";
 import { str, u64 } from "../tables/fields.ts";
 import { keyIn } from "../tables/indexes/entries.ts";
-import type { Values } from "../tables/indexes/structure.ts";
+import type { RowValues } from "../tables/indexes/structure.ts";
 import { LOADS } from "../tables/own-tables.ts";
 import { type InferRow, type Table, table } from "../tables/table.ts";
 import { type DumpFormat, formatOf, type TransferProgress } from "./dump-table.ts";
@@ -62,6 +64,16 @@ export interface TextSource {
   read(fromByte: number): AsyncIterable<Uint8Array>;
 }
 
+/** What the rows of a text are loaded into. */
+export interface RowSink {
+  /** As in "table order". */
+  readonly subject: string;
+  /** Writes a row; false if it was skipped. */
+  add(tx: Transaction, row: RowValues, onConflict: OnConflict): boolean;
+  /** The same in a transaction of a cluster, if that can be. */
+  addLater?(tx: AsyncTransaction, row: RowValues, onConflict: OnConflict): Promise<boolean>;
+}
+
 const CONFLICTS: readonly unknown[] = ["fail", "replace", "skip"];
 /** Mistakes in the text, as opposed to what is wrong with the store. */
 const MISTAKES: readonly SituErrorCode[] = [
@@ -69,6 +81,7 @@ const MISTAKES: readonly SituErrorCode[] = [
   "SITU_EXISTS",
   "SITU_UNIQUE",
   "SITU_TOO_LARGE",
+  "SITU_MISSING",
 ];
 const OPTIONS = ["format", "onConflict", "signal", "onProgress"];
 
@@ -81,6 +94,20 @@ export async function loadText(
   place?: InferRow<typeof Loads>,
 ): Promise<Loaded> {
   refuseUnknownOptions("loadTable", options, OPTIONS);
+  const format = formatOf("loadTable", options.format ?? "jsonl");
+  const reader = format.reader(fieldTexts(into));
+  return loadRows(db, new TableSink(into), reader, source, options, place);
+}
+
+/** Loads what a reader makes of a text. */
+export async function loadRows(
+  db: AnyDatabase,
+  sink: RowSink,
+  reader: RowReader,
+  source: TextSource,
+  options: LoadTableOptions,
+  place?: InferRow<typeof Loads>,
+): Promise<Loaded> {
   const { onConflict = "fail" } = options;
   if (!CONFLICTS.includes(onConflict)) {
     throw new SituError(
@@ -88,9 +115,7 @@ export async function loadText(
       `loadTable: onConflict is "fail", "replace" or "skip", not ${show(onConflict)}`,
     );
   }
-  const format = formatOf("loadTable", options.format ?? "jsonl");
-  const reader = format.reader(fieldTexts(into));
-  return new TableLoad(db, into, reader, { ...options, onConflict }, place).run(source);
+  return new TextLoad(db, sink, reader, { ...options, onConflict }, place).run(source);
 }
 
 export function loadTable(
@@ -108,9 +133,39 @@ async function* bytesOf(
   for await (const piece of text) yield typeof piece === "string" ? Buffer.from(piece) : piece;
 }
 
-class TableLoad {
-  readonly #db: AnyDatabase;
+class TableSink implements RowSink {
+  readonly subject: string;
   readonly #table: Table;
+
+  constructor(into: Table) {
+    this.subject = `table ${into.name}`;
+    this.#table = into;
+  }
+
+  add(tx: Transaction, row: RowValues, onConflict: OnConflict): boolean {
+    if (onConflict === "replace") tx.put(this.#table, row);
+    else if (onConflict === "fail" || !tx.has(this.#table, this.#keyOf(row))) {
+      tx.insert(this.#table, row);
+    } else return false;
+    return true;
+  }
+
+  async addLater(tx: AsyncTransaction, row: RowValues, onConflict: OnConflict): Promise<boolean> {
+    if (onConflict === "replace") await tx.put(this.#table, row);
+    else if (onConflict === "fail" || !(await tx.has(this.#table, this.#keyOf(row)))) {
+      await tx.insert(this.#table, row);
+    } else return false;
+    return true;
+  }
+
+  #keyOf(row: RowValues): unknown {
+    return keyIn(row, this.#table.key, this.#table.singleKey);
+  }
+}
+
+class TextLoad {
+  readonly #db: AnyDatabase;
+  readonly #sink: RowSink;
   readonly #reader: RowReader;
   readonly #options: LoadTableOptions;
   readonly #onConflict: OnConflict;
@@ -124,7 +179,7 @@ class TableLoad {
   /** The text that was read beyond that, and its rows. */
   #readBytes = 0;
   #readLines = 0;
-  readonly #batch: Values[] = [];
+  readonly #batch: RowValues[] = [];
   /** The line of each row in the batch. */
   readonly #numbers: number[] = [];
   #batchSkipped = 0;
@@ -132,13 +187,13 @@ class TableLoad {
 
   constructor(
     db: AnyDatabase,
-    into: Table,
+    sink: RowSink,
     reader: RowReader,
     options: LoadTableOptions & { onConflict: OnConflict },
     place: InferRow<typeof Loads> | undefined,
   ) {
     this.#db = db;
-    this.#table = into;
+    this.#sink = sink;
     this.#reader = reader;
     this.#options = options;
     this.#onConflict = options.onConflict;
@@ -154,7 +209,7 @@ class TableLoad {
     // Resumed: the names in the first line of a CSV are needed all the same.
     if (this.#offset > 0) await this.#pieces(source.read(0), true);
     await this.#pieces(source.read(this.#offset), this.#offset === 0);
-    this.#options.onProgress?.({ subject: `table ${this.#table.name}`, rows: this.#rows });
+    this.#options.onProgress?.({ subject: this.#sink.subject, rows: this.#rows });
     return { rows: this.#rows, skipped: this.#skipped };
   }
 
@@ -220,7 +275,7 @@ class TableLoad {
       try {
         const row = reader.row(text, at, end);
         if (row !== undefined) {
-          this.#batch.push(row as Values);
+          this.#batch.push(row as RowValues);
           this.#numbers.push(line);
         }
       } catch (error) {
@@ -250,7 +305,7 @@ class TableLoad {
     this.#skipped += this.#batchSkipped;
     this.#batch.length = 0;
     if (nowMs() - this.#turnMs < SCAN_YIELD_MS) return;
-    this.#options.onProgress?.({ subject: `table ${this.#table.name}`, rows: this.#rows });
+    this.#options.onProgress?.({ subject: this.#sink.subject, rows: this.#rows });
     await turn();
     this.#turnMs = nowMs();
   }
@@ -263,11 +318,8 @@ class TableLoad {
         (db as Database).transactSync((tx) => {
           this.#batchSkipped = 0;
           for (at = 0; at < this.#batch.length; at++) {
-            const row = this.#batch[at];
-            if (this.#onConflict === "replace") tx.put(this.#table, row);
-            else if (this.#onConflict === "fail" || !tx.has(this.#table, this.#keyOf(row))) {
-              tx.insert(this.#table, row);
-            } else this.#batchSkipped++;
+            const isAdded = this.#sink.add(tx, this.#batch[at], this.#onConflict);
+            if (!isAdded) this.#batchSkipped++;
           }
           if (this.#source !== undefined) tx.put(Loads, this.#placeRow(this.#source));
         });
@@ -275,14 +327,9 @@ class TableLoad {
         await db.transact(async (tx) => {
           this.#batchSkipped = 0;
           for (at = 0; at < this.#batch.length; at++) {
-            const row = this.#batch[at];
-            if (this.#onConflict === "replace") await tx.put(this.#table, row);
-            else if (
-              this.#onConflict === "fail" ||
-              !(await tx.has(this.#table, this.#keyOf(row)))
-            ) {
-              await tx.insert(this.#table, row);
-            } else this.#batchSkipped++;
+            const isAdded = await this.#sink.addLater?.(tx, this.#batch[at], this.#onConflict);
+            if (isAdded === undefined) throw onlyLocal(this.#sink);
+            if (!isAdded) this.#batchSkipped++;
           }
         });
       }
@@ -290,10 +337,6 @@ class TableLoad {
       const isMistake = error instanceof SituError && MISTAKES.includes(error.code);
       throw isMistake && at < numbers.length ? atLine(numbers[at], error) : error;
     }
-  }
-
-  #keyOf(row: Values): unknown {
-    return keyIn(row, this.#table.key, this.#table.singleKey);
   }
 
   /** As it is once the batch is committed. */
@@ -306,6 +349,10 @@ class TableLoad {
       skipped: BigInt(this.#skipped + this.#batchSkipped),
     };
   }
+}
+
+function onlyLocal({ subject }: RowSink): SituError {
+  return new SituError("SITU_UNSUPPORTED", `${subject} cannot be loaded into a cluster`);
 }
 
 function mistake(what: string, cause?: unknown): SituError {

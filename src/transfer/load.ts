@@ -7,6 +7,8 @@ import { closeSync, createReadStream, openSync, readSync, statSync } from "node:
 import { join, resolve } from "node:path";
 import type { DurabilityMode } from "../attach/settings.ts";
 import type { Database } from "../database/database.ts";
+import { restoredGraph } from "../database/local/graph/open-graph.ts";
+import type { LocalDatabase } from "../database/local/local-database.ts";
 import { open } from "../database/open.ts";
 import { folderOf, type OpenOptions } from "../database/open-options.ts";
 import { crc32 } from "../runtime/checksum.ts";
@@ -17,8 +19,18 @@ import type { InferRow, Table } from "../tables/table.ts";
 import { tableFromSchema } from "../tables/table-from-schema.ts";
 import { noTable } from "./dump.ts";
 import type { DumpFormat, TransferProgress } from "./dump-table.ts";
-import { type Loaded, Loads, loadText, type OnConflict } from "./load-table.ts";
-import { type DumpedTable, type Manifest, readManifest } from "./manifest.ts";
+import { GraphLinesReader } from "./graph-lines.ts";
+import { GraphSink } from "./graph-sink.ts";
+import {
+  type Loaded,
+  Loads,
+  type LoadTableOptions,
+  loadRows,
+  loadText,
+  type OnConflict,
+  type TextSource,
+} from "./load-table.ts";
+import { type Manifest, readManifest } from "./manifest.ts";
 import { openStored } from "./stored-tables.ts";
 
 /** What `load` takes. */
@@ -41,9 +53,11 @@ export interface LoadOptions {
   readonly onProgress?: (progress: TransferProgress) => void;
 }
 
-/** What `load` did, by table. */
+/** What `load` did, by table and by graph. */
 export interface LoadedStore {
   readonly tables: readonly (Loaded & { readonly name: string })[];
+  /** Of a graph, rows are objects and edges. */
+  readonly graphs: readonly (Loaded & { readonly name: string })[];
 }
 
 const OPTIONS = [
@@ -60,13 +74,38 @@ const OPTIONS = [
 /** The head of a file that tells it from others. */
 const HEAD_BYTES = 64 * 1024;
 
-/** A file with the rows of a table. */
+type Place = InferRow<typeof Loads>;
+
+/** A file with the rows of a table, or with the objects and edges of a graph. */
 interface Source {
-  readonly table: Table;
+  readonly kind: keyof LoadedStore;
+  readonly name: string;
   readonly file: string;
-  readonly format: DumpFormat;
-  /** What dump.json says about it. */
-  readonly dumped?: DumpedTable;
+  /** How many rows dump.json says that it has. */
+  readonly rows?: number;
+  run(db: Database, text: TextSource, options: LoadTableOptions, place: Place): Promise<Loaded>;
+}
+
+function tableSource(table: Table, file: string, format: DumpFormat): Source {
+  return {
+    kind: "tables",
+    name: table.name,
+    file,
+    run: (db, text, options, place) => loadText(db, table, text, { ...options, format }, place),
+  };
+}
+
+function graphSource({ name, definition }: Manifest["graphs"][number], file: string): Source {
+  return {
+    kind: "graphs",
+    name,
+    file,
+    run(db, text, options, place) {
+      const graph = restoredGraph(db as LocalDatabase, name, definition);
+      const reader = new GraphLinesReader(graph.definition);
+      return loadRows(db, new GraphSink(graph), reader, text, options, place);
+    },
+  };
 }
 
 export async function load(
@@ -100,7 +139,7 @@ async function loadFile(
   await using _ = db;
   const table = tables.get(name) ?? noTable(name, settings.path);
   const format = options.format ?? (file.endsWith(".csv") ? "csv" : "jsonl");
-  return await loadAll(db, [{ table, file, format }], options);
+  return await loadAll(db, [tableSource(table, file, format)], options);
 }
 
 async function loadFolder(
@@ -115,19 +154,27 @@ async function loadFolder(
       "load: format goes with table; a dump says which format it has",
     );
   }
-  const sources = manifest.tables.map((dumped) => {
-    const file = join(folder, dumped.file);
+  const wholeFile = ({ file: name, bytes }: { file: string; bytes: number }): string => {
+    const file = join(folder, name);
     const { size } = statSync(file);
-    if (size !== dumped.bytes) {
-      throw new SituError(
-        "SITU_CORRUPT",
-        `${file} has ${size} bytes and should have ${dumped.bytes}: take the dump again`,
-      );
-    }
-    return { table: tableFromSchema(dumped.schema), file, format: manifest.format, dumped };
-  });
-  const tables = [...sources.map(({ table }) => table), Loads];
-  await using db = await open({ ...settings, tables });
+    if (size === bytes) return file;
+    throw new SituError(
+      "SITU_CORRUPT",
+      `${file} has ${size} bytes and should have ${bytes}: take the dump again`,
+    );
+  };
+  const tables = manifest.tables.map(({ schema }) => tableFromSchema(schema));
+  const sources = [
+    ...manifest.tables.map((dumped, i) => ({
+      ...tableSource(tables[i], wholeFile(dumped), manifest.format),
+      rows: dumped.rows,
+    })),
+    ...manifest.graphs.map((dumped) => ({
+      ...graphSource(dumped, wholeFile(dumped)),
+      rows: dumped.rows,
+    })),
+  ];
+  await using db = await open({ ...settings, tables: [...tables, Loads] });
   return await loadAll(db, sources, options);
 }
 
@@ -138,41 +185,45 @@ async function loadAll(
 ): Promise<LoadedStore> {
   const { signal, onProgress, onConflict } = options;
   const places: string[] = [];
-  const tables = [];
-  for (const { table, file, format, dumped } of sources) {
-    const place = placeOf(db, table, file);
+  const done = { tables: [], graphs: [] } as Record<keyof LoadedStore, (Loaded & Named)[]>;
+  for (const source of sources) {
+    const { kind, name, file, rows } = source;
+    const place = placeOf(db, kind === "tables" ? name : `graph ${name}`, file);
     places.push(place.source);
     const given = {
-      format,
       ...(onConflict === undefined ? {} : { onConflict }),
       ...(signal === undefined ? {} : { signal }),
       ...(onProgress === undefined ? {} : { onProgress }),
     };
     const text = { read: (start: number) => createReadStream(file, { start }) };
-    const loaded = await loadText(db, table, text, given, place).catch((error: unknown) => {
+    const loaded = await source.run(db, text, given, place).catch((error: unknown) => {
       if (error instanceof SituError && /^(after )?line \d/.test(error.message)) {
         error.message = `${file}, ${error.message}`;
       }
       throw error;
     });
-    if (dumped !== undefined && loaded.rows + loaded.skipped !== dumped.rows) {
+    if (rows !== undefined && loaded.rows + loaded.skipped !== rows) {
       throw new SituError(
         "SITU_CORRUPT",
-        `${file} has ${loaded.rows + loaded.skipped} rows and should have ${dumped.rows}`,
+        `${file} has ${loaded.rows + loaded.skipped} rows and should have ${rows}`,
       );
     }
-    tables.push({ name: table.name, ...loaded });
+    done[kind].push({ name, ...loaded });
   }
   // All of it is there: a later load of the same files is a new one.
   db.transactSync((tx) => {
     for (const source of places) tx.delete(Loads, source);
   });
-  return { tables };
+  return done;
+}
+
+interface Named {
+  readonly name: string;
 }
 
 /** Where the load of a file was interrupted; its start if there was none. */
-function placeOf(db: Database, table: Table, file: string): InferRow<typeof Loads> {
-  const source = `${crc32(table.name).toString(16)}-${fingerprint(file)}`;
+function placeOf(db: Database, name: string, file: string): Place {
+  const source = `${crc32(name).toString(16)}-${fingerprint(file)}`;
   const start = { source, offset: 0n, lines: 0n, rows: 0n, skipped: 0n };
   return db.get(Loads, source) ?? start;
 }

@@ -27,6 +27,7 @@ import {
 } from "../helpers/engine-accounts.ts";
 import { dieAt, type When } from "../helpers/engine-atomics.ts";
 import { EngineStore, SHARINGS, type Sharing } from "../helpers/engine-store.ts";
+import { SOAK } from "../helpers/seed.ts";
 
 const WHENS: readonly When[] = ["before", "after"];
 const MOST_STEPS = 200;
@@ -229,7 +230,8 @@ describe("crash points of the recovery", () => {
     let pairs = 0;
     for (let k = 1; ; k++) {
       let died = true;
-      for (let j = 1; ; j++) {
+      // Each half-step of a recovery is tried for every third step of the commit; with SITU_SOAK for each.
+      for (let j = SOAK > 1 ? 1 : 1 + (k % 3); ; j += SOAK > 1 ? 1 : 3) {
         let recovererDied = true;
         withStage("mapped files", (stage) => {
           const recoverer = stage.store.open();

@@ -15,6 +15,7 @@ import {
   PER_STORE,
   REGIONS,
   shrink,
+  shrinkBeside,
   stageOf,
   valueAt,
 } from "../helpers/resize-stage.ts";
@@ -53,6 +54,11 @@ describe.each(SHARINGS)("%s", (sharing) => {
     } finally {
       store.dispose();
     }
+  });
+
+  test("one who takes memory before the limit is lowered, or by the old limit, keeps it", () => {
+    shrinkBeside(sharing, "before");
+    shrinkBeside(sharing, "after");
   });
 
   test("one who was about to create a region sees that there may be no more", () => {

@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { problemsOf } from "../helpers/checkpoint-model.ts";
 import { forSeeds, SOAK } from "../helpers/seed.ts";
 
-const SEEDS = 150 * SOAK;
+const SEEDS = 60 * SOAK;
 
 test("memory is rebuilt from checkpoints and log as it was", () => {
   forSeeds(SEEDS, 1, (seed) => {

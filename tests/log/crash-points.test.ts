@@ -19,7 +19,7 @@ vi.mock("../../src/runtime/limits.ts", async (original) => ({
   DURABLE_SPIN_MS: 0,
 }));
 
-const SEEDS = 60 * SOAK;
+const SEEDS = 25 * SOAK;
 const GENERATIONS = 3;
 /** Disks that a power loss may leave, beside the one with which the next machine goes on. */
 const OTHER_DISKS = 2;

@@ -20,6 +20,8 @@ import {
 } from "../../src/memory/object.ts";
 import { Pointer } from "../../src/memory/pointer.ts";
 import { CELL_BYTES, sizeClassOf } from "../../src/memory/size-classes.ts";
+import { UNIT_BYTES } from "../../src/runtime/limits.ts";
+import { Random } from "../../src/runtime/random.ts";
 import { createAccount, transact } from "../helpers/engine-accounts.ts";
 import { EngineStore, SHARINGS, SMALL } from "../helpers/engine-store.ts";
 import { check, fc } from "../helpers/property.ts";
@@ -292,6 +294,47 @@ describe("slabs", () => {
         expect(one.slabs.blocks.count).toBeLessThanOrEqual(2 * used);
         expect(new Set(cells).size).toBe(cells.length);
       }, room);
+    });
+
+    test("classes that each executor uses a little share their blocks, however long they are churned", () => {
+      withStore(
+        (store) => {
+          const executors = [store.open(), store.open(), store.open(), store.open()];
+          const random = new Random(7);
+          const classes = Array.from({ length: 24 }, (_, i) => sizeClassOf(16_000 + i * 640));
+          const often = sizeClassOf(32_600);
+          // Of each executor: 40 rows of one cell of a rare class, and three of a class that all have.
+          const rows = executors.map(() => Array.from({ length: 40 }, (): Address[] => []));
+          let live = 0;
+          const replace = (by: number): void => {
+            const executor = executors[by];
+            const index = random.below(40);
+            for (const cell of rows[by][index]) {
+              live -=
+                CELL_BYTES[executor.slabs.blocks.classOf(executor.slabs.blocks.blockOf(cell))];
+              commitFree(executor, cell);
+            }
+            const rare = classes[random.below(classes.length)];
+            rows[by][index] = [rare, often, often, often].map((sizeClass) => {
+              const cell = executor.slabs.allocate(sizeClass, NO_ADDRESS);
+              expect(cell).not.toBe(NO_ADDRESS);
+              commitAllocation(executor, cell);
+              live +=
+                CELL_BYTES[executor.slabs.blocks.classOf(executor.slabs.blocks.blockOf(cell))];
+              return cell;
+            });
+          };
+          for (let round = 0; round < 12_000; round++) {
+            replace(round % 4);
+            // The background looks often enough to see each class in use.
+            if (round % 1_000 === 999) for (const { slabs } of executors) slabs.tidy();
+          }
+          const { blocks } = executors[0].slabs;
+          const used = (blocks.count - blocks.freeUnits()) * UNIT_BYTES;
+          expect(used).toBeLessThan(1.4 * live + 4 * MIB);
+        },
+        { ...SMALL, regionBytes: 8 * MIB, regions: 16 },
+      );
     });
 
     test("hints: the same block, else the same region, else anywhere", () => {

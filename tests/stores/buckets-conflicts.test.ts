@@ -5,7 +5,8 @@
  */
 
 import assert from "node:assert/strict";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import type { Executor } from "../../src/engine/executor.ts";
 import { readAtSnapshot } from "../../src/engine/run.ts";
 import { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
@@ -14,10 +15,11 @@ import { Directory } from "../../src/stores/shards/directory.ts";
 import { codecOf } from "../../src/tables/codec/codec.ts";
 import { check, fc } from "../helpers/property.ts";
 import { SOAK } from "../helpers/seed.ts";
-import { temporaryStores } from "../helpers/store.ts";
+import { MIB, TemporaryStores, temporaryStores } from "../helpers/store.ts";
 import { BUCKETS_KIND } from "../helpers/store-buckets.ts";
 import { openExecutor, type Rehash, rehashed, run } from "../helpers/store-engine.ts";
 import { HOPSCOTCH_KIND, Inline, type ModelTable, Variable } from "../helpers/store-model.ts";
+import { ROBINHOOD_KIND } from "../helpers/store-robinhood.ts";
 
 const stores = temporaryStores();
 
@@ -30,6 +32,8 @@ afterEach(() => {
 /** Where all codecs of a thread leave their rows: executors of different threads have two. */
 const { scratch } = codecOf(Inline);
 const ROW_WORDS = 256;
+/** For the tables of all tests of a case. */
+const MEMORY = 64 * MIB * SOAK;
 
 /** Calls `meddle` at every step of one transaction, but not at steps of the meddler's own. */
 function between(disturbed: Transaction, meddle: () => void): void {
@@ -50,7 +54,11 @@ function between(disturbed: Transaction, meddle: () => void): void {
   };
 }
 
-const KINDS = { hopscotch: HOPSCOTCH_KIND, buckets: BUCKETS_KIND };
+const KINDS = {
+  hopscotch: HOPSCOTCH_KIND,
+  buckets: BUCKETS_KIND,
+  robinhood: ROBINHOOD_KIND,
+};
 const HASHES: Record<string, Rehash> = {
   "one bucket": (hash) => hash & 0x03ffffff,
   "one 32-bit hash": () => 77,
@@ -69,7 +77,7 @@ const SHAPES = {
   },
 };
 
-const CASES = (["hopscotch", "buckets"] as const).flatMap((layout) =>
+const CASES = (["hopscotch", "buckets", "robinhood"] as const).flatMap((layout) =>
   (["inline", "objects"] as const).flatMap((rows) =>
     Object.keys(HASHES).map((hash) => ({ layout, rows, hash })),
   ),
@@ -166,10 +174,20 @@ describe.each(CASES)("$layout, rows $rows, keys with $hash", ({ layout, rows, ha
   const kind = KINDS[layout];
   const codec = () => rehashed(SHAPES[rows].table as never, HASHES[hash]) as never;
 
+  // One store for the tests of a case: every world has a table of its own.
+  const ofCase = new TemporaryStores();
+  afterAll(() => ofCase.clear());
+  let opened: Promise<[Executor, Executor]> | undefined;
+
+  async function openBoth(): Promise<[Executor, Executor]> {
+    const path = ofCase.folder();
+    const first = await openExecutor(ofCase, path, MEMORY);
+    return [first, await openExecutor(ofCase, path, MEMORY)];
+  }
+
   async function worlds(): Promise<(chosen: number) => World> {
-    const path = stores.folder();
-    const first = await openExecutor(stores, path);
-    const second = await openExecutor(stores, path);
+    opened ??= openBoth();
+    const [first, second] = await opened;
     return (chosen) => {
       // There are many shards if one is split as soon as it has a chain.
       const splitAt = hash.includes("many shards") ? 0.001 : undefined;
@@ -305,7 +323,7 @@ describe.each(CASES)("$layout, rows $rows, keys with $hash", ({ layout, rows, ha
   });
 });
 
-describe.each(["hopscotch", "buckets"] as const)(
+describe.each(["hopscotch", "buckets", "robinhood"] as const)(
   "%s: a key is moved while it is looked for",
   (layout) => {
     it.each(["inline", "objects"] as const)("at any step, rows %s", async (rows) => {

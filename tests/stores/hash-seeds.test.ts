@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { Buckets } from "../../src/stores/buckets/buckets.ts";
 import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
+import { Robinhood } from "../../src/stores/robinhood/robinhood.ts";
 import type { RowCodec } from "../../src/stores/store.ts";
 import { codecOf } from "../../src/tables/codec/codec.ts";
 import { hashWords, mix } from "../../src/tables/codec/hash.ts";
@@ -104,6 +105,7 @@ test("the keys are what they are meant to be", () => {
 describe.each([
   ["hopscotch", Hopscotch],
   ["buckets", Buckets],
+  ["robinhood", Robinhood],
 ] as const)("%s", (_, layout) => {
   test("without a seed, colliding strings make one long chain", async () => {
     const longest = await longestChain(codecOf(Named), layout, 0, TEXTS, ({ name }) => name);

@@ -25,10 +25,11 @@ const fields = { id: u32(), text: str() };
 const TABLES = {
   hopscotch: table("rows", fields, { key: "id", layout: "hopscotch" }),
   buckets: table("rows", fields, { key: "id", layout: "buckets" }),
+  robinhood: table("rows", fields, { key: "id", layout: "robinhood" }),
   btree: table("rows", fields, { key: "id", ordered: true }),
 };
 
-test.each(["hopscotch", "buckets", "btree"] as const)("%s", (layout) => {
+test.each(["hopscotch", "buckets", "robinhood", "btree"] as const)("%s", (layout) => {
   const Rows = TABLES[layout];
   for (let k = 1; ; k++) {
     const store = new CheckedStore();

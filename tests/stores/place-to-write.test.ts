@@ -12,6 +12,7 @@ import { temporaryStores } from "../helpers/store.ts";
 import { BUCKETS_KIND } from "../helpers/store-buckets.ts";
 import { openExecutor, type Rehash, rehashed, run } from "../helpers/store-engine.ts";
 import { HOPSCOTCH_KIND, Inline, type ModelTable } from "../helpers/store-model.ts";
+import { ROBINHOOD_KIND } from "../helpers/store-robinhood.ts";
 
 interface Row {
   id: number;
@@ -67,7 +68,11 @@ class Under {
   }
 }
 
-const KINDS = { hopscotch: HOPSCOTCH_KIND, buckets: BUCKETS_KIND };
+const KINDS = {
+  hopscotch: HOPSCOTCH_KIND,
+  buckets: BUCKETS_KIND,
+  robinhood: ROBINHOOD_KIND,
+};
 
 describe.each(Object.entries(KINDS))("%s", (_, kind) => {
   /** Thirty rows of one home bucket: in it, in its neighbour, in its chain. */

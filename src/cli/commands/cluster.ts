@@ -56,7 +56,7 @@ export const CLUSTER_DRAIN = command({
 });
 
 export const CLUSTER_REMOVE = command({
-  summary: "lets a node leave that has been drained",
+  summary: "removes a drained node from the cluster",
   synopsis: "NODE --connect HOST:PORT",
   about: [
     "The node's process ends by itself, and its folder can be deleted. A node that still has partitions is",
@@ -70,7 +70,7 @@ export const CLUSTER_REMOVE = command({
 });
 
 export const CLUSTER_REBALANCE = command({
-  summary: "has partitions spread evenly over the nodes, and shows how far it is",
+  summary: "spreads partitions evenly over the nodes, and shows the progress",
   synopsis: "--connect HOST:PORT",
   about: [
     "The cluster does this by itself when nodes have joined or left; the command has it begin at once, and",

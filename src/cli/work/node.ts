@@ -1,16 +1,36 @@
 /** `situ node`: runs one node of a cluster until it is told to stop. */
 
 import { type MetricsEndpoint, startMetrics } from "../../gateways/metrics/endpoint.ts";
+import {
+  type MemoryNodeConfiguration,
+  readMemoryNodeFile,
+} from "../../node/memory-configuration.ts";
+import { MemoryNode } from "../../node/memory-node.ts";
 import { type NodeListener, SituNode } from "../../node/node.ts";
 import { readNodeFile } from "../../node/node-configuration.ts";
+import {
+  readXenicNodeFile,
+  type XenicNodeConfiguration,
+} from "../../node/xenic/xenic-configuration.ts";
+import { XenicNode } from "../../node/xenic/xenic-node.ts";
+import { SituError } from "../../runtime/errors.ts";
 import { counted } from "../../runtime/units.ts";
 import { EXIT_FAILED, EXIT_OK } from "../failures.ts";
-import { type Run, untilStopped } from "./context.ts";
+import { type Context, type Run, untilStopped } from "./context.ts";
 
 /** Why a node ends: it is told to stop; the cluster goes on without it; it was to leave. */
 type End = "stopped" | "removed" | "drained";
 
-export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
+export const runNode: Run<"node"> = async ({ config, role }, context) => {
+  const memory = readMemoryNodeFile(config);
+  if (memory !== undefined) return runMemory(memory, context);
+  const xenic = readXenicNodeFile(config);
+  if (xenic !== undefined && role !== "memory") return runXenic(xenic, context);
+  if (role === "memory") {
+    const why = 'a memory server says "protocol": "nam" in its file';
+    throw new SituError("SITU_CONFIG", `${config}: ${why}`);
+  }
+  const { screen, signal } = context;
   const file = readNodeFile(config);
   const say = (event: string, text: string, more: object): void => {
     screen.line(text);
@@ -61,6 +81,61 @@ export const runNode: Run<"node"> = async ({ config }, { screen, signal }) => {
     return EXIT_OK;
   }
 };
+
+/** A memory server, until it is told to stop: what it holds is gone then. */
+async function runMemory(
+  configuration: MemoryNodeConfiguration,
+  { screen, signal }: Context,
+): Promise<number> {
+  const node = await MemoryNode.start(configuration, (error) => {
+    screen.note(`situ node: ${error.stack ?? error.message}`);
+    process.exit(EXIT_FAILED);
+  });
+  const { id, host, port } = node;
+  const { cluster, configurationId, nodes } = configuration.cluster;
+  screen.line(
+    `situ: memory server ${id} of ${nodes.length} in cluster ${cluster} listening on ${host}:${port}`,
+  );
+  screen.json({
+    event: "listening",
+    role: "memory",
+    node: id,
+    host,
+    port,
+    cluster,
+    configurationId,
+  });
+  await untilStopped(signal);
+  await node.close();
+  screen.line(`situ: memory server ${id} closed`);
+  screen.json({ event: "closed", node: id });
+  return EXIT_OK;
+}
+
+/** A node with the protocol "xenic", until it is told to stop: what it holds is gone then. */
+async function runXenic(
+  configuration: XenicNodeConfiguration,
+  { screen, signal }: Context,
+): Promise<number> {
+  const died = (error: Error): void => {
+    screen.note(`situ node: ${error instanceof SituError ? error.message : error.stack}`);
+    process.exit(EXIT_FAILED);
+  };
+  const { id } = configuration;
+  const { cluster, nodes } = configuration.cluster;
+  screen.note(`situ node: waiting for all ${counted(nodes.length, "node")} of cluster ${cluster}`);
+  const node = await XenicNode.start(configuration, died, signal);
+  const { host, port } = node;
+  screen.line(
+    `situ: node ${id} of ${nodes.length} in cluster ${cluster} (protocol xenic) listening on ${host}:${port}`,
+  );
+  screen.json({ event: "listening", role: "xenic", node: id, host, port, cluster });
+  await untilStopped(signal);
+  await node.close();
+  screen.line(`situ: node ${id} closed`);
+  screen.json({ event: "closed", node: id });
+  return EXIT_OK;
+}
 
 /** The metrics of the node's store, and of the node, if its file has a place for them. */
 async function metricsOf(node: SituNode): Promise<MetricsEndpoint | undefined> {

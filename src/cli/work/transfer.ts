@@ -23,6 +23,9 @@ export const runDump: Run<"dump"> = async ({ path, to, table, format = "jsonl" }
   for (const { name, rows, bytes, file } of dumped.tables) {
     screen.line(`${name}: ${counted(rows, "row")}, ${shownSize(bytes)} in ${file}`);
   }
+  for (const { name, rows, bytes, file } of dumped.graphs) {
+    screen.line(`graph ${name}: ${counted(rows, "line")}, ${shownSize(bytes)} in ${file}`);
+  }
   screen.line(`dumped ${path} to ${to}`);
   return EXIT_OK;
 };
@@ -55,6 +58,10 @@ export const runLoad: Run<"load"> = async (values, context) => {
   for (const { name, rows, skipped } of loaded.tables) {
     const more = skipped === 0 ? "" : `, ${counted(skipped, "row")} skipped`;
     screen.line(`${name}: ${counted(rows, "row")}${more}`);
+  }
+  for (const { name, rows, skipped } of loaded.graphs) {
+    const more = skipped === 0 ? "" : `, ${skipped} skipped`;
+    screen.line(`graph ${name}: ${counted(rows, "object and edge", "objects and edges")}${more}`);
   }
   screen.line(`loaded ${from} into ${path}`);
   return EXIT_OK;

@@ -23,7 +23,7 @@ import type {
   IndexName,
   ScanOptions,
   UniqueIndex,
-} from "../../tables/indexes/options.ts";
+} from "../../tables/indexes/read-options.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import type { LocalTransaction } from "../async-transaction.ts";
 import { listOf } from "../row-errors.ts";
@@ -224,6 +224,11 @@ export class LocalAsyncTransaction extends OperationQueue<Queued> implements Loc
 
   free(pointer: Pointer): Promise<void> {
     return this.#issueStep(() => this.#tx.free(pointer));
+  }
+
+  /** For graphs. */
+  operate<T>(run: (tx: SyncTransaction) => T): Promise<T> {
+    return this.#issueStep(() => run(this.#tx));
   }
 
   /** All that has been issued, in as many turns of the event loop as that takes. */

@@ -1,15 +1,18 @@
 /** Aggregates and selections that read through a snapshot: one of the caller's, or one of their own. */
 
+import type { Executor } from "../../engine/executor.ts";
 import { planProgram } from "../../tables/bulk/count-rows.ts";
 import { programCursor } from "../../tables/bulk/cursor.ts";
 import { AggregateRun, selectPlan } from "../../tables/bulk/runs.ts";
 import type { Program } from "../../tables/expressions/program.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { ScanPlan, ScanSource } from "../../tables/scan-plan.ts";
-import { finishInTurns, resultOf } from "../run/bulk-run.ts";
+import { resultOf } from "../run/bulk-run.ts";
+import { finishPaged, PagedSource } from "../run/paged-source.ts";
 
 /** Runs an aggregate while the event loop turns, and lets go of what it read through. */
 export async function aggregateOver(
+  executor: Executor,
   source: ScanSource,
   store: TableStore,
   program: Program,
@@ -17,8 +20,9 @@ export async function aggregateOver(
   try {
     const { path } = planProgram(store, program, source);
     const cursor = programCursor(store, program, path);
-    const run = new AggregateRun(source, cursor, store.table, program);
-    return resultOf(program, await finishInTurns(run));
+    const paged = new PagedSource(source, executor);
+    const run = new AggregateRun(paged, cursor, store.table, program);
+    return resultOf(program, await finishPaged(run, paged));
   } finally {
     source.release();
   }

@@ -14,7 +14,6 @@ import {
   memoryFolder,
 } from "../../folder/store-files.ts";
 import { figureOf } from "../../log/figures.ts";
-import { OwnRound } from "../../log/own-round.ts";
 import { LOG_SCRIPT } from "../../log/thread.ts";
 import { LogThreadKeeper } from "../../log/thread-keeper.ts";
 import { CHECKPOINTS_DONE, CHECKPOINTS_WANTED } from "../../memory/control.ts";
@@ -23,6 +22,7 @@ import { type Holder, SituError } from "../../runtime/errors.ts";
 import { DURABLE_LOOK_MS, MAX_TIMEOUT_MS } from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
 import { threadScript } from "../../runtime/thread-script.ts";
+import { beginDeviceJob, endDeviceJob } from "../../tables/device/elements/device-jobs.ts";
 import type { Copied } from "../../tools/files/copy.ts";
 import type { FileToolOptions } from "../../tools/files/pauses.ts";
 import type { Settings } from "../open-options.ts";
@@ -56,7 +56,6 @@ export class DatabaseDurability {
   readonly mode: DurabilityMode;
   readonly #executor: Executor;
   readonly #host: LogThreadKeeper | undefined;
-  readonly #ownRound: OwnRound | undefined;
 
   constructor(executor: Executor, settings: Settings, identity: Identity | undefined) {
     this.#executor = executor;
@@ -78,9 +77,6 @@ export class DatabaseDurability {
       keepLogMs: settings.keepLogMs,
       keepLogBytes: settings.keepLogBytes,
     });
-    const ownRound = new OwnRound(executor, new NodeFiles(settings.path), identity.logId);
-    executor.durability.tryOwnRound = () => ownRound.try();
-    this.#ownRound = ownRound;
     executor.durability.announce();
   }
 
@@ -111,11 +107,17 @@ export class DatabaseDurability {
   /** Copies what is on disk, with all that was committed before the call. */
   async backup(path: string, folder: string, options: FileToolOptions): Promise<Copied> {
     this.checkLogged("backup()");
-    await this.#executor.durability.await(this.#executor.epochs.current(), MAX_TIMEOUT_MS);
     makeFolder(folder);
     refuseUnlessEmpty(folder);
     const { backupFiles } = await import("../../tools/files/copy.ts");
-    return await backupFiles(new NodeFiles(path), new NodeFiles(resolve(folder)), options);
+    // Pages of device tables that are in use now are not written again before they were copied.
+    beginDeviceJob(this.#executor);
+    try {
+      await this.#executor.durability.await(this.#executor.epochs.current(), MAX_TIMEOUT_MS);
+      return await backupFiles(new NodeFiles(path), new NodeFiles(resolve(folder)), options);
+    } finally {
+      endDeviceJob(this.#executor);
+    }
   }
 
   /** Has a checkpoint taken, and waits until it is on disk. */
@@ -159,8 +161,6 @@ export class DatabaseDurability {
       failure = error;
     }
     await this.#host.stop();
-    durability.tryOwnRound = () => {};
-    this.#ownRound?.close();
     // The disk has all of it after all; it was only not acknowledged.
     if (
       durability.isMemoryLost &&

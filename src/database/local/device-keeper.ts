@@ -53,10 +53,13 @@ export class DeviceKeeper {
     if (this.work()) this.#soon();
   }
 
-  stop(): void {
+  async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
-    knownDevice(this.#executor)?.close();
+    const device = knownDevice(this.#executor);
+    if (device === undefined) return;
+    await Promise.all(workOf(device).map((each) => each.end()));
+    device.close();
   }
 
   #soon(): void {

@@ -2,6 +2,7 @@
 
 import { sealIfLast } from "../../attach/attach.ts";
 import { resizeStore } from "../../attach/resize.ts";
+import { knownDevice } from "../../device/device.ts";
 import type { Executor } from "../../engine/executor.ts";
 import { readObject } from "../../engine/objects.ts";
 import { runReadOnly, runSync, tryReadOnly } from "../../engine/run.ts";
@@ -21,7 +22,7 @@ import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
 import { coded } from "../../runtime/system-errors.ts";
 import type { Store } from "../../stores/store.ts";
 import { planProgram } from "../../tables/bulk/count-rows.ts";
-import type { Plan } from "../../tables/bulk/plan.ts";
+import type { Choice, Plan } from "../../tables/bulk/plan.ts";
 import {
   aggregateProgram,
   deleteProgram,
@@ -34,9 +35,11 @@ import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
 import { openTable, refreshTables, tablesAt } from "../../tables/catalogue.ts";
 import { turnOffChanges } from "../../tables/changes/turn-on.ts";
 import { ownKey } from "../../tables/copied-key.ts";
+import type { DeviceTable } from "../../tables/device/device-table.ts";
 import type { Changed } from "../../tables/device/elements/change-job.ts";
 import { ElementPool } from "../../tables/device/elements/element-pool.ts";
 import { refuseUnlessShippable } from "../../tables/device/elements/shippable.ts";
+import { type ChosenPlace, choosePlace, placeFacts } from "../../tables/device/place-cost.ts";
 import { removeStaleFiles } from "../../tables/device/stale-files.ts";
 import type { Program } from "../../tables/expressions/program.ts";
 import { buildIndexes } from "../../tables/indexes/build.ts";
@@ -49,7 +52,7 @@ import {
   type IndexName,
   type ScanOptions,
   type UniqueIndex,
-} from "../../tables/indexes/options.ts";
+} from "../../tables/indexes/read-options.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { MigrationContext } from "../../tables/migrations/context.ts";
 import { clearRemains, hasRemains } from "../../tables/migrations/remains.ts";
@@ -85,6 +88,7 @@ import { listOf } from "../row-errors.ts";
 import { limitOf, planOf } from "../run/bulk-run.ts";
 import { ENDED } from "../run/ended.ts";
 import { handleOf } from "../run/interactive.ts";
+import { pagedRows } from "../run/paged-source.ts";
 import {
   CursorBatches,
   countRows,
@@ -197,6 +201,7 @@ export class LocalDatabase implements Database, Stores {
     this.#syncTimeoutMs = syncTimeoutMs;
     this.#maxSnapshotMs = maxSnapshotMs;
     executor.timeoutMs = syncTimeoutMs;
+    executor.diskMs = timeoutMs;
     this.#generation = this.#currentGeneration();
     this.device = new DeviceKeeper(executor);
     const { identity } = found;
@@ -299,13 +304,17 @@ export class LocalDatabase implements Database, Stores {
   ): Scan<Row> {
     this.#checkRead();
     const planned = this.#planOf<Row>("scan", table, options);
-    return new RowScan(() =>
-      planned.limit <= SCAN_BATCH_ROWS
-        ? new WholeBatch(
-            () => this.#readWhole(planned),
-            () => this.#checkRead(),
-          )
-        : new CursorBatches(() => this.#openScan(planned)),
+    const openLater = (): AsyncIterableIterator<Row> =>
+      pagedRows(this.#executor, () => this.#openScan(planned));
+    return new RowScan(
+      () =>
+        planned.limit <= SCAN_BATCH_ROWS
+          ? new WholeBatch(
+              () => this.#readWhole(planned),
+              () => this.#checkRead(),
+            )
+          : new CursorBatches(() => this.#openScan(planned)),
+      table.storage === "device" ? openLater : undefined,
     );
   }
 
@@ -325,23 +334,31 @@ export class LocalDatabase implements Database, Stores {
     if (placeOf(options) === "device") {
       return new DeviceScan(() => this.#selectOnDevice(table, program), limitOf(options));
     }
-    return new RowScan<never>(
-      () =>
-        new CursorBatches(() => {
-          const { source, store } = this.#openTable(table);
-          return { source, plan: selectScan(store, program, source, limitOf(options)) };
-        }),
-    );
+    const open = (): OpenedScan<never> => {
+      const { source, store } = this.#openTable(table);
+      return { source, plan: selectScan(store, program, source, limitOf(options)) };
+    };
+    const openLater = (): AsyncIterableIterator<never> => {
+      this.#checkRead();
+      if (this.#placeOf(options, table, program) === "host") return pagedRows(this.#executor, open);
+      const batches = () => this.#selectOnDevice(table, program);
+      return new DeviceScan(batches, limitOf(options))[Symbol.asyncIterator]();
+    };
+    // Rows that are read synchronously cannot come from another thread: only who awaits them leaves the choice.
+    const isOnDevice = table.storage === "device";
+    return new RowScan<never>(() => new CursorBatches(open), isOnDevice ? openLater : undefined);
   }
 
   async aggregate(table: Table, options: unknown): Promise<never> {
     this.#checkRead();
     const program = aggregateProgram(table, options, true);
-    if (placeOf(options) === "device") {
+    if (this.#placeOf(options, table, program) === "device") {
       return (await this.#runner.track(this.#aggregateOnDevice(table, program))) as never;
     }
     const { source, store } = this.#openTable(table);
-    return (await this.#runner.track(aggregateOver(source, store, program))) as never;
+    return (await this.#runner.track(
+      aggregateOver(this.#executor, source, store, program),
+    )) as never;
   }
 
   async #aggregateOnDevice(table: Table, program: Program): Promise<unknown> {
@@ -390,7 +407,7 @@ export class LocalDatabase implements Database, Stores {
     transaction?: TransactOptions,
   ): Promise<Updated> {
     const program = updateProgram(table, options, true);
-    if (placeOf(options) !== "device") {
+    if (this.#placeOf(options, table, program) === "host") {
       return (await this.#change(table, program, transaction)) as Updated;
     }
     const { matched, changed } = await this.#changeOnDevice(table, program, transaction);
@@ -403,7 +420,7 @@ export class LocalDatabase implements Database, Stores {
     transaction?: TransactOptions,
   ): Promise<Deleted> {
     const program = deleteProgram(table, options, true);
-    if (placeOf(options) !== "device") {
+    if (this.#placeOf(options, table, program) === "host") {
       return (await this.#change(table, program, transaction)) as Deleted;
     }
     const { matched } = await this.#changeOnDevice(table, program, transaction);
@@ -417,7 +434,7 @@ export class LocalDatabase implements Database, Stores {
   ): Promise<Changed> {
     const { timeoutMs, signal, waits } = this.#limitsOf("transact", options);
     const store = this.tableOf(table);
-    refuseUnlessShippable(`${program.task.kind}Where`, store, program);
+    refuseUnlessShippable(`${program.task.kind}Where`, store);
     const changing = this.elements.change(store, program, { timeoutMs, signal, waits });
     const changed = await this.#runner.track(changing);
     // Pages that the rows have left are looked after here.
@@ -427,13 +444,36 @@ export class LocalDatabase implements Database, Stores {
 
   async explain(table: Table, options?: unknown): Promise<Plan> {
     this.#checkRead();
-    const program = explainedProgram(table, options);
+    const program = explainedProgram(table, options, true);
     const { source, store } = this.#openTable(table);
     try {
-      return planOf(program, planProgram(store, program, source, true));
+      const choice = planProgram(store, program, source, true);
+      const chosen = this.#chosenPlace(store, program, choice);
+      if (chosen === undefined) return planOf(program, choice);
+      const wanted = placeOf(options);
+      const place = wanted === "auto" ? chosen.place : wanted;
+      return planOf(program, choice, { ...chosen, place });
     } finally {
       source.release();
     }
+  }
+
+  /** Where an operation runs. What may be read synchronously does not come here. */
+  #placeOf(options: unknown, table: Table, program: Program): "host" | "device" {
+    const wanted = placeOf(options);
+    if (wanted !== "auto") return wanted;
+    if (table.storage !== "device") return "host";
+    const store = this.tableOf(table);
+    if (store.refusal !== undefined) return "host";
+    const choice = planProgram(store, program, this.#executor, true);
+    return this.#chosenPlace(store, program, choice)?.place ?? "host";
+  }
+
+  #chosenPlace(store: TableStore, program: Program, choice: Choice): ChosenPlace | undefined {
+    const shared = knownDevice(this.#executor)?.tables.get(store.root) as DeviceTable | undefined;
+    if (store.table.storage !== "device" || shared === undefined) return undefined;
+    const { size, isStarted } = this.elements;
+    return choosePlace(store, program, placeFacts(shared, choice, size, isStarted));
   }
 
   #change(table: Table, program: Program, options: TransactOptions = {}): Promise<unknown> {
@@ -643,7 +683,7 @@ export class LocalDatabase implements Database, Stores {
     const ending = this.elements.close();
     await this.#runner.close(this.#closedError());
     await ending;
-    this.device.stop();
+    await this.device.stop();
     const failure = await this.#durability.stop(this.#timeoutMs);
     const isLast = this.#executor.close();
     if (failure !== undefined) throw failure;
@@ -654,6 +694,11 @@ export class LocalDatabase implements Database, Stores {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  /** For graphs, which read on their own: fails where `get` would. */
+  checkRead(): void {
+    this.#checkRead();
   }
 
   /** For gateways, which run transactions of their own. */

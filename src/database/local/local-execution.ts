@@ -24,7 +24,7 @@ import { lockOwner } from "../../memory/object.ts";
 import { nowMs, sleep, turn } from "../../runtime/clock.ts";
 import { ConflictError, type SituError } from "../../runtime/errors.ts";
 import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
-import { MAX_ASYNC_PAUSE_MS } from "../../runtime/limits.ts";
+import { MAX_ASYNC_PAUSE_MS, RECLAIM_ATTEMPTS } from "../../runtime/limits.ts";
 import { showKey } from "../../runtime/show.ts";
 import { type AsyncLimits, AsyncRetry } from "../run/async-retry.ts";
 import type { Execution } from "../run/execution.ts";
@@ -91,6 +91,8 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
   #surface!: SyncTransaction;
   #isEntered = false;
   #entered = 0;
+  /** How often it has found no memory. */
+  #reclaims = 0;
   #isOnly = false;
   #attempts = 0;
   /** What must be durable before the caller is told. */
@@ -125,8 +127,8 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     const tx = this.#host.take();
     tx.timeoutMs = this.#limits.timeoutMs;
     if (this.#isOnly) {
-      // It cannot wait for another's turn, and is told which keys its conflict was about.
-      tx.passesTurns = true;
+      // It cannot wait for one that has priority, and is told which keys its conflict was about.
+      tx.ignoresPriority = true;
       tx.trace = [];
     }
     this.#tx = tx;
@@ -194,7 +196,7 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     throwIfFatal(executor, tx);
     retry.keys = tx.conflictKeys();
     // It waits for something else now: others need not wait for it.
-    if (tx.exhausted || tx.journalFull) executor.turns.giveBack(tx);
+    if (tx.exhausted || tx.journalFull) executor.priority.giveBack(tx);
     if (tx.exhausted && !this.#reclaim()) throw storeFull(executor, tx);
     if (tx.journalFull) {
       retry.attempts++;
@@ -208,14 +210,14 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     }
     tx.trace ??= [];
     const lock = metLockOf(tx);
-    if (tx.yielded || executor.turns.isHolder(tx)) await turn();
+    if (tx.yielded || executor.priority.isHolder(tx)) await turn();
     else await sleep(retry.pauseMs(executor.random, FIRST_PAUSE_MS, MAX_ASYNC_PAUSE_MS));
     if (lock !== undefined) await awaitLock(executor, lock, retry);
     if (retry.isOver()) throw gaveUp(executor, tx, retry);
-    if (executor.turns.meet(tx)) {
+    if (executor.priority.meet(tx)) {
       tx.clear();
       releaseSnapshot(tx);
-      await this.#outside(() => executor.turns.await(tx, () => retry.checkSignal()));
+      await this.#outside(() => executor.priority.await(tx, () => retry.checkSignal()));
     }
   }
 
@@ -223,13 +225,14 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
   #reclaim(): boolean {
     const executor = this.#executor;
     const tx = this.#tx;
+    this.#reclaims++;
     executor.metrics.countAbort(MEMORY_ABORT);
     tx.clear();
     // Of no use any more, and perhaps what keeps the memory that is missing.
     releaseSnapshot(tx);
     executor.leave(this.#entered);
     try {
-      return executor.reclaim(tx.exhaustedClass);
+      return this.#reclaims <= RECLAIM_ATTEMPTS && executor.reclaim(tx.exhaustedClass);
     } finally {
       this.#entered = executor.enter();
     }
@@ -266,8 +269,8 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     this.#isEntered = false;
     const executor = this.#executor;
     const tx = this.#tx;
-    if (tx.conflicts > 0) executor.turns.end(tx);
-    tx.passesTurns = false;
+    if (tx.conflicts > 0) executor.priority.end(tx);
+    tx.ignoresPriority = false;
     tx.clear();
     tx.trace = undefined;
     releaseSnapshot(tx);

@@ -5,6 +5,7 @@ import { readAtSnapshot } from "../../engine/run.ts";
 import type { Snapshot as EngineSnapshot } from "../../engine/snapshots/snapshot.ts";
 import type { Transaction as EngineTransaction } from "../../engine/transaction.ts";
 import { SituError } from "../../runtime/errors.ts";
+import type { Store } from "../../stores/store.ts";
 import { planProgram } from "../../tables/bulk/count-rows.ts";
 import type { Plan } from "../../tables/bulk/plan.ts";
 import {
@@ -23,13 +24,14 @@ import type {
   IndexName,
   ScanOptions,
   UniqueIndex,
-} from "../../tables/indexes/options.ts";
+} from "../../tables/indexes/read-options.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { ScanSource } from "../../tables/scan-plan.ts";
 import type { Table } from "../../tables/table.ts";
 import { listOf } from "../row-errors.ts";
 import { limitOf, planOf } from "../run/bulk-run.ts";
-import { CursorBatches, countRows, RowScan } from "../run/row-scan.ts";
+import { pagedRows } from "../run/paged-source.ts";
+import { CursorBatches, countRows, type OpenedScan, RowScan } from "../run/row-scan.ts";
 import type { Scan } from "../scan.ts";
 import type { Snapshot } from "../snapshot.ts";
 import { aggregateOver, selectScan } from "./bulk-reads.ts";
@@ -96,7 +98,8 @@ export class LocalSnapshot implements Snapshot {
     options?: ScanOptions<NoInfer<Ways>>,
   ): Scan<Row> {
     const plan = this.#tableStore(table).plan<Row>("scan", options);
-    return new RowScan<Row>(() => new CursorBatches(() => ({ source: this.#source(), plan })));
+    const open = (): OpenedScan<Row> => ({ source: this.#source(), plan });
+    return new RowScan<Row>(() => new CursorBatches(open), this.#paged(table, open));
   }
 
   count<Row, Key, Changes, Ways>(
@@ -118,13 +121,19 @@ export class LocalSnapshot implements Snapshot {
       };
       return new DeviceScan(open, limitOf(options));
     }
-    return new RowScan<never>(
-      () =>
-        new CursorBatches(() => {
-          const source = this.#source();
-          return { source, plan: selectScan(store, program, source, limitOf(options)) };
-        }),
-    );
+    const openScan = (): OpenedScan<never> => {
+      const source = this.#source();
+      return { source, plan: selectScan(store, program, source, limitOf(options)) };
+    };
+    return new RowScan<never>(() => new CursorBatches(openScan), this.#paged(table, openScan));
+  }
+
+  /** How rows on the device are read by those who await them. */
+  #paged<Row>(
+    { storage }: { readonly storage?: unknown },
+    open: () => OpenedScan<Row>,
+  ): (() => AsyncIterableIterator<Row>) | undefined {
+    return storage === "device" ? () => pagedRows(this.#host.executor, open) : undefined;
   }
 
   async aggregate(table: Table, options: unknown): Promise<never> {
@@ -134,7 +143,7 @@ export class LocalSnapshot implements Snapshot {
       refuseUnlessShippable("aggregate", store);
       return (await this.#host.elements.aggregate(store, program, this.#snapshot)) as never;
     }
-    return (await aggregateOver(this.#source(), store, program)) as never;
+    return (await aggregateOver(this.#host.executor, this.#source(), store, program)) as never;
   }
 
   async explain(table: Table, options?: unknown): Promise<Plan> {
@@ -178,6 +187,15 @@ export class LocalSnapshot implements Snapshot {
     this.check();
     const { executor, reader } = this.#host;
     return readAtSnapshot(executor, reader, this.#snapshot, body, undefined);
+  }
+
+  /** For graphs: an operation on their objects, with the table that leads to these. */
+  operate<Row, Key, T>(
+    table: Table<Row, Key>,
+    run: (tx: EngineTransaction, store: Store<Row, Key>) => T,
+  ): T {
+    const { reader } = this.#tableStore(table);
+    return this.#read((tx) => run(tx, reader as Store<Row, Key>));
   }
 
   #tableStore(table: Table): TableStore {

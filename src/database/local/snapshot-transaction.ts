@@ -6,6 +6,7 @@
 
 import type { Transaction as EngineTransaction } from "../../engine/transaction.ts";
 import type { Pointer } from "../../memory/pointer.ts";
+import type { Store } from "../../stores/store.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import { SyncTransaction } from "./sync-transaction.ts";
 import type { Stores } from "./table-set.ts";
@@ -71,6 +72,16 @@ export class SnapshotTransaction extends SyncTransaction {
 
   override free(pointer: Pointer): void {
     this.#changes(() => super.free(pointer));
+  }
+
+  override operate<Row, Key, T>(
+    table: Table<Row, Key>,
+    run: (tx: EngineTransaction, store: Store<Row, Key>) => T,
+    key: unknown,
+    changes: boolean,
+  ): T {
+    const operation = (): T => super.operate(table, run, key, changes);
+    return changes ? this.#changes(operation) : this.#reads(operation);
   }
 
   // The caller's code that an operation runs, as the getters of a row, may use this transaction too.

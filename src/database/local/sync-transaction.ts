@@ -22,6 +22,7 @@ import {
   aggregateProgram,
   deleteProgram,
   explainedProgram,
+  isForUpdate,
   selectProgram,
   updateProgram,
 } from "../../tables/bulk/requests.ts";
@@ -42,7 +43,7 @@ import type {
   IndexName,
   ScanOptions,
   UniqueIndex,
-} from "../../tables/indexes/options.ts";
+} from "../../tables/indexes/read-options.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { ScanPlan, ScanSource } from "../../tables/scan-plan.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
@@ -133,6 +134,7 @@ export class SyncTransaction implements Transaction {
   select(table: Table, options?: unknown): RowScan<never> {
     const program = selectProgram(table, options);
     this.#check();
+    if (isForUpdate(options)) this.#tx.isForUpdate = true;
     const store = this.#stores.tableOf(table);
     const source = new TransactionSource(this, this.#tx.lives, table);
     const open = (): ProgramCursor =>
@@ -288,6 +290,20 @@ export class SyncTransaction implements Transaction {
   free(pointer: Pointer): void {
     this.#check();
     freeInTransaction(this.#tx, pointer);
+  }
+
+  /** For graphs: an operation on their objects, with the table that leads to these. */
+  operate<Row, Key, T>(
+    table: Table<Row, Key>,
+    run: (tx: EngineTransaction, store: Store<Row, Key>) => T,
+    key: unknown,
+    changes: boolean,
+  ): T {
+    const store = changes ? this.#enterToWrite(table) : this.#enter(table);
+    const from = this.#tx.set.end;
+    const result = run(this.#tx, store);
+    this.#trace(table, key ?? "(new object)", from);
+    return result;
   }
 
   /** For asynchronous bodies: what it runs on, also when it has ended. */

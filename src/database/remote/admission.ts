@@ -25,7 +25,7 @@ import {
 } from "../../runtime/limits.ts";
 import { aborted } from "../../runtime/retry-policy.ts";
 
-interface Turn {
+interface Waiting {
   readonly deadlineMs: number;
   readonly timer: Timer;
   isOver: boolean;
@@ -38,7 +38,7 @@ export class Admission {
   #running = 0;
   #limit = FIRST_RUNNING_TRANSACTIONS;
   /** In their order, from `#head` on; some are over. */
-  #turns: Turn[] = [];
+  #queue: Waiting[] = [];
   #head = 0;
   #waiting = 0;
   /** How long they take, as last measured while some waited. */
@@ -85,14 +85,14 @@ export class Admission {
     if (this.#waiting >= MAX_WAITING_TRANSACTIONS) throw this.#overloaded();
     return new Promise((resolve, reject) => {
       const end = (): void => {
-        turn.isOver = true;
+        waiting.isOver = true;
         this.#waiting--;
-        turn.timer.cancel();
+        waiting.timer.cancel();
         signal?.removeEventListener("abort", onAbort);
       };
-      const turn: Turn = {
+      const waiting: Waiting = {
         deadlineMs: this.#clock.nowMs() + timeoutMs,
-        timer: this.#clock.after(timeoutMs, () => turn.refuse()),
+        timer: this.#clock.after(timeoutMs, () => waiting.refuse()),
         isOver: false,
         begin: (leftMs) => {
           end();
@@ -109,14 +109,14 @@ export class Admission {
         reject(aborted(signal!));
       };
       signal?.addEventListener("abort", onAbort, { once: true });
-      this.#turns.push(turn);
+      this.#queue.push(waiting);
       this.#waiting++;
     });
   }
 
   #admit(now: number): void {
     while (this.#waiting > 0 && this.#running < this.#limit) {
-      const next = this.#turns[this.#head++];
+      const next = this.#queue[this.#head++];
       if (next.isOver) continue;
       const leftMs = Math.ceil(next.deadlineMs - now);
       if (leftMs <= this.#takenMs) next.refuse();
@@ -125,8 +125,8 @@ export class Admission {
         next.begin(leftMs);
       }
     }
-    if (this.#waiting > 0 && 2 * this.#head < this.#turns.length) return;
-    this.#turns = this.#waiting === 0 ? [] : this.#turns.slice(this.#head);
+    if (this.#waiting > 0 && 2 * this.#head < this.#queue.length) return;
+    this.#queue = this.#waiting === 0 ? [] : this.#queue.slice(this.#head);
     this.#head = 0;
   }
 

@@ -1,12 +1,15 @@
 /** The options of `open` for a cluster, checked. */
 
-import type { NodeAddress, TlsOptions } from "../../fabric/tcp/options.ts";
+import type { NodeAddress, TlsOptions } from "../../fabric/tcp/tcp-options.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import {
   DEFAULT_MAX_SNAPSHOT_MS,
   DEFAULT_TIMEOUT_MS,
   MAX_TIMEOUT_MS,
+  MAX_VERB_WORDS,
+  NAM_CELLS_PER_ROW,
+  NAM_MAX_CELLS,
 } from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
 import type { Table } from "../../tables/table.ts";
@@ -27,6 +30,16 @@ export interface ConnectOptions<Tables extends readonly Table[] = readonly Table
   readonly timeoutMs?: number;
   /** A snapshot that is open for longer is released. Default: 60 s. */
   readonly maxSnapshotMs?: number;
+  /** For clusters of memory servers (protocol "nam"): how much room tables get that do not exist yet, by their names. */
+  readonly extents?: Readonly<Record<string, ExtentHints>>;
+}
+
+/** How large a table of memory servers becomes. It does not grow later. */
+export interface ExtentHints {
+  /** Rows that it has room for; keys that were deleted count, too. Default: 16,384. */
+  readonly rows?: number;
+  /** The longest row of a table whose rows have no fixed size. Default: 256 bytes. */
+  readonly rowBytes?: number;
 }
 
 export interface ConnectSettings {
@@ -36,11 +49,25 @@ export interface ConnectSettings {
   readonly secret: string | undefined;
   readonly tls: TlsOptions | undefined;
   readonly timeoutMs: number;
+  /** For those who make tables of memory servers. */
+  readonly extents?: Readonly<Record<string, ExtentHints>>;
   /** For those who take snapshots. */
   readonly maxSnapshotMs?: number;
 }
 
-const KNOWN = ["connect", "tables", "cluster", "secret", "tls", "timeoutMs", "maxSnapshotMs"];
+const KNOWN = [
+  "connect",
+  "tables",
+  "cluster",
+  "secret",
+  "tls",
+  "timeoutMs",
+  "maxSnapshotMs",
+  "extents",
+];
+const KNOWN_HINTS = ["rows", "rowBytes"];
+/** A record, with its key and its header, is read by one verb. */
+const MAX_HINTED_ROW_BYTES = 2 * MAX_VERB_WORDS;
 
 export function connectSettingsOf(options: ConnectOptions): ConnectSettings {
   refuseUnknownOptions("open({ connect })", options, KNOWN);
@@ -61,7 +88,25 @@ export function connectSettingsOf(options: ConnectOptions): ConnectSettings {
     throw new SituError("SITU_CONFIG", "secret must be a string");
   }
   const seeds = list.map(addressOf);
-  return { seeds, tables, cluster, secret, tls, timeoutMs, maxSnapshotMs };
+  const extents = hintsOf(options.extents);
+  return { seeds, tables, cluster, secret, tls, timeoutMs, maxSnapshotMs, extents };
+}
+
+function hintsOf(given: ConnectOptions["extents"] = {}): Readonly<Record<string, ExtentHints>> {
+  const most = { rows: NAM_MAX_CELLS / NAM_CELLS_PER_ROW, rowBytes: MAX_HINTED_ROW_BYTES };
+  for (const [table, hints] of Object.entries(given)) {
+    refuseUnknownOptions(`open({ extents }) for table ${table}`, hints, KNOWN_HINTS);
+    for (const name of ["rows", "rowBytes"] as const) {
+      const value = hints[name];
+      if (value === undefined) continue;
+      if (Number.isInteger(value) && value > 0 && value <= most[name]) continue;
+      throw new SituError(
+        "SITU_CONFIG",
+        `extents: ${name} of table ${table} must be a whole number from 1 to ${most[name]}, not ${show(value)}`,
+      );
+    }
+  }
+  return given;
 }
 
 /** "host:port", with an IPv6 address in brackets. */

@@ -5,27 +5,35 @@ import { Describe, type Description } from "../../cluster/describe.ts";
 import { clientView } from "../../cluster/view.ts";
 import { CLIENT, type NodeId } from "../../fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../fabric/tcp/endpoint.ts";
-import type { NodeAddress } from "../../fabric/tcp/options.ts";
+import type { NodeAddress } from "../../fabric/tcp/tcp-options.ts";
 import { Driver } from "../../protocols/driver.ts";
 import type { Routine } from "../../protocols/message.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { DEFAULT_MAX_SNAPSHOT_MS, FOLLOW_ANSWER_MS } from "../../runtime/limits.ts";
 import { Random, uniqueId } from "../../runtime/random.ts";
+import { connectNam } from "../nam/connect-nam.ts";
+import type { NamDatabase } from "../nam/nam-database.ts";
+import { connectXenic } from "../xenic/connect-xenic.ts";
+import type { XenicDatabase } from "../xenic/xenic-database.ts";
 import { type ConnectOptions, type ConnectSettings, connectSettingsOf } from "./connect-options.ts";
 import { Follower } from "./follower.ts";
 import { RemoteDatabase } from "./remote-database.ts";
 
-export async function connect(options: ConnectOptions): Promise<RemoteDatabase> {
+export async function connect(
+  options: ConnectOptions,
+): Promise<RemoteDatabase | NamDatabase | XenicDatabase> {
   const settings = connectSettingsOf(options);
   const { configuration, protocol } = await descriptionFrom(settings);
   const { timeoutMs, maxSnapshotMs = DEFAULT_MAX_SNAPSHOT_MS, tables } = settings;
   const nodes = new Map(configuration.nodes.map(({ id, host, port }) => [id, { host, port }]));
   const endpoint = await endpointTo(settings, nodes, configuration.configurationId);
+  if (protocol === "xenic") return connectXenic(settings, configuration, endpoint);
+  if (protocol === "nam") return connectNam(settings, configuration, endpoint);
   const driver = new Driver(endpoint);
   const id = uniqueId();
   const view = clientView(id, configuration, protocol);
   const client = new ClusterClient(id, view);
-  const readsByVerb = view.current.protocol.execute === "verb";
+  const readsByVerb = view.current.protocol.readsByVerb;
   const follower = new Follower({
     client,
     driver,

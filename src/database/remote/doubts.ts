@@ -27,7 +27,7 @@ import { type Asked, OutcomeOf } from "../../cluster/outcome.ts";
 import { isForgotten, type TimeLeft } from "../../cluster/session.ts";
 import { SubmitInDoubt } from "../../cluster/submit.ts";
 import { livesOn, type View } from "../../cluster/view.ts";
-import type { ConfigurationId } from "../../fabric/fabric.ts";
+import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import { ABORTED, COMMITTED, type Outcome, type Parts } from "../../protocols/coordinator.ts";
 import { type Message, once } from "../../protocols/message.ts";
 import type { Origin } from "../../protocols/origin.ts";
@@ -90,7 +90,10 @@ export class Doubts {
           const outcome = await driver.start(again, leftMs + OUTCOME_GRACE_MS);
           if (!(outcome instanceof SubmitInDoubt)) return outcome;
         } else {
-          const verdict = await this.#ask(asked, begun, now, (has) => written.some(has));
+          // For another's call there may have been earlier attempts: that one was aborted says nothing of this one.
+          const isRepeated = origin !== undefined;
+          const isEnough = (has: (partition: number) => boolean): boolean => written.some(has);
+          const verdict = await this.#ask(asked, begun, now, isEnough, isRepeated);
           if (verdict === "committed") return COMMITTED;
           if (verdict === "aborted") return ABORTED;
           if (verdict === "unknown") return doubt;
@@ -133,7 +136,10 @@ export class Doubts {
     }
   }
 
-  /** The result at a node that it was passed on to; "nobody" if no member has run it. */
+  /**
+   * The result at a node that it was passed on to; "nobody" if no member has run it, or has done anything. It may have
+   * been passed on to several, one after the other: one that could do nothing says nothing about the next.
+   */
   async #askRunning(
     asked: Asked,
     now: View,
@@ -141,7 +147,9 @@ export class Doubts {
   ): Promise<Returned | "nobody" | undefined> {
     const messages = now.nodes.map((node) => new CallOutcomeOf(node, asked));
     await Promise.all(messages.map((message) => this.#send(message, now, leftMs)));
-    for (const { returned } of messages) if (returned !== undefined) return returned;
+    const results = messages.flatMap(({ returned }) => returned ?? []);
+    const done = results.find((each) => each.isDone || !isPassing(each.error));
+    if (done !== undefined) return done;
     return messages.every(({ error }) => error === undefined) ? "nobody" : undefined;
   }
 
@@ -157,17 +165,28 @@ export class Doubts {
     isRepeated = false,
   ): Promise<Verdict> {
     const messages = now.nodes.map((node) => new OutcomeOf(node, asked));
-    const denying = new Set<number>();
+    /** Who does not know it, and how old the request was when that was heard. */
+    const denying = new Map<NodeId, { readonly message: OutcomeOf; readonly ageMs: number }>();
+    /** Whether the primary of a partition would know if something had been written there. */
+    const isDenied = (partition: number): boolean => {
+      const primary = now.placement.primaryOf(partition);
+      const told = denying.get(primary);
+      return (
+        told !== undefined &&
+        told.message.completeMs(partition) > told.ageMs &&
+        wasCopy(primary, partition, begun.view, now)
+      );
+    };
     return new Promise((resolve, reject) => {
       let open = messages.length;
       const heard = (message: OutcomeOf): void => {
         open--;
-        const { error, outcome, completeMs, to } = message;
+        const { error, outcome, to } = message;
         if (error === undefined) {
           const isOver = outcome === "committed" || (outcome === "aborted" && !isRepeated);
           if (isOver) resolve(outcome);
-          if (outcome !== "committed" && completeMs > begun.ageMs * CLOCK_SLACK) denying.add(to);
-          if (!isOver && isEnough((partition) => isDenied(partition, denying, begun.view, now))) {
+          if (!isOver) denying.set(to, { message, ageMs: begun.ageMs * CLOCK_SLACK });
+          if (!isOver && isEnough(isDenied)) {
             // Of a call, all have to be heard: one of them may know that it was committed.
             if (!isRepeated || open === 0) resolve("aborted");
           }
@@ -191,19 +210,9 @@ export class Doubts {
   }
 }
 
-/** Whether the primary of a partition would know if something had been written there. */
-function isDenied(
-  partition: number,
-  denying: ReadonlySet<number>,
-  before: View,
-  now: View,
-): boolean {
-  const primary = now.placement.primaryOf(partition);
-  return (
-    denying.has(primary) &&
-    livesOn(primary, before, now) &&
-    before.placement.copiesOf(partition).includes(primary)
-  );
+/** Whether a node had a copy of a partition then, in the life that it has now. */
+function wasCopy(node: NodeId, partition: number, before: View, now: View): boolean {
+  return livesOn(node, before, now) && before.placement.copiesOf(partition).includes(node);
 }
 
 function partitionsOf(parts: Parts): number[] {

@@ -11,7 +11,7 @@ import type { ClusterClient } from "../../cluster/client.ts";
 import { Describe, type Description } from "../../cluster/describe.ts";
 import { View } from "../../cluster/view.ts";
 import { CLIENT, type ConfigurationId, DESCRIBE_KIND, type NodeId } from "../../fabric/fabric.ts";
-import type { NodeAddress } from "../../fabric/tcp/options.ts";
+import type { NodeAddress } from "../../fabric/tcp/tcp-options.ts";
 import type { Driver } from "../../protocols/driver.ts";
 import { OPEN_TABLE } from "../../protocols/kinds.ts";
 import { isLost, once } from "../../protocols/message.ts";

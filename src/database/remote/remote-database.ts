@@ -11,9 +11,10 @@ import type { ConfigurationId, Endpoint, NodeId } from "../../fabric/fabric.ts";
 import type { Coordinator, Held, Outcome, Parts } from "../../protocols/coordinator.ts";
 import type { Driver } from "../../protocols/driver.ts";
 import { fetchRows } from "../../protocols/execute/fetch.ts";
+import type { RememberedRows } from "../../protocols/execute/remembered-rows.ts";
 import type { Entry, RemoteAccessSet } from "../../protocols/execute/remote-access-set.ts";
 import { RemoteTable } from "../../protocols/execute/remote-table.ts";
-import { getByVerb, SingleGet } from "../../protocols/execute/single-get.ts";
+import { getByVerb, recallByVerb, SingleGet } from "../../protocols/execute/single-get.ts";
 import type { Routine } from "../../protocols/message.ts";
 import type { Origin } from "../../protocols/origin.ts";
 import { sleep } from "../../runtime/clock.ts";
@@ -23,8 +24,10 @@ import { DEFAULT_MAX_SNAPSHOT_MS, FOLLOW_MAX_MS, OUTCOME_GRACE_MS } from "../../
 import { Random } from "../../runtime/random.ts";
 import type { Plan } from "../../tables/bulk/plan.ts";
 import type { Deleted, Updated } from "../../tables/bulk/runs.ts";
-import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
-import type { Values } from "../../tables/indexes/structure.ts";
+import type { AssociationTypes, ObjectKinds } from "../../tables/graph/definition.ts";
+import { clusterGraphs } from "../../tables/graph/row-tables.ts";
+import type { CountOptions, ScanOptions } from "../../tables/indexes/read-options.ts";
+import type { RowValues } from "../../tables/indexes/structure.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import { type InteractiveTransaction, ROW_OPERATIONS } from "../async-transaction.ts";
 import type { CallOptions, RemoteDatabase as PublicRemoteDatabase } from "../database.ts";
@@ -37,6 +40,8 @@ import { checkOptions, nested, notAFunction, type TransactOptions } from "../tra
 import { Admission } from "./admission.ts";
 import { Begun, Doubts } from "./doubts.ts";
 import { type Follower, isPassing } from "./follower.ts";
+import { type ClusterGraphs, openRemoteGraph } from "./graph/open-remote-graph.ts";
+import type { RemoteGraph } from "./graph/remote-graph.ts";
 import { MetNodes } from "./met-nodes.ts";
 import { RemoteExecution, type RemoteLimits } from "./remote-execution.ts";
 import { type LoneScans, scanAlone } from "./remote-scan-alone.ts";
@@ -90,6 +95,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
   readonly #snapshotHost: SnapshotHost;
   /** By a table's ordinal. */
   readonly #tables: (RemoteTable | undefined)[] = [];
+  #graphs: Promise<ClusterGraphs> | undefined;
   #isClosed = false;
   #closing: Promise<void> | undefined;
 
@@ -129,7 +135,7 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
       const { driver, timeoutMs, readsByVerb } = this.#connection;
       this.#nodes.look();
       const remote = this.tableOf(table as Table);
-      const found = resolve as (row: Values | undefined) => void;
+      const found = resolve as (row: RowValues | undefined) => void;
       if (readsByVerb) void getByVerb(driver, remote, key, timeoutMs).then(found, reject);
       else new SingleGet(driver, remote, key, timeoutMs, found, reject).start();
     });
@@ -291,6 +297,43 @@ export class RemoteDatabase implements PublicRemoteDatabase, Fetcher {
       isValid: async (tx) => tx.accesses.reads <= 1 || (!tx.isStale && (await validate(tx))),
       pause: ({ view }) => this.pause(view.configurationId, timeoutMs),
     };
+  }
+
+  /** For `graph`. */
+  async openGraph(
+    name: string,
+    objects: ObjectKinds,
+    associations: AssociationTypes,
+  ): Promise<RemoteGraph> {
+    this.#check();
+    this.#graphs ??= this.#openGraphs();
+    const graphs = await this.#graphs;
+    return openRemoteGraph(this, graphs, name, objects, associations);
+  }
+
+  async #openGraphs(): Promise<ClusterGraphs> {
+    const graphs = clusterGraphs();
+    try {
+      await this.openTables([graphs]);
+      return graphs;
+    } catch (error) {
+      this.#graphs = undefined;
+      throw error;
+    }
+  }
+
+  /** For graphs: a row that is read often, by the place that is remembered if the protocol reads by verb. */
+  async recall(rows: RememberedRows, table: Table, key: unknown): Promise<unknown> {
+    this.#check();
+    const { driver, timeoutMs, readsByVerb } = this.#connection;
+    if (!readsByVerb) return this.get(table, key);
+    this.#nodes.look();
+    const recalled = await recallByVerb(driver, rows, key, timeoutMs);
+    return recalled.outcome === "found"
+      ? recalled.row
+      : recalled.outcome === "absent"
+        ? undefined
+        : this.get(table, key);
   }
 
   transactSync(): never {

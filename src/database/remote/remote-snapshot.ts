@@ -3,7 +3,7 @@
 import type { Routine } from "../../protocols/message.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { Plan } from "../../tables/bulk/plan.ts";
-import type { CountOptions, ScanOptions } from "../../tables/indexes/options.ts";
+import type { CountOptions, ScanOptions } from "../../tables/indexes/read-options.ts";
 import type { Table } from "../../tables/table.ts";
 import type { AsyncScan } from "../scan.ts";
 import type { RemoteSnapshot as PublicRemoteSnapshot } from "../snapshot.ts";

@@ -38,8 +38,8 @@ import type {
   IndexName,
   ScanOptions,
   UniqueIndex,
-} from "../../tables/indexes/options.ts";
-import type { Values } from "../../tables/indexes/structure.ts";
+} from "../../tables/indexes/read-options.ts";
+import type { RowValues } from "../../tables/indexes/structure.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
 import type { AsyncTransaction } from "../async-transaction.ts";
 import { exists, listOf, missing } from "../row-errors.ts";
@@ -152,7 +152,7 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     table: Table<Row, Key, unknown, unknown, Writes>,
     row: NoInfer<InsertOf<Row, Writes>>,
   ): Promise<InsertedKey<Writes>> {
-    return this.#enqueueRow(table as Table, row as Values, true, (entry, copy) => {
+    return this.#enqueueRow(table as Table, row as RowValues, true, (entry, copy) => {
       if (entry.row !== undefined) throw exists(table as Table, row);
       write(entry, copy);
       const { autoKey } = table;
@@ -164,7 +164,7 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     table: Table<Row, Key, unknown, unknown, Writes>,
     row: NoInfer<PutOf<Row, Writes>>,
   ): Promise<void> {
-    return this.#enqueueRow(table as Table, row as Values, false, write);
+    return this.#enqueueRow(table as Table, row as RowValues, false, write);
   }
 
   update<Row, Key, Changes>(
@@ -173,9 +173,9 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
     changes: NoInfer<Changes>,
   ): Promise<void> {
     // Checks all types, now and not when its turn comes.
-    let taken: Partial<Values>;
+    let taken: Partial<RowValues>;
     try {
-      taken = this.#fetcher.tableOf(table as Table).codec.takeChanges(changes as Values);
+      taken = this.#fetcher.tableOf(table as Table).codec.takeChanges(changes as RowValues);
     } catch (error) {
       return this.#enqueue([], () => {
         throw error;
@@ -291,7 +291,7 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
       update: (table, key, changes) => this.update(table, key, changes),
       delete: (table, key) => this.delete(table, key),
       check: (table, changes) => {
-        this.#fetcher.tableOf(table).codec.takeChanges(changes as Values);
+        this.#fetcher.tableOf(table).codec.takeChanges(changes as RowValues);
       },
     };
   }
@@ -341,12 +341,12 @@ export class RemoteTransaction extends OperationQueue<Queued> implements AsyncTr
 
   #enqueueRow<T>(
     table: Table,
-    row: Values,
+    row: RowValues,
     reads: boolean,
-    run: (entry: Entry, copy: Values) => T,
+    run: (entry: Entry, copy: RowValues) => T,
   ): Promise<T> {
     let entry: Entry;
-    let copy: Values;
+    let copy: RowValues;
     try {
       const remote = this.#fetcher.tableOf(table);
       if (table.autoKey !== undefined && row?.[table.autoKey] === undefined) throw noNumbers(table);

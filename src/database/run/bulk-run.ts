@@ -1,8 +1,8 @@
-/** Bulk operations on their way, in one go or while the event loop turns; and what is told of their plans. */
+/** Bulk operations on their way, in one go; and what is told of their plans. */
 
-import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
 import type { Choice, Plan } from "../../tables/bulk/plan.ts";
 import type { AggregateRun, ChangeRun, Deleted, Updated } from "../../tables/bulk/runs.ts";
+import type { ChosenPlace } from "../../tables/device/place-cost.ts";
 import type { Program } from "../../tables/expressions/program.ts";
 
 /** What takes many steps. */
@@ -17,14 +17,6 @@ export function finish<Run extends Steps>(run: Run): Run {
   return run;
 }
 
-/** The same, with turns of the event loop in between. */
-export async function finishInTurns<Run extends Steps>(run: Run): Promise<Run> {
-  for (;;) {
-    if (isTurnDue()) await nextTurn();
-    else if (!run.step()) return run;
-  }
-}
-
 /** What the caller of a program is told. */
 export function resultOf(program: Program, run: AggregateRun | ChangeRun): unknown {
   if ("result" in run) return run.result();
@@ -35,7 +27,11 @@ export function resultOf(program: Program, run: AggregateRun | ChangeRun): unkno
 }
 
 /** What `explain` tells. */
-export function planOf(program: Program, { path, gathersFirst, candidates, why }: Choice): Plan {
+export function planOf(
+  program: Program,
+  { path, gathersFirst, candidates, why }: Choice,
+  chosenPlace?: ChosenPlace,
+): Plan {
   const chosen = candidates.find(
     ({ access, index }) => access === path.by && index === path.index,
   )!;
@@ -44,10 +40,12 @@ export function planOf(program: Program, { path, gathersFirst, candidates, why }
     ...chosen,
     table,
     operation: task.kind,
-    place: "host",
+    ...(chosenPlace === undefined
+      ? { place: "host" as const }
+      : { place: chosenPlace.place, places: chosenPlace.costs }),
     gathersFirst: gathersFirst && (task.kind === "update" || task.kind === "delete"),
     candidates,
-    why,
+    why: chosenPlace === undefined ? why : `${why}; ${chosenPlace.why}`,
   };
 }
 

@@ -153,6 +153,14 @@ export class Interactive<Tx extends OperationQueue<unknown>> {
   }
 }
 
+/** The transactions behind the handles that callers have. */
+const behind = new WeakMap<object, unknown>();
+
+/** For graphs: the transaction behind a handle; `undefined` for what is none. */
+export function transactionBehind(handle: object): unknown {
+  return behind.get(handle);
+}
+
 /** What the caller gets: these operations of the transaction, and how to end it. */
 export function handleOf<Tx extends OperationQueue<unknown>, Name extends keyof Tx>(
   interactive: Interactive<Tx>,
@@ -171,5 +179,6 @@ export function handleOf<Tx extends OperationQueue<unknown>, Name extends keyof 
     const operation = tx[name] as (...call: unknown[]) => unknown;
     Object.defineProperty(handle, name, { value: operation.bind(tx), enumerable: true });
   }
+  behind.set(handle, tx);
   return Object.freeze(handle) as Pick<Tx, Name> & TransactionEnd;
 }

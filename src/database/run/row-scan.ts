@@ -165,7 +165,7 @@ class RowIterator<Row> implements IterableIterator<Row> {
 /** Reads the next batch of an asynchronous iteration, in this turn or later. */
 type ReadBatch<Row> = (batches: Batches<Row>) => boolean | Promise<boolean>;
 
-class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
+export class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
   readonly #batches: Batches<Row>;
   readonly #read: ReadBatch<Row>;
   #at = 0;
@@ -228,9 +228,12 @@ class AsyncRowIterator<Row> implements AsyncIterableIterator<Row> {
 
 export class RowScan<Row> implements Scan<Row> {
   readonly #open: () => Batches<Row>;
+  readonly #openLater: (() => AsyncIterableIterator<Row>) | undefined;
 
-  constructor(open: () => Batches<Row>) {
+  /** `openLater` is for those who await their rows, where these come in another way. */
+  constructor(open: () => Batches<Row>, openLater?: () => AsyncIterableIterator<Row>) {
     this.#open = open;
+    this.#openLater = openLater;
   }
 
   [Symbol.iterator](): IterableIterator<Row> {
@@ -238,6 +241,7 @@ export class RowScan<Row> implements Scan<Row> {
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<Row> {
+    if (this.#openLater !== undefined) return this.#openLater();
     return new AsyncRowIterator(this.#open(), (batches) => batches.read());
   }
 

@@ -125,12 +125,12 @@ export const METRICS = [
     read: ({ stats }) => stats.counters.retries,
   },
   {
-    name: "situ_turns_total",
+    name: "situ_starved_total",
     type: "counter",
     section: "Transactions",
     help: "Times that all others waited for a transaction that kept losing to shorter ones.",
     worry: "it grows steadily: large transactions on rows that change all the time",
-    read: ({ stats }) => stats.counters.turns,
+    read: ({ stats }) => stats.counters.starved,
   },
   {
     name: "situ_lock_waits_total",

@@ -1,17 +1,11 @@
 /** Listening on an address or a Unix socket, with errors that say what to do. */
 
 import { chmodSync, lstatSync, unlinkSync } from "node:fs";
-import { connect, isIP, type ListenOptions, type Server } from "node:net";
+import { connect, type ListenOptions, type Server } from "node:net";
 import { SituError } from "../../runtime/errors.ts";
 
 /** Connections that wait to be accepted (Redis: tcp-backlog). */
 const BACKLOG = 511;
-
-/** Whether only this machine can reach an address. */
-export function isLoopback(host: string): boolean {
-  if (host === "localhost" || host === "::1") return true;
-  return isIP(host) === 4 && host.startsWith("127.");
-}
 
 /** Listens, and returns the port. */
 export async function listen(server: Server, host: string, port: number): Promise<number> {

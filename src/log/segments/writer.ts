@@ -49,40 +49,12 @@ function hasCode(error: unknown, codes: readonly string[]): boolean {
   return codes.includes((error as NodeJS.ErrnoException).code ?? "");
 }
 
-/** Writes batches of one log, to the segment and place that it is told. */
-export class BatchWriter {
-  readonly #salt: number;
-  readonly #header = Buffer.alloc(BATCH_HEADER_BYTES);
-
-  constructor(logId: string) {
-    this.#salt = saltOf(logId);
-  }
-
-  write(
-    file: StoreFile,
-    number: number,
-    at: number,
-    batch: BatchContent,
-    parts: readonly Uint8Array[],
-  ): void {
-    let payloadBytes = 0;
-    let payloadCrc = 0;
-    for (const part of parts) {
-      payloadBytes += part.length;
-      payloadCrc = crc32(part, payloadCrc);
-    }
-    encodeBatchHeader(this.#header, { ...batch, number, payloadBytes, payloadCrc }, this.#salt);
-    // A part of no bytes would be a call of its own.
-    const padding = (payloadBytes & 4) === 0 ? [] : [PADDING];
-    writeFully(file, [this.#header, ...parts, ...padding], at);
-  }
-}
-
 export class LogWriter {
   readonly #files: StoreFiles;
   readonly #identity: LogIdentity;
-  readonly #batches: BatchWriter;
+  readonly #salt: number;
   readonly #segmentBytes: number;
+  readonly #header = Buffer.alloc(BATCH_HEADER_BYTES);
   #number: number;
   /** The segment that is being written, its length, and how much of it is used. */
   #file: StoreFile;
@@ -113,7 +85,7 @@ export class LogWriter {
   ) {
     this.#files = files;
     this.#identity = identity;
-    this.#batches = new BatchWriter(identity.logId);
+    this.#salt = saltOf(identity.logId);
     this.#segmentBytes = segmentBytes;
     this.#number = number;
     this.#lastEpoch = afterEpoch;
@@ -153,7 +125,13 @@ export class LogWriter {
     return this.#orFail(() => {
       this.#syncBatches();
       if (this.#used + bytes > this.#bytes) this.#rotate(bytes, batch.closedMs);
-      this.#batches.write(this.#file, this.#number, this.#used, batch, parts);
+      let payloadCrc = 0;
+      for (const part of parts) payloadCrc = crc32(part, payloadCrc);
+      const header = { ...batch, number: this.#number, payloadBytes, payloadCrc };
+      encodeBatchHeader(this.#header, header, this.#salt);
+      // A part of no bytes would be a call of its own.
+      const padding = (payloadBytes & 4) === 0 ? [] : [PADDING];
+      writeFully(this.#file, [this.#header, ...parts, ...padding], this.#used);
       this.#used += bytes;
       this.#lastEpoch = batch.last;
       this.#isSynced = false;
@@ -167,16 +145,10 @@ export class LogWriter {
     this.#syncBatches();
   }
 
-  /** Somebody else has written batches to the segment, and synced them. */
-  moveTo(used: number, lastEpoch: number): void {
-    this.#used = used;
-    this.#lastEpoch = lastEpoch;
-  }
-
   /** Makes the next segment if it will be needed soon. To be called when nobody waits. */
-  prepare(used = this.#used): void {
+  prepare(): void {
     this.#refuse();
-    if (this.#next !== undefined || used < this.#bytes * PREPARE_FROM) return;
+    if (this.#next !== undefined || this.#used < this.#bytes * PREPARE_FROM) return;
     this.#orFail(() => {
       refuseOtherWriter(this.#files, this.#identity);
       const next = this.#create(this.#number + 1, this.#segmentBytes);
@@ -201,14 +173,6 @@ export class LogWriter {
       this.#file.close();
       this.#next?.close();
     }
-  }
-
-  /** Leaves the segment as it is, as if the writer had died. */
-  abandon(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
-    this.#file.close();
-    this.#next?.close();
   }
 
   /** Leaves a segment that a batch does not fit for one that it does. */

@@ -46,6 +46,7 @@ export class Geometry implements ShardGeometry {
   readonly inline: boolean;
   readonly slotWords: number;
   readonly tellsRowWords = true;
+  readonly keepsOrder = false;
   readonly buckets = SHARD_BUCKETS;
   readonly bucket: HolderShape;
   readonly block: HolderShape;

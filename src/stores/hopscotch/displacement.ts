@@ -5,27 +5,23 @@
  */
 
 import type { Transaction } from "../../engine/transaction.ts";
-import { addressOf } from "../../memory/address.ts";
 import type { Region } from "../../memory/store-memory.ts";
-import {
-  BUCKET_SLOTS,
-  OVERFLOW_SLOTS,
-  PROBE_BUCKETS,
-  SHARD_BUCKETS,
-} from "../../runtime/limits.ts";
-import { homeOf, OVERFLOW, TAGS } from "../shards/layout.ts";
+import { BUCKET_SLOTS, PROBE_BUCKETS, SHARD_BUCKETS } from "../../runtime/limits.ts";
+import { homeOf, TAGS } from "../shards/layout.ts";
+import { firstEmptyIn, OverflowChains } from "../shards/overflow-chains.ts";
 import type { ShardSearch, ShardSlots } from "../shards/sharded-store.ts";
-import { endlessChain } from "../shards/walker.ts";
-import { BLOCK_ROWS, BUCKET_ROWS, type Geometry, NEXT } from "./layout.ts";
+import { BUCKET_ROWS, type Geometry } from "./layout.ts";
 
 export class Displacement implements ShardSlots {
   readonly #geometry: Geometry;
+  readonly #chains: OverflowChains;
   holder = -1;
   slotAt = 0;
   chainBlocks = 0;
 
   constructor(geometry: Geometry) {
     this.#geometry = geometry;
+    this.#chains = new OverflowChains(geometry.bucketWords, geometry.slotWords);
   }
 
   take(tx: Transaction, region: Region, base: number, hash: number): void {
@@ -34,7 +30,11 @@ export class Displacement implements ShardSlots {
     if (this.#takeIn(tx, region, base, home, hash)) return;
     if (this.#takeIn(tx, region, base, home + 1, hash)) return;
     if (this.#displace(tx, region, base, home, hash)) return;
-    this.#chain(tx, region, base, home, hash);
+    const chains = this.#chains;
+    chains.add(tx, this.#bucket(tx, region, base, home), hash);
+    this.holder = chains.holder;
+    this.slotAt = chains.slotAt;
+    this.chainBlocks = chains.chainBlocks;
   }
 
   #takeIn(tx: Transaction, region: Region, base: number, bucket: number, hash: number): boolean {
@@ -110,127 +110,19 @@ export class Displacement implements ShardSlots {
     set.markDirty(source, TAGS + from, TAGS + from + 1);
   }
 
-  /** Only the first block of a chain has room; if it has none, a new block goes before it. */
-  #chain(tx: Transaction, region: Region, base: number, home: number, hash: number): void {
-    const { blockWords, bucketWords, slotWords } = this.#geometry;
-    const { set } = tx;
-    const bucket = this.#bucket(tx, region, base, home);
-    const blocks = this.#chainOf(tx, bucket);
-    let block = blocks[0] ?? -1;
-    let slot = block < 0 ? -1 : emptyBlockSlot(tx, block);
-    if (slot < 0) {
-      this.chainBlocks = blocks.length + 1;
-      block = tx.allocate(blockWords * 4, addressOf(set.regionIdOf(bucket), set.wordOf(bucket)));
-      slot = 0;
-      const bucketAt = tx.writable(bucket, bucketWords);
-      const { i32 } = set.arena;
-      const blockAt = set.bufferOf(block);
-      for (let word = 0; word < 3; word++) {
-        i32[blockAt + NEXT + word] = i32[bucketAt + OVERFLOW + word];
-      }
-      i32[bucketAt + OVERFLOW] = set.regionIdOf(block) + 1;
-      i32[bucketAt + OVERFLOW + 1] = set.wordOf(block);
-      i32[bucketAt + OVERFLOW + 2] = set.incarnationOf(block);
-      set.markDirty(bucket, OVERFLOW, OVERFLOW + 3);
-    }
-    const at = tx.writable(block, blockWords);
-    set.arena.i32[at + TAGS + slot] = hash;
-    set.markDirty(block, TAGS + slot, TAGS + slot + 1);
-    this.holder = block;
-    this.slotAt = BLOCK_ROWS + slot * slotWords;
-  }
-
   /** Every object has its own version. */
   settle(tx: Transaction, _bucket: number, entry: number): void {
     if (!tx.settle(entry)) tx.conflict(entry);
     tx.depend(entry);
   }
 
-  /**
-   * Empties a slot. The last pair of the home's chain moves into it, and a block that becomes empty
-   * is freed, so that chains get shorter again.
-   */
-  giveBack(
-    tx: Transaction,
-    { bucket: home, holder, holderWords, tagAt, slotAt }: ShardSearch,
-  ): void {
-    const { set } = tx;
-    const { blockWords, bucketWords, slotWords } = this.#geometry;
-    const emptied = tx.writable(holder, holderWords);
-    set.arena.i32[emptied + tagAt] = 0;
-    set.markDirty(holder, tagAt, tagAt + 1);
-    const [first] = this.#chainOf(tx, home);
-    if (first === undefined) return;
-    tx.depend(home);
-    const from = tx.writable(first, blockWords);
-    const { i32 } = set.arena;
-    let last = OVERFLOW_SLOTS - 1;
-    while (last >= 0 && i32[from + TAGS + last] === 0) last--;
-    const movedAt = BLOCK_ROWS + last * slotWords;
-    if (last >= 0 && !(first === holder && movedAt === slotAt)) {
-      const to = set.bufferOf(holder);
-      i32[to + tagAt] = i32[from + TAGS + last];
-      for (let word = 0; word < slotWords; word++)
-        i32[to + slotAt + word] = i32[from + movedAt + word];
-      set.markDirty(holder, slotAt, slotAt + slotWords);
-      i32[from + TAGS + last] = 0;
-      set.markDirty(first, TAGS, TAGS + OVERFLOW_SLOTS);
-    }
-    for (let slot = 0; slot < OVERFLOW_SLOTS; slot++) {
-      if (i32[from + TAGS + slot] !== 0) return;
-    }
-    const homeAt = tx.writable(home, bucketWords);
-    for (let word = 0; word < 3; word++) {
-      set.arena.i32[homeAt + OVERFLOW + word] = set.arena.i32[from + NEXT + word];
-    }
-    set.markDirty(home, OVERFLOW, OVERFLOW + 3);
-    tx.free(first);
-  }
-
-  /** The entries of a bucket's overflow blocks, in order. */
-  #chainOf(tx: Transaction, bucket: number): number[] {
-    const blocks: number[] = [];
-    let entry = bucket;
-    let pointerAt = OVERFLOW;
-    for (;;) {
-      tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
-      const { i32 } = tx.views;
-      const regionId = i32[tx.at + pointerAt] - 1;
-      const word = i32[tx.at + pointerAt + 1];
-      const incarnation = i32[tx.at + pointerAt + 2];
-      if (!tx.settle(entry)) tx.conflict(entry);
-      if (regionId < 0) return blocks;
-      entry = tx.open(tx.executor.memory.region(regionId), word);
-      if (tx.incarnationOf(entry) !== incarnation) tx.conflict(bucket);
-      if (blocks.includes(entry)) throw endlessChain(tx, bucket);
-      tx.depend(entry);
-      blocks.push(entry);
-      pointerAt = NEXT;
-    }
+  giveBack(tx: Transaction, found: ShardSearch): void {
+    this.#chains.giveBack(tx, found.bucket, found);
   }
 }
 
+/** The first slot without a pair; the transaction depends on the bucket already. */
 function emptySlot(tx: Transaction, entry: number): number {
-  return firstEmpty(tx, entry, TAGS, BUCKET_SLOTS);
-}
-
-function emptyBlockSlot(tx: Transaction, entry: number): number {
-  return firstEmpty(tx, entry, TAGS, OVERFLOW_SLOTS);
-}
-
-/** The first slot without a pair; the transaction depends on the object already. */
-function firstEmpty(tx: Transaction, entry: number, tagsAt: number, slots: number): number {
   tx.open(tx.set.regionOf(entry), tx.set.wordOf(entry));
-  return firstEmptyIn(tx, entry, tagsAt, slots);
-}
-
-/** The same of the object that was opened last. */
-function firstEmptyIn(tx: Transaction, entry: number, tagsAt: number, slots: number): number {
-  const { i32 } = tx.views;
-  let empty = -1;
-  for (let slot = slots - 1; slot >= 0; slot--) {
-    if (i32[tx.at + tagsAt + slot] === 0) empty = slot;
-  }
-  if (!tx.settle(entry)) tx.conflict(entry);
-  return empty;
+  return firstEmptyIn(tx, entry, TAGS, BUCKET_SLOTS);
 }

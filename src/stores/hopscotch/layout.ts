@@ -3,17 +3,13 @@
  *
  *   buckets      64 + 1: a key's home is one of the first 64, and it lies in its home, or in the
  *                next bucket, or in the home's overflow chain; four slots each
- *   overflow     blocks with two slots; only the first block of a chain may have a free place
- *
- * Data words of an overflow block:
- *   0–2   next block: region id + 1 (0: none), word, incarnation word;  3 unused
- *   4–5   tags;  6… two slots
+ *   overflow     chains of blocks with two slots (../shards/overflow-chains.ts)
  *
  * Every object has a version of its own, and a transaction depends on those that it has read.
  */
 
 import { HEADER_WORDS } from "../../memory/object.ts";
-import { BUCKET_SLOTS, OVERFLOW_SLOTS, SHARD_BUCKETS } from "../../runtime/limits.ts";
+import { BUCKET_SLOTS, SHARD_BUCKETS } from "../../runtime/limits.ts";
 import {
   type HolderShape,
   isInline,
@@ -22,11 +18,9 @@ import {
   slotWordsOf,
   TAGS,
 } from "../shards/layout.ts";
+import { blockShape } from "../shards/overflow-chains.ts";
 
 export const BUCKET_ROWS = TAGS + BUCKET_SLOTS;
-
-export const NEXT = 0;
-export const BLOCK_ROWS = TAGS + OVERFLOW_SLOTS;
 
 /**
  * The slot of a bucket whose tag is `hash`, some other slot if there is none or more than one.
@@ -49,6 +43,7 @@ export class Geometry implements ShardGeometry {
   readonly inline: boolean;
   readonly slotWords: number;
   readonly tellsRowWords = false;
+  readonly keepsOrder = false;
   /** One more than there are homes: the last one is only a neighbour. */
   readonly buckets = SHARD_BUCKETS + 1;
   readonly bucket: HolderShape;
@@ -61,19 +56,14 @@ export class Geometry implements ShardGeometry {
     this.inline = isInline(fixedWords);
     this.slotWords = slotWordsOf(fixedWords);
     this.bucketWords = BUCKET_ROWS + BUCKET_SLOTS * this.slotWords;
-    this.blockWords = BLOCK_ROWS + OVERFLOW_SLOTS * this.slotWords;
+    this.block = blockShape(this.slotWords);
+    this.blockWords = this.block.words;
     this.stride = HEADER_WORDS + this.bucketWords;
     this.bucket = {
       words: this.bucketWords,
       slots: BUCKET_SLOTS,
       nextAt: OVERFLOW,
       rowsAt: BUCKET_ROWS,
-    };
-    this.block = {
-      words: this.blockWords,
-      slots: OVERFLOW_SLOTS,
-      nextAt: NEXT,
-      rowsAt: BLOCK_ROWS,
     };
   }
 }

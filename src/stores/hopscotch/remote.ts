@@ -115,7 +115,8 @@ export class RemoteHopscotch<Row, Key> implements RemoteBuckets<Key> {
       if (outcome !== "row") return trail.without(outcome);
       this.#codec.stageKey(key);
       if (this.#codec.matches(place.views, ROW_DATA)) {
-        return trail.found(place.views, ROW_DATA, place.words, false);
+        const pointer = { regionId: i32[at] - 1, word: i32[at + 1], incarnation: i32[at + 2] };
+        return trail.found(place.views, ROW_DATA, place.words, false, pointer);
       }
       trail.dependencies.length = length;
     }

@@ -6,18 +6,30 @@
  * block, or its row object), or all that were searched, which together prove it absent. So a key
  * that is being moved is never missed: the move changes the versions of both places. This does
  * what FaRM's joint versions do (§3.6), with the versions that the buckets have anyway.
+ *
+ * A row object proves itself, so the bucket that leads to it need not be an entry of the transaction's set. It becomes
+ * one (`hold`) for those who change the bucket as well: who removes the row, or gives it another object.
  */
 
 import { VERSION_HIGH, VERSION_LOW } from "../../engine/access-set.ts";
 import type { Transaction } from "../../engine/transaction.ts";
+import {
+  VERSION_HIGH as HEADER_VERSION_HIGH,
+  VERSION_LOW as HEADER_VERSION_LOW,
+  HEADER_WORDS,
+  unchanged,
+} from "../../memory/object.ts";
+import { loadAcquire } from "../../memory/ordering.ts";
+import type { Region } from "../../memory/store-memory.ts";
 import { BUCKET_SLOTS, OVERFLOW_SLOTS, SHARD_ATTEMPTS } from "../../runtime/limits.ts";
 import { placeRow, RowPlace } from "../row-object.ts";
 import { type Directory, depthIn, regionIdIn } from "../shards/directory.ts";
 import { DEPTH, homeOf, OVERFLOW, TAGS, touchBucket } from "../shards/layout.ts";
+import { BLOCK_ROWS, NEXT } from "../shards/overflow-chains.ts";
 import type { ShardSearch } from "../shards/sharded-store.ts";
 import { endlessChain } from "../shards/walker.ts";
 import type { RowCodec } from "../store.ts";
-import { BLOCK_ROWS, BUCKET_ROWS, type Geometry, NEXT, slotWithTag } from "./layout.ts";
+import { BUCKET_ROWS, type Geometry, slotWithTag } from "./layout.ts";
 
 const FOUND = 1;
 const ABSENT = 0;
@@ -51,6 +63,11 @@ export class Search<Row, Key> implements ShardSearch {
   #pointerRegion = 0;
   #pointerWord = 0;
   #pointerIncarnation = 0;
+  /** The bucket that the last row was found through, without an entry, and its version then. */
+  #passed: Region | undefined;
+  #passedWord = 0;
+  #passedHigh = 0;
+  #passedLow = 0;
 
   constructor(directory: Directory, geometry: Geometry, codec: RowCodec<Row, Key>) {
     this.#directory = directory;
@@ -74,6 +91,18 @@ export class Search<Row, Key> implements ShardSearch {
   settle(tx: Transaction): void {
     const entry = this.#inline ? this.holder : this.rowEntry;
     if (!tx.settle(entry)) tx.conflict(entry);
+  }
+
+  hold(tx: Transaction): void {
+    if (this.holder >= 0) return;
+    const entry = tx.open(this.#passed!, this.#passedWord);
+    const { words } = tx.set;
+    const isSame =
+      words[entry + VERSION_HIGH] === this.#passedHigh &&
+      words[entry + VERSION_LOW] === this.#passedLow;
+    if (!isSame) tx.conflict(entry);
+    this.bucket = entry;
+    this.holder = entry;
   }
 
   find(tx: Transaction, hash: number): boolean {
@@ -107,7 +136,10 @@ export class Search<Row, Key> implements ShardSearch {
     return mayBeMore || mayHold(tx, hash) ? UNSURE : this.#isNowhere(tx, hash, next);
   }
 
-  /** The same for rows that are objects: a pointer in the home bucket leads to the row. */
+  /**
+   * The same for rows that are objects: a pointer in the home bucket leads to the row. The bucket is read where it
+   * lies, unless the transaction has it in its set, and may have changed it, or reads from a snapshot.
+   */
   #findBehindHome(tx: Transaction, hash: number): number {
     const directory = this.#directory;
     const place = 2 * (hash & directory.mask);
@@ -116,7 +148,48 @@ export class Search<Row, Key> implements ShardSearch {
     const { memory } = tx.executor;
     const region = memory.region(regionIdIn(shard));
     const word = directory.places[place + 1] + homeOf(hash) * this.#stride;
+    if (tx.snapshot !== undefined || tx.set.find(region.id, word) >= 0) {
+      return this.#findBehindOpened(tx, hash, shard, region, word);
+    }
+    const { i32 } = region;
+    const high = loadAcquire(i32, word + HEADER_VERSION_HIGH);
+    const low = loadAcquire(i32, word + HEADER_VERSION_LOW);
+    const at = word + HEADER_WORDS;
+    const slot = slotWithTag(i32, at + TAGS, hash);
+    if (i32[at + DEPTH] !== depthIn(shard) || i32[at + TAGS + slot] !== hash) return UNSURE;
+    const slotAt = BUCKET_ROWS + slot * this.#slotWords;
+    const regionId = i32[at + slotAt] - 1;
+    const rowWord = i32[at + slotAt + 1];
+    const incarnation = i32[at + slotAt + 2];
+    if (!unchanged(i32, word, high, low)) return UNSURE;
+    const row = tx.open(memory.region(regionId), rowWord);
+    const matched = placeRow(tx, row, this.row) && this.#codec.matches(this.row.views, this.row.at);
+    // The bucket must still point to it: then it was this row's object all along.
+    if (!tx.settle(row) || !unchanged(i32, word, high, low) || !matched) return UNSURE;
+    if (tx.incarnationOf(row) !== incarnation) return UNSURE;
+    this.#passed = region;
+    this.#passedWord = word;
+    this.#passedHigh = high;
+    this.#passedLow = low;
+    this.bucket = -1;
+    this.holder = -1;
+    this.rowEntry = row;
+    this.tagAt = TAGS + slot;
+    this.slotAt = slotAt;
+    tx.depend(row);
+    return FOUND;
+  }
+
+  /** The same by way of the transaction's set. */
+  #findBehindOpened(
+    tx: Transaction,
+    hash: number,
+    shard: number,
+    region: Region,
+    word: number,
+  ): number {
     if (!tx.seesCurrent(region, word)) return UNSURE;
+    const { memory } = tx.executor;
     const home = tx.open(region, word);
     const { i32 } = tx.views;
     const { at } = tx;

@@ -55,8 +55,17 @@ export type Outcome =
   /** The row is too large for verbs: ask the node, by a message. */
   | "ask";
 
+/** Where a row lies that is an object of its own. */
+export interface RowPointer {
+  readonly regionId: number;
+  readonly word: number;
+  readonly incarnation: number;
+}
+
 export interface Found {
   readonly outcome: Outcome;
+  /** The row's own object, if it has one. */
+  readonly pointer?: RowPointer | undefined;
   /** Where the row lies, if there is one; the views are the caller's own. */
   readonly views: Views;
   readonly at: number;
@@ -137,8 +146,9 @@ export class Trail {
     this.dependencies.push({ regionId, word, versionHigh, versionLow });
   }
 
-  found(views: Views, at: number, words: number, isProved: boolean): Found {
-    return this.#ended("found", views, at, words, isProved);
+  found(views: Views, at: number, words: number, isProved: boolean, pointer?: RowPointer): Found {
+    const found = this.#ended("found", views, at, words, isProved);
+    return pointer === undefined ? found : { ...found, pointer };
   }
 
   absent(isProved: boolean): Found {

@@ -1,5 +1,5 @@
 /**
- * Shards: what the hashed layouts (../hopscotch, ../buckets) have in common. A table is a growing
+ * Shards: what the hashed layouts (../hopscotch, ../buckets, ../robinhood) have in common. A table is a growing
  * number of shards. Each has a head and an array of buckets, and is split in two when it is full.
  *
  *   shard head   an object: depth, where the buckets are, and the shards split off from this one
@@ -58,6 +58,8 @@ export interface ShardGeometry {
   readonly slotWords: number;
   /** Whether a pointer in a slot tells the words of its row. */
   readonly tellsRowWords: boolean;
+  /** Whether pairs lie in an order, so that a split has to place all of them anew. */
+  readonly keepsOrder: boolean;
   /** Buckets in the array of a shard. */
   readonly buckets: number;
   readonly bucket: HolderShape;

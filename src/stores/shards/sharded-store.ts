@@ -27,7 +27,7 @@ import type { ShardVersions } from "./walker.ts";
 
 /** Finds keys inside a transaction. What it has found stays in its fields. */
 export interface ShardSearch {
-  /** The entries of the key's home bucket, and of the bucket or block that holds the pair. */
+  /** The entries of the key's home bucket, and of the bucket or block that holds the pair; -1 if they are not held. */
   readonly bucket: number;
   readonly holder: number;
   /** Data words of the holder. */
@@ -43,6 +43,8 @@ export interface ShardSearch {
   readonly reads: number;
   /** Searches for the staged key. What it finds is part of the read set, but not settled yet. */
   find(tx: Transaction, hash: number): boolean;
+  /** Makes the home bucket and the holder of a row object entries, if the search has left them out. */
+  hold?(tx: Transaction): void;
   /** After the row that was found has been read: it was one, of the version depended on. */
   settle(tx: Transaction): void;
   /** Asks memory for the bucket of a key that will be looked for soon. */
@@ -216,6 +218,7 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
     const search = this.#search;
     if (!search.find(tx, this.#codec.stageKey(key, this.#seed))) return false;
     try {
+      search.hold?.(tx);
       if (!this.#inline) freeRow(tx, search.rowEntry);
       this.#slots.giveBack(tx, search);
     } catch (error) {
@@ -289,13 +292,20 @@ export class ShardedStore<Row, Key> implements RowStore<Row, Key> {
   /** Puts the encoded row in the place of the one that was found. */
   #replace(tx: Transaction, words: number): void {
     const search = this.#search;
-    const { bucket, holder, slotAt, holderWords } = search;
     if (this.#inline || !this.#replaceObject(tx, words)) {
+      search.hold?.(tx);
+      const { holder, slotAt, holderWords } = search;
       if (!this.#inline) freeRow(tx, search.rowEntry);
-      tx.writableWindow(holder, slotAt, slotAt + this.#slotWords, holderWords);
+      const end = slotAt + this.#slotWords;
+      // A row that fills its slot leaves nothing of the one before it.
+      if (this.#inline && words === this.#slotWords) {
+        tx.overwritableWindow(holder, slotAt, end, holderWords);
+      } else {
+        tx.writableWindow(holder, slotAt, end, holderWords);
+      }
       this.#fill(tx, holder, slotAt, words);
     }
-    if (this.#bumps) this.#slots.bump?.(tx, bucket);
+    if (this.#bumps) this.#slots.bump?.(tx, search.bucket);
   }
 
   /** The same within the row's object, if it fits there. */

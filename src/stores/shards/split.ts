@@ -184,7 +184,7 @@ export class Splitter {
     const newRegion = executor.memory.region(i32[siblingAt + HEAD_BUCKETS] - 1);
     const newBase = i32[siblingAt + HEAD_BUCKETS + 1];
     const first = set.find(newRegion.id, newBase);
-    for (let bucket = 0; bucket < buckets; bucket++) {
+    for (let bucket = 0; bucket < buckets && !this.#geometry.keepsOrder; bucket++) {
       const from = set.bufferOf(set.find(region.id, base + bucket * stride));
       this.#divide(i32, from, set.bufferOf(first + bucket * ENTRY_WORDS), depth);
     }
@@ -215,18 +215,23 @@ export class Splitter {
   }
 }
 
-/** Takes all pairs out of a shard's chains, frees these, and makes its buckets writable and one bit deeper. */
+/**
+ * Takes all pairs out of a shard's chains, frees these, and makes its buckets writable and one bit deeper. Where
+ * pairs keep an order, it takes them out of the buckets, too.
+ */
 class PairCollector implements ShardVisitor {
   readonly #bucketWords: number;
   readonly #tagsEnd: number;
   readonly #slotWords: number;
+  readonly #keepsOrder: boolean;
   readonly #access: ShardAccess;
   #depth = 0;
-  /** Tags and slots of the chained pairs, one behind the other. */
+  /** Tags and slots of the pairs that were taken out, one behind the other. */
   words = new Int32Array(0);
   end = 0;
 
-  constructor({ bucket, slotWords }: ShardGeometry, versions: ShardVersions) {
+  constructor({ bucket, slotWords, keepsOrder }: ShardGeometry, versions: ShardVersions) {
+    this.#keepsOrder = keepsOrder;
     this.#bucketWords = bucket.words;
     this.#tagsEnd = TAGS + bucket.slots;
     this.#slotWords = slotWords;
@@ -263,7 +268,7 @@ class PairCollector implements ShardVisitor {
 
   pair(tag: number, _slot: number, { i32 }: Views, at: number): void {
     const { bucket, holder } = this.#access;
-    if (holder === bucket) return;
+    if (holder === bucket && !this.#keepsOrder) return;
     const { end } = this;
     this.end = end + 1 + this.#slotWords;
     if (this.end > this.words.length) {
@@ -289,7 +294,8 @@ class PairCollector implements ShardVisitor {
     // Split since its head was looked at: another transaction has done this already.
     if (set.arena.i32[at + DEPTH] !== this.#depth) tx.conflict(bucket);
     set.arena.i32[at + DEPTH] = this.#depth + 1;
-    for (let word = OVERFLOW; word < TAGS; word++) set.arena.i32[at + word] = 0;
+    const end = this.#keepsOrder ? this.#tagsEnd : TAGS;
+    for (let word = OVERFLOW; word < end; word++) set.arena.i32[at + word] = 0;
     set.markDirty(bucket, 0, this.#tagsEnd);
   }
 }

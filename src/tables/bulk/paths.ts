@@ -12,7 +12,7 @@ import { bigRangeOfField, rangeOfField } from "../expressions/assignment.ts";
 import type { Node } from "../expressions/node.ts";
 import type { Field } from "../fields.ts";
 import type { IndexDefinition } from "../indexes/definition.ts";
-import type { Bounds } from "../indexes/options.ts";
+import type { Bounds } from "../indexes/read-options.ts";
 import type { Table } from "../table.ts";
 
 /** What is known of a field: it has one of these values, or lies between bounds. */

@@ -45,7 +45,10 @@ export interface PlanCandidate {
 export interface Plan extends PlanCandidate {
   readonly table: string;
   readonly operation: "update" | "delete" | "select" | "aggregate";
-  readonly place: "host";
+  /** Where it runs unless the caller says otherwise. */
+  readonly place: "host" | "device";
+  /** Of a table on the device: what each place would cost, in milliseconds; undefined for one that cannot do it. */
+  readonly places?: { readonly host: number; readonly device: number | undefined };
   /** Whether keys are gathered first, because the changes move rows in the index that they are found by. */
   readonly gathersFirst: boolean;
   /** All that was compared, the cheapest one first. */

@@ -76,15 +76,16 @@ export interface DeleteWhereOptions<Row> {
 }
 
 /** What `aggregate` takes. */
-export interface AggregateOptions<Row, Values, Names extends keyof Row = never> extends Where<Row> {
+export interface AggregateOptions<Row, RowValues, Names extends keyof Row = never>
+  extends Where<Row> {
   /** One result for each combination of values of these fields. Without it there is one result. */
   readonly groupBy?: readonly Names[] | undefined;
-  readonly values: (row: RowExpressions<Row>) => Values;
+  readonly values: (row: RowExpressions<Row>) => RowValues;
 }
 
 /** What `aggregate` computes. */
-export type AggregateValues<Values> = Simplify<{
-  -readonly [Name in keyof Values]: Values[Name] extends Aggregate<infer T> ? T : never;
+export type AggregateValues<RowValues> = Simplify<{
+  -readonly [Name in keyof RowValues]: RowValues[Name] extends Aggregate<infer T> ? T : never;
 }>;
 
 /** What `select` takes. */
@@ -93,6 +94,11 @@ export interface SelectOptions<Row, Names extends keyof Row = keyof Row> extends
   readonly columns?: readonly Names[] | undefined;
   /** The most rows to return. */
   readonly limit?: number | undefined;
+  /**
+   * In a transaction: these rows will be changed. If another transaction is first to change one of them, this one is
+   * run again, as always, and then has priority over others.
+   */
+  readonly forUpdate?: boolean | undefined;
 }
 
 /** What `explain` takes: the options of one of the others. */
@@ -222,9 +228,12 @@ export function selectProgram(table: Table, options: unknown = {}, canShip = fal
     call,
     table,
     options,
-    [...WHERE, "columns", "limit"],
+    [...WHERE, "columns", "limit", "forUpdate"],
     canShip,
   );
+  if (isForUpdate(options) && canShip) {
+    refuse(`${call}: forUpdate is for transactions: use tx.${call}`);
+  }
   if (limit !== undefined && !(Number.isSafeInteger(limit) && (limit as number) >= 0)) {
     refuse(`${call}: limit is a whole number from 0 on, not ${show(limit)}`);
   }
@@ -232,6 +241,15 @@ export function selectProgram(table: Table, options: unknown = {}, canShip = fal
   const names = columns === undefined ? all : fieldList(call, table, "columns", columns);
   const condition = conditionOf(call, table, where);
   return { table: table.name, where: condition, task: { kind: "select", columns: names } };
+}
+
+/** Whether the rows of a selection are to be changed by its transaction. */
+export function isForUpdate(options: unknown): boolean {
+  const { forUpdate = false } = (options ?? {}) as { readonly forUpdate?: unknown };
+  if (typeof forUpdate !== "boolean") {
+    refuse(`select: forUpdate is true or false, not ${show(forUpdate)}`);
+  }
+  return forUpdate;
 }
 
 /** The program of `aggregate`. */

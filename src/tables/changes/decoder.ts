@@ -7,7 +7,7 @@ import { MAX_ROW_BYTES } from "../../runtime/limits.ts";
 import type { RowCodec } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
 import { keyIn } from "../indexes/entries.ts";
-import type { Values } from "../indexes/structure.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import { schemaOf } from "../schema.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
@@ -20,30 +20,30 @@ export class ChangeDecoder {
   readonly table: Table;
   /** What the catalogue says; replaced when it changes. */
   stored: StoredChanges;
-  readonly #codecs = new Map<number, RowCodec<Values, unknown>>();
+  readonly #codecs = new Map<number, RowCodec<RowValues, unknown>>();
 
-  constructor(table: Table, codec: RowCodec<Values, unknown>, stored: StoredChanges) {
+  constructor(table: Table, codec: RowCodec<RowValues, unknown>, stored: StoredChanges) {
     this.table = table;
     this.stored = stored;
     this.#codecs.set(formatId(schemaOf(table)), codec);
   }
 
   /** The row of so many words at a place of a batch. */
-  rowAt(words: Int32Array, at: number, rowWords: number, format: number): Values {
+  rowAt(words: Int32Array, at: number, rowWords: number, format: number): RowValues {
     const codec = this.#codecs.get(format) ?? this.#codecOf(format);
     if (rowWords > aligned.i32.length) throw tooLong(this.table, rowWords);
     copyWords(words, at, aligned.i32, 0, rowWords);
     return codec.decode(aligned, 0, rowWords);
   }
 
-  keyOf(row: Values): unknown {
+  keyOf(row: RowValues): unknown {
     return keyIn(row, this.table.key, this.table.singleKey);
   }
 
-  #codecOf(format: number): RowCodec<Values, unknown> {
+  #codecOf(format: number): RowCodec<RowValues, unknown> {
     const found = this.stored.formats.find(({ id }) => id === format);
     if (found === undefined) throw unknownFormat(this.table);
-    const codec = codecOf(this.#tableOf(found)) as RowCodec<Values, unknown>;
+    const codec = codecOf(this.#tableOf(found)) as RowCodec<RowValues, unknown>;
     this.#codecs.set(format, codec);
     return codec;
   }

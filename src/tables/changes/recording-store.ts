@@ -21,7 +21,7 @@ import type { Views } from "../../memory/views.ts";
 import type { Cursor, KeyRange, RowCodec, RowStore, Store } from "../../stores/store.ts";
 import { ownKey } from "../copied-key.ts";
 import { keyIn } from "../indexes/entries.ts";
-import type { Structure, Values } from "../indexes/structure.ts";
+import type { RowValues, Structure } from "../indexes/structure.ts";
 import { schemaOf } from "../schema.ts";
 import { rawCodec } from "../served/raw-codec.ts";
 import type { Table } from "../table.ts";
@@ -38,24 +38,24 @@ class TakenRow {
   }
 }
 
-export class RecordingStore implements Store<Values, unknown> {
+export class RecordingStore implements Store<RowValues, unknown> {
   readonly #table: Table;
   readonly #position: number;
   readonly #format: number;
-  readonly #codec: RowCodec<Values, unknown>;
-  readonly #inner: RowStore<Values, unknown>;
+  readonly #codec: RowCodec<RowValues, unknown>;
+  readonly #inner: RowStore<RowValues, unknown>;
   readonly #taken = new TakenRow();
   /** The rows, of which only the words are read. */
   readonly #raw: Store<true, unknown>;
   /** Decodes the fields of the key. */
-  readonly #keyPart: RowCodec<Values, unknown>;
+  readonly #keyPart: RowCodec<RowValues, unknown>;
 
   constructor(
     executor: Executor,
-    structure: Structure<Values, unknown>,
+    structure: Structure<RowValues, unknown>,
     root: Address,
     position: number,
-    inner: RowStore<Values, unknown>,
+    inner: RowStore<RowValues, unknown>,
   ) {
     this.#table = structure.table;
     this.#position = position;
@@ -67,11 +67,11 @@ export class RecordingStore implements Store<Values, unknown> {
     this.#keyPart = structure.partCodec(structure.table.key);
   }
 
-  get(key: unknown): Values | undefined {
+  get(key: unknown): RowValues | undefined {
     return this.#inner.get(key);
   }
 
-  read(tx: Transaction, key: unknown): Values | undefined {
+  read(tx: Transaction, key: unknown): RowValues | undefined {
     return this.#inner.read(tx, key);
   }
 
@@ -83,11 +83,11 @@ export class RecordingStore implements Store<Values, unknown> {
     return this.#inner.has(tx, key);
   }
 
-  cursor(range: KeyRange, reverse: boolean): Cursor<Values> {
+  cursor(range: KeyRange, reverse: boolean): Cursor<RowValues> {
     return this.#inner.cursor(range, reverse);
   }
 
-  insert(tx: Transaction, given: Values): boolean {
+  insert(tx: Transaction, given: RowValues): boolean {
     const words = this.#codec.encode(given);
     this.#take(tx, words);
     if (!this.#inner.insertEncoded(tx, words)) return false;
@@ -95,7 +95,7 @@ export class RecordingStore implements Store<Values, unknown> {
     return true;
   }
 
-  put(tx: Transaction, given: Values): void {
+  put(tx: Transaction, given: RowValues): void {
     const words = this.#codec.encode(given);
     this.#take(tx, words);
     const { key, singleKey } = this.#table;
@@ -105,7 +105,7 @@ export class RecordingStore implements Store<Values, unknown> {
     tx.set.changes.add(this.#position, isThere ? CHANGE_UPDATE : CHANGE_INSERT, this.#format);
   }
 
-  update(tx: Transaction, key: unknown, changes: Partial<Values>): boolean {
+  update(tx: Transaction, key: unknown, changes: Partial<RowValues>): boolean {
     const recorded = tx.set.changes;
     if (!this.#inner.update(tx, key, changes, recorded)) return false;
     recorded.add(this.#position, CHANGE_UPDATE, this.#format);

@@ -13,11 +13,11 @@
 import { isPointer, readPointer, writePointer } from "../../memory/pointer.ts";
 import { Views } from "../../memory/views.ts";
 import { isBytes } from "../../runtime/bytes.ts";
-import { SituError } from "../../runtime/errors.ts";
 import { MAX_KEY_BYTES, MAX_ROW_BYTES } from "../../runtime/limits.ts";
 import type { RowCodec } from "../../stores/store.ts";
 import type { Table } from "../table.ts";
 import { changedWords, changeParts, patchCode, stageChanges, takeCode } from "./change-code.ts";
+import { compile } from "./compile.ts";
 import * as conversions from "./conversions.ts";
 import { check, convert, enumCode, reader, valueReader, writer } from "./field-code.ts";
 import { hashWords, mix } from "./hash.ts";
@@ -31,6 +31,7 @@ import {
   stager,
 } from "./key-code.ts";
 import { type FieldLayout, layoutOf, type RowLayout, widthOf } from "./layout.ts";
+import { SHORT_TEXT_BYTES } from "./short-text.ts";
 import * as values from "./values.ts";
 
 /** One for the thread: a row is copied out of it before the next one is encoded. */
@@ -42,10 +43,10 @@ interface TextRun {
   readonly bytes: number;
 }
 
-/** A text that short is built by characters, without a native call that one for all could save. */
-const SHORT_TEXT_BYTES = 10;
 /** More than this is not read for the few texts that it may hold. */
 const MAX_TEXT_RUN_BYTES = 4_096;
+/** Up to here, clearing words one by one beats the call into native code. */
+const CLEAR_LOOP_WORDS = 32;
 
 /**
  * The fixed texts of the fields that are read, if there is something to gain. Such fields lie side by
@@ -75,6 +76,11 @@ function textReader(place: FieldLayout, run: TextRun): string {
   const length = `Math.min(views.u8[at * 4 + ${offset}], ${field.max})`;
   const cut = `texts.substring(${start}, ${start} + ${length})`;
   return reader(place, `isAscii ? ${cut} : ${valueReader(place)}`);
+}
+
+function clearCode(words: number): string {
+  if (words > CLEAR_LOOP_WORDS) return `views.i32.fill(0, 0, ${words});`;
+  return `for (let word = 0; word < ${words}; word++) views.i32[word] = 0;`;
 }
 
 type Generated<Row, Key> = Omit<RowCodec<Row, Key>, "fixedWords" | "scratch" | "changed">;
@@ -135,12 +141,13 @@ return {
   },
   encode(row) {
     if (typeof row !== "object" || row === null) wrongType(${label}, "a row", row);
-    for (const name in row) if (!known.has(name)) unknownField(${label}, name);
+    let place = 0;
+    for (const name in row) if (name !== names[place++] && !known.has(name)) unknownField(${label}, name);
     ${eachField((place, value) => `let ${value} = row[${prop(place.name)}]; ${convert(table, place, value)}`)}
     ${eachField((place, value) => check(table, place, value))}
     const views = scratch, at = 0;
     let end = ${layout.fixedBytes};
-    views.i32.fill(0, 0, ${layout.fixedBytes / 4});
+    ${clearCode(layout.fixedBytes / 4)}
     ${eachField((place, value) => writer(table, place, value))}
     return ${layout.hasVariable ? "finish(views, end)" : layout.fixedBytes / 4};
   },
@@ -173,44 +180,33 @@ return {
 };`;
 }
 
+/** What every codec's code may use, and what is the codec's own. */
+const LIBRARY = {
+  ...values,
+  ...conversions,
+  mix,
+  hashWords,
+  isBytes,
+  isPointer,
+  readPointer,
+  writePointer,
+  scratch,
+};
+const SHARED = Object.values(LIBRARY);
+const NAMES = [...Object.keys(LIBRARY), "changed", "stage", "known", "names"];
+
 /** The codec of a table; or, with the layout of another, of some fields of that one's rows. */
 export function codecOf<Row, Key>(
   table: Table<Row, Key>,
   layout: RowLayout = layoutOf(table),
 ): RowCodec<Row, Key> {
-  const library = {
-    ...values,
-    ...conversions,
-    mix,
-    hashWords,
-    isBytes,
-    isPointer,
-    readPointer,
-    writePointer,
-    scratch,
-    changed: new Int32Array(changedWords(layout.fields.length)),
-    stage: new Views(new ArrayBuffer(table.key.length * (MAX_KEY_BYTES + 16) + 16)),
-    known: new Set(Object.keys(table.fields)),
-  };
-  const make = compile(codecSource(table, layout), Object.keys(library));
-  const generated = make(...Object.values(library)) as Generated<Row, Key>;
+  const changed = new Int32Array(changedWords(layout.fields.length));
+  const stage = new Views(new ArrayBuffer(table.key.length * (MAX_KEY_BYTES + 16) + 16));
+  // Most rows have their fields in the order of the declaration; others are looked up.
+  const names = Object.keys(table.fields);
+  const known = new Set(names);
+  const make = compile(codecSource(table, layout), NAMES);
+  const generated = make(...SHARED, changed, stage, known, names) as Generated<Row, Key>;
   const fixedWords = layout.hasVariable ? 0 : layout.fixedBytes / 4;
-  return { ...generated, fixedWords, scratch, changed: library.changed };
-}
-
-/** Makes a function of generated source. */
-export function compile(
-  source: string,
-  names: readonly string[],
-): (...values: unknown[]) => unknown {
-  try {
-    return new Function(...names, source) as (...values: unknown[]) => unknown;
-  } catch (cause) {
-    throw new SituError(
-      "SITU_UNSUPPORTED",
-      "Situ generates code for each table and this process does not allow that: start it " +
-        "without --disallow-code-generation-from-strings",
-      { cause },
-    );
-  }
+  return { ...generated, fixedWords, scratch, changed };
 }

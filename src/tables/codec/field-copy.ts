@@ -5,7 +5,7 @@
 
 import type { Views } from "../../memory/views.ts";
 import { isVariable } from "../fields.ts";
-import { compile } from "./codec.ts";
+import { compile } from "./compile.ts";
 import { type FieldLayout, type RowLayout, widthOf } from "./layout.ts";
 
 /** Fills the words of an encoded row at the beginning of `to` from the one at the beginning of `from`. */

@@ -31,7 +31,8 @@ import type { OrderedCodec } from "../../stores/store.ts";
 import type { Field } from "../fields.ts";
 import type { Table } from "../table.ts";
 import { changeParts, stageChanges } from "./change-code.ts";
-import { codecOf, compile } from "./codec.ts";
+import { codecOf } from "./codec.ts";
+import { compile } from "./compile.ts";
 import * as conversions from "./conversions.ts";
 import { enumCode, whereOf } from "./field-code.ts";
 import {
@@ -321,6 +322,21 @@ return {
 };`;
 }
 
+const LIBRARY = {
+  ...values,
+  ...conversions,
+  isBytes,
+  isPointer,
+  writePointer,
+  keyTooLong,
+  orderNull,
+  orderLong,
+  orderText,
+  orderBytes,
+};
+const SHARED = Object.values(LIBRARY);
+const NAMES = [...Object.keys(LIBRARY), "scratch", "changed", "ordered"];
+
 /** The codec of a table that is kept in the order of its keys. */
 export function orderedCodecOf<Row, Key>(table: Table<Row, Key>): OrderedCodec<Row, Key> {
   const fields = table.key.map((name) => table.fields[name]);
@@ -330,23 +346,7 @@ export function orderedCodecOf<Row, Key>(table: Table<Row, Key>): OrderedCodec<R
   const ordered = new Int32Array(MAX_ORDERED_KEY_WORDS + 8);
   const layout = layoutOf(table);
   const codec = codecOf(table, layout);
-  const { scratch, changed } = codec;
-  const library = {
-    ...values,
-    ...conversions,
-    isBytes,
-    isPointer,
-    writePointer,
-    scratch,
-    changed,
-    keyTooLong,
-    orderNull,
-    orderLong,
-    orderText,
-    orderBytes,
-    ordered,
-  };
-  const make = compile(orderedSource(table, layout, orderedWords > 0), Object.keys(library));
-  const generated = make(...Object.values(library)) as Generated<Row, Key>;
+  const make = compile(orderedSource(table, layout, orderedWords > 0), NAMES);
+  const generated = make(...SHARED, codec.scratch, codec.changed, ordered) as Generated<Row, Key>;
   return { ...codec, ...generated, orderedWords, mostOrderedWords, ordered };
 }

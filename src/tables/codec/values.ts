@@ -4,6 +4,7 @@ import type { Views } from "../../memory/views.ts";
 import { byteLength, isGone } from "../../runtime/bytes.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { MAX_VALUE_BYTES } from "../../runtime/limits.ts";
+import { SHORT_TEXT_BYTES, SHORT_WRITE_BYTES, shortText, writeShortText } from "./short-text.ts";
 
 /** For messages: says something of whatever it is, also of a proxy that refuses to be looked at. */
 function shown(value: unknown): string {
@@ -77,22 +78,23 @@ interface NativeText {
 
 /** A short text or byte value in its fixed place; bounded, whatever lies there. */
 export function readInlineString(views: Views, at: number, max: number): string {
-  const length = Math.min(views.u8[at], max);
-  if (length > ASCII_LOOP_BYTES) return utf8(views, at + 1, at + 1 + length);
-  const { u8 } = views;
-  let text = "";
-  for (let i = 1; i <= length; i++) {
-    const code = u8[at + i];
-    if (code >= 0x80) return utf8(views, at + 1, at + 1 + length);
-    text += String.fromCharCode(code);
-  }
-  return text;
+  return text(views, at + 1, Math.min(views.u8[at], max));
 }
 
-/** Up to here, building a string by characters beats the call into native code. */
-const ASCII_LOOP_BYTES = 10;
-/** Up to here, writing characters one by one does. */
-const ASCII_STAGE_BYTES = 32;
+/** Up to here, clearing bytes one by one beats the call into native code. */
+const CLEAR_LOOP_BYTES = 48;
+
+function clear(u8: Uint8Array, from: number, to: number): void {
+  if (to - from > CLEAR_LOOP_BYTES) u8.fill(0, from, to);
+  else for (let i = from; i < to; i++) u8[i] = 0;
+}
+
+function text(views: Views, at: number, length: number): string {
+  // Beyond the memory there are no bytes, which would count as zeroes.
+  if (length > SHORT_TEXT_BYTES || at + length > views.u8.length)
+    return utf8(views, at, at + length);
+  return shortText(views.u8, at, length) ?? utf8(views, at, at + length);
+}
 
 /** Torn offsets may lead beyond the memory: whoever reads then looks again. */
 function utf8(views: Views, start: number, end: number): string {
@@ -123,15 +125,16 @@ export function writeInlineString(
   max: number,
   where: string,
 ): void {
-  checkLength(textBytes(value, where), max, where);
-  patchInlineString(views, at, value, max);
-}
-
-/** The same for a value that was checked before. */
-export function patchInlineString(views: Views, at: number, value: string, max: number): void {
-  const length = (views.bytes as unknown as NativeText).utf8Write(value, at + 1, max);
-  views.u8[at] = length;
-  if (length < max) views.u8.fill(0, at + 1 + length, at + 1 + max);
+  if (value.length <= max && writeShortText(views.u8, at + 1, value)) {
+    views.u8[at] = value.length;
+    clear(views.u8, at + 1 + value.length, at + 1 + max);
+    return;
+  }
+  const bytes = textBytes(value, where);
+  checkLength(bytes, max, where);
+  (views.bytes as unknown as NativeText).utf8Write(value, at + 1, max);
+  views.u8[at] = bytes;
+  clear(views.u8, at + 1 + bytes, at + 1 + max);
 }
 
 export function writeInlineBytes(
@@ -148,22 +151,22 @@ export function writeInlineBytes(
   views.u8.set(value, at + 1);
 }
 
-/** Start and end of a value without a place of its own, or an empty range if it makes no sense. */
-function range(views: Views, row: number, at: number, words: number): [number, number] {
-  const offset = views.i32[at];
-  const length = views.i32[at + 1];
-  if (offset < 0 || length < 0 || offset + length > words * 4) return [0, 0];
-  return [row * 4 + offset, row * 4 + offset + length];
+/** Whether a value without a place of its own lies in its row of so many words; torn words may say otherwise. */
+function isInside(offset: number, length: number, words: number): boolean {
+  return offset >= 0 && length >= 0 && offset + length <= words * 4;
 }
 
 export function readString(views: Views, row: number, at: number, words: number): string {
-  const [start, end] = range(views, row, at, words);
-  return utf8(views, start, end);
+  const offset = views.i32[at];
+  const length = views.i32[at + 1];
+  return isInside(offset, length, words) ? text(views, row * 4 + offset, length) : "";
 }
 
 export function readBytes(views: Views, row: number, at: number, words: number): Uint8Array {
-  const [start, end] = range(views, row, at, words);
-  return views.u8.slice(start, end);
+  const offset = views.i32[at];
+  const length = views.i32[at + 1];
+  if (!isInside(offset, length, words)) return new Uint8Array(0);
+  return views.u8.slice(row * 4 + offset, row * 4 + offset + length);
 }
 
 export function readJson(views: Views, row: number, at: number, words: number): unknown {
@@ -212,13 +215,28 @@ export function appendString(
   max: number | undefined,
   where: string,
 ): number {
+  const isShort =
+    value.length <= (max ?? MAX_VALUE_BYTES) &&
+    end + value.length <= largestOf(views) &&
+    writeShortText(views.u8, end, value);
+  const length = isShort ? value.length : appendLongText(views, end, value, max, where);
+  views.i32[at] = end;
+  views.i32[at + 1] = length;
+  return end + length;
+}
+
+function appendLongText(
+  views: Views,
+  end: number,
+  value: string,
+  max: number | undefined,
+  where: string,
+): number {
   const length = textBytes(value, where);
   checkLength(length, max ?? MAX_VALUE_BYTES, where);
   ensure(views, end + length, where);
   views.bytes.write(value, end, "utf8");
-  views.i32[at] = end;
-  views.i32[at + 1] = length;
-  return end + length;
+  return length;
 }
 
 export function appendBytes(
@@ -238,9 +256,13 @@ export function appendBytes(
   return end + length;
 }
 
+function largestOf(views: Views): number {
+  return views.u8.length - 8;
+}
+
 /** The scratch area is as large as the largest row: what does not fit is too large. */
 function ensure(views: Views, bytes: number, where: string): void {
-  const largest = views.u8.length - 8;
+  const largest = largestOf(views);
   if (bytes > largest) {
     throw new SituError("SITU_TOO_LARGE", `${where}: the row has more than ${largest} bytes`);
   }
@@ -249,7 +271,7 @@ function ensure(views: Views, bytes: number, where: string): void {
 /** Rounds a row up to whole pairs of words, zeroed. */
 export function finish(views: Views, end: number): number {
   const words = Math.ceil(end / 8) * 2;
-  views.u8.fill(0, end, words * 4);
+  clear(views.u8, end, words * 4);
   return words;
 }
 
@@ -260,7 +282,7 @@ export function stageText(
   max: number,
   where: string,
 ): number {
-  if (value.length <= ASCII_STAGE_BYTES && value.length <= max) {
+  if (value.length <= SHORT_WRITE_BYTES && value.length <= max) {
     const next = stageAscii(stage, at, value);
     if (next > 0) return next;
   }
@@ -275,19 +297,10 @@ export function stageText(
 
 /** 0 if the text is not ASCII. */
 function stageAscii(stage: Views, at: number, value: string): number {
-  const { u8 } = stage;
-  const { length } = value;
-  const first = at * 4 + 4;
-  const words = (length + 3) >> 2;
+  const words = (value.length + 3) >> 2;
   if (words > 0) stage.i32[at + words] = 0;
-  let all = 0;
-  for (let i = 0; i < length; i++) {
-    const code = value.charCodeAt(i);
-    all |= code;
-    u8[first + i] = code;
-  }
-  if (all >= 0x80) return 0;
-  stage.i32[at] = length;
+  if (!writeShortText(stage.u8, at * 4 + 4, value)) return 0;
+  stage.i32[at] = value.length;
   return at + 1 + words;
 }
 

@@ -12,24 +12,24 @@ import { wallClockMs } from "../../runtime/clock.ts";
 import type { Cursor, KeyRange, RowCodec, Store } from "../../stores/store.ts";
 import { ownKey } from "../copied-key.ts";
 import { type Index, keyIn } from "../indexes/entries.ts";
-import type { Structure, Values } from "../indexes/structure.ts";
+import type { RowValues, Structure } from "../indexes/structure.ts";
 import type { Table } from "../table.ts";
 import { isLive, LiveCursor, momentOf } from "./expiry.ts";
 
-export class ExpiringStore implements Store<Values, unknown> {
+export class ExpiringStore implements Store<RowValues, unknown> {
   readonly #table: Table;
   readonly #field: string;
-  readonly #codec: RowCodec<Values, unknown>;
-  readonly #inner: Store<Values, unknown>;
+  readonly #codec: RowCodec<RowValues, unknown>;
+  readonly #inner: Store<RowValues, unknown>;
   readonly #unique: readonly Index[];
   /** The rows, of which only the key, the time and what unique indexes are on is read. */
-  readonly #parts: Store<Values, unknown>;
+  readonly #parts: Store<RowValues, unknown>;
 
   constructor(
     executor: Executor,
-    structure: Structure<Values, unknown>,
+    structure: Structure<RowValues, unknown>,
     root: Address,
-    inner: Store<Values, unknown>,
+    inner: Store<RowValues, unknown>,
     indexes: readonly Index[],
   ) {
     this.#table = structure.table;
@@ -42,12 +42,12 @@ export class ExpiringStore implements Store<Values, unknown> {
     this.#parts = structure.openPart(executor, root, names);
   }
 
-  get(key: unknown): Values | undefined {
+  get(key: unknown): RowValues | undefined {
     const row = this.#inner.get(key);
     return row !== undefined && isLive(row, this.#field, wallClockMs()) ? row : undefined;
   }
 
-  read(tx: Transaction, key: unknown): Values | undefined {
+  read(tx: Transaction, key: unknown): RowValues | undefined {
     const row = this.#inner.read(tx, key);
     return row !== undefined && isLive(row, this.#field, momentOf(tx)) ? row : undefined;
   }
@@ -61,19 +61,19 @@ export class ExpiringStore implements Store<Values, unknown> {
     return row !== undefined && isLive(row, this.#field, momentOf(tx));
   }
 
-  cursor(range: KeyRange, reverse: boolean): Cursor<Values> {
+  cursor(range: KeyRange, reverse: boolean): Cursor<RowValues> {
     return new LiveCursor(this.#inner.cursor(range, reverse), this.#field);
   }
 
-  insert(tx: Transaction, given: Values): boolean {
+  insert(tx: Transaction, given: RowValues): boolean {
     return this.#inner.insert(tx, this.#makeRoom(tx, given));
   }
 
-  put(tx: Transaction, given: Values): void {
+  put(tx: Transaction, given: RowValues): void {
     this.#inner.put(tx, this.#makeRoom(tx, given));
   }
 
-  update(tx: Transaction, givenKey: unknown, given: Partial<Values>): boolean {
+  update(tx: Transaction, givenKey: unknown, given: Partial<RowValues>): boolean {
     const changes = this.#codec.takeChanges(given);
     const key = ownKey(givenKey);
     const before = this.#parts.read(tx, key);
@@ -99,7 +99,7 @@ export class ExpiringStore implements Store<Values, unknown> {
   }
 
   /** The caller's row as an object of our own, after all that has ended is out of its way. */
-  #makeRoom(tx: Transaction, given: Values): Values {
+  #makeRoom(tx: Transaction, given: RowValues): RowValues {
     const words = this.#codec.encode(given);
     const row = this.#codec.decode(this.#codec.scratch, 0, words);
     this.evict(tx, keyIn(row, this.#table.key, this.#table.singleKey));
@@ -107,7 +107,7 @@ export class ExpiringStore implements Store<Values, unknown> {
     return row;
   }
 
-  #evictHolders(tx: Transaction, row: Values): void {
+  #evictHolders(tx: Transaction, row: RowValues): void {
     for (const index of this.#unique) {
       if (index.state === "announced") continue;
       const holder = index.holderOf(tx, row);

@@ -14,7 +14,7 @@ import type { Transaction } from "../../engine/transaction.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
 import type { Cursor } from "../../stores/store.ts";
 import type { IndexDefinition } from "../indexes/definition.ts";
-import type { Values } from "../indexes/structure.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { Fields, Table } from "../table.ts";
 
 /** No index that a caller declares is named so: see `table`. */
@@ -55,7 +55,7 @@ export function momentOf(tx: Transaction): number {
 }
 
 /** Whether a row of an expiring table is there at a moment. A row without a time has no end. */
-export function isLive(row: Values, field: string, momentMs: number): boolean {
+export function isLive(row: RowValues, field: string, momentMs: number): boolean {
   const end = row[field];
   if (end === null || end === undefined) return true;
   return (end instanceof Date ? end.getTime() : Number(end)) > momentMs;
@@ -76,17 +76,17 @@ export function expiredBounds(
 }
 
 /** The rows of another cursor that are there. */
-export class LiveCursor implements Cursor<Values> {
-  readonly #all: Cursor<Values>;
+export class LiveCursor implements Cursor<RowValues> {
+  readonly #all: Cursor<RowValues>;
   readonly #field: string;
-  readonly #counted: Values[] = [];
+  readonly #counted: RowValues[] = [];
 
-  constructor(all: Cursor<Values>, field: string) {
+  constructor(all: Cursor<RowValues>, field: string) {
     this.#all = all;
     this.#field = field;
   }
 
-  next(tx: Transaction, rows: Values[], most: number): boolean {
+  next(tx: Transaction, rows: RowValues[], most: number): boolean {
     const momentMs = momentOf(tx);
     // What was passed over had ended: a step that is repeated need not see it again.
     while (this.#all.next(tx, rows, most)) {

@@ -11,6 +11,9 @@ import type { Node } from "./node.ts";
 import type { NamedAggregate, Task } from "./program.ts";
 import { fieldNode } from "./rules.ts";
 
+/** Rows that are read before they are accumulated, where many lie side by side. */
+const ROWS_AT_ONCE = 256;
+
 type AggregateTask = Task & { kind: "aggregate" };
 
 /** The column that an aggregate is computed of; -1 for `count()`. */
@@ -85,6 +88,20 @@ export function accumulateCode(table: Table, task: AggregateTask): string {
       ${values.map((value, i) => addCode(value, i, columnOf(task, i))).join("\n      ")}
     }
     return matched;
+  }
+  const taken = new Array(${ROWS_AT_ONCE}).fill(0);
+  function addRows(views, count, words) {
+    let at = 0;
+    for (let left = count; left > 0; left -= ${ROWS_AT_ONCE}) {
+      const some = Math.min(left, ${ROWS_AT_ONCE});
+      context.next = 0;
+      for (let i = 0; i < some; i++) {
+        taken[i] = take(views, at, words);
+        at += words;
+      }
+      add(taken, some);
+    }
+    context.next = 0;
   }
   const counts = [${values.map((_, i) => `N${i}`).join(", ")}];
   const sums = [${values.map((_, i) => `S${i}`).join(", ")}];`;

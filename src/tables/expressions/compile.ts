@@ -11,7 +11,7 @@
 import { readPointer } from "../../memory/pointer.ts";
 import type { Views } from "../../memory/views.ts";
 import { MAX_COMPILED_PROGRAMS } from "../../runtime/limits.ts";
-import { compile } from "../codec/codec.ts";
+import { compile } from "../codec/compile.ts";
 import * as conversions from "../codec/conversions.ts";
 import * as values from "../codec/values.ts";
 import type { Table } from "../table.ts";
@@ -40,6 +40,8 @@ export interface Instance<Take> {
   readonly take: Take;
   /** Of aggregates: accumulates what `take` has returned, and says how many rows matched. */
   readonly add: (taken: readonly unknown[], count: number) => number;
+  /** Of aggregates: both, for so many rows side by side, each of so many words. */
+  readonly addRows: (views: Views, count: number, words: number) => void;
   readonly accumulated: Accumulated;
 }
 
@@ -68,12 +70,12 @@ export function programSource(table: Table, program: Program, loads: Loads): [st
   const source = `"use strict";
 ${generator.parameters.map((_, i) => `const p${i} = parameters[${i}];`).join(" ")}
 ${Array.from({ length: columns }, (_, i) => `const c${i} = [];`).join(" ")}
-${task.kind === "aggregate" ? accumulateCode(table, task) : "const add = undefined, groups = [], counts = [], sums = [];"}
+${task.kind === "aggregate" ? accumulateCode(table, task) : "const add = undefined, addRows = undefined, groups = [], counts = [], sums = [];"}
 function take(${loads.parameters}) {
   ${generator.declarations}
   ${guarded}
 }
-return { context, take, add, accumulated: { groups, counts, sums } };`;
+return { context, take, add, addRows, accumulated: { groups, counts, sums } };`;
   return [source, generator.parameters];
 }
 

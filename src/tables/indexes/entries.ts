@@ -5,12 +5,12 @@ import type { Views } from "../../memory/views.ts";
 import { isBytes } from "../../runtime/bytes.ts";
 import { RowError, SituError } from "../../runtime/errors.ts";
 import type { Cursor } from "../../stores/store.ts";
-import { compile } from "../codec/codec.ts";
+import { compile } from "../codec/compile.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition, IndexState } from "./definition.ts";
-import type { CheckedScan } from "./options.ts";
+import type { CheckedScan } from "./read-options.ts";
 import { publicName } from "./replaced-names.ts";
-import type { Values } from "./structure.ts";
+import type { RowValues } from "./structure.ts";
 
 export interface Index {
   readonly definition: IndexDefinition;
@@ -18,15 +18,15 @@ export interface Index {
   /** Whether a row may be refused: by `check`, or because its values are taken. */
   readonly mayRefuse: boolean;
   /** Fails if the values of a row are too long to be indexed. */
-  check(row: Values): void;
+  check(row: RowValues): void;
   /** The key of the row that has the same values as this one, if the index is unique. */
-  holderOf(tx: Transaction, row: Values): unknown;
+  holderOf(tx: Transaction, row: RowValues): unknown;
   /** Adds the row's entry. Of an index that is not ready, it may be there already. */
-  add(tx: Transaction, row: Values): void;
+  add(tx: Transaction, row: RowValues): void;
   /** The same for a row that is encoded; undefined if an entry is more than a copy of some fields. */
   readonly addEncoded?: ((tx: Transaction, row: Views) => void) | undefined;
   /** Removes the row's entry. Of an index that is not ready, it may be missing. */
-  remove(tx: Transaction, row: Values): void;
+  remove(tx: Transaction, row: RowValues): void;
   /** The key of the row with these values, given as a caller writes them; unique indexes only. */
   find(tx: Transaction, values: unknown): unknown;
   /** Checks the bounds of a scan and says how to walk over the keys it finds. */
@@ -85,22 +85,22 @@ export function withoutRow(tx: Transaction): never {
   );
 }
 
-export function project(row: Values, names: readonly string[]): Values {
-  const values: Values = {};
+export function project(row: RowValues, names: readonly string[]): RowValues {
+  const values: RowValues = {};
   for (let i = 0; i < names.length; i++) values[names[i]] = row[names[i]];
   return values;
 }
 
 /** The same for one who does it with each row: objects of one shape, made by generated code. */
-export function projector(names: readonly string[]): (row: Values) => Values {
+export function projector(names: readonly string[]): (row: RowValues) => RowValues {
   const fields = names.map((name) => JSON.stringify(name));
   const literal = fields.map((name) => `${name}: row[${name}]`).join(", ");
   const make = compile(`"use strict"; return (row) => ({ ${literal} });`, []);
-  return make() as (row: Values) => Values;
+  return make() as (row: RowValues) => RowValues;
 }
 
 /** The values of some fields as a key is written: one as it is, or a list of them. */
-export function keyIn(row: Values, names: readonly string[], single: boolean): unknown {
+export function keyIn(row: RowValues, names: readonly string[], single: boolean): unknown {
   return single ? row[names[0]] : names.map((name) => row[name]);
 }
 
@@ -112,7 +112,7 @@ export function sameValue(a: unknown, b: unknown): boolean {
   return isBytes(a) && isBytes(b) && Buffer.compare(a, b) === 0;
 }
 
-export function sameValues(a: Values, b: Values, names: readonly string[]): boolean {
+export function sameValues(a: RowValues, b: RowValues, names: readonly string[]): boolean {
   for (let i = 0; i < names.length; i++) {
     if (!sameValue(a[names[i]], b[names[i]])) return false;
   }
@@ -130,7 +130,7 @@ export function shownValue(value: unknown): string {
 export function notUnique(
   table: Table,
   definition: IndexDefinition,
-  row: Values,
+  row: RowValues,
   holder: unknown,
 ): RowError {
   const { on } = definition;

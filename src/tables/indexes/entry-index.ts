@@ -14,14 +14,14 @@ import { layoutOf } from "../codec/layout.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition, IndexState, StoredIndex } from "./definition.ts";
 import { type Index, type KeyWalk, keyIn, projector, sameValues } from "./entries.ts";
-import type { CheckedScan } from "./options.ts";
 import { indexRange } from "./ranges.ts";
-import { hiddenStructure, pick, restOfKey, type Structure, type Values } from "./structure.ts";
+import type { CheckedScan } from "./read-options.ts";
+import { hiddenStructure, pick, type RowValues, restOfKey, type Structure } from "./structure.ts";
 
 export function entryStructures(
   table: Table,
   definition: IndexDefinition,
-): Structure<Values, unknown>[] {
+): Structure<RowValues, unknown>[] {
   const { on, unique } = definition;
   const all = [...on, ...restOfKey(table, definition)];
   return [hiddenStructure(table, definition, pick(table.fields, all), unique ? on : all)];
@@ -32,7 +32,7 @@ export function leftOutIfNull(table: Table, { on, unique }: IndexDefinition): st
   return unique ? on.filter((name) => table.fields[name].nullable) : [];
 }
 
-export function hasNull(row: Values, names: readonly string[]): boolean {
+export function hasNull(row: RowValues, names: readonly string[]): boolean {
   for (let i = 0; i < names.length; i++) if (row[names[i]] === null) return true;
   return false;
 }
@@ -41,13 +41,13 @@ export class EntryIndex implements Index {
   readonly definition: IndexDefinition;
   readonly state: IndexState;
   readonly #table: Table;
-  readonly #structure: Structure<Values, unknown>;
-  readonly #store: RowStore<Values, unknown>;
+  readonly #structure: Structure<RowValues, unknown>;
+  readonly #store: RowStore<RowValues, unknown>;
   /** The same entries, of which only the key of the row is read: no text is made in vain. */
-  readonly #keys: Store<Values, unknown>;
+  readonly #keys: Store<RowValues, unknown>;
   /** The fields that may be null, if the index is unique. */
   readonly #nullable: readonly string[];
-  readonly #entryOf: (row: Values) => Values;
+  readonly #entryOf: (row: RowValues) => RowValues;
   readonly mayRefuse: boolean;
   readonly addEncoded: ((tx: Transaction, row: Views) => void) | undefined;
 
@@ -81,22 +81,22 @@ export class EntryIndex implements Index {
     };
   }
 
-  check(row: Values): void {
+  check(row: RowValues): void {
     if (this.mayRefuse) this.#structure.checkKeyOf(this.#entryOf(row));
   }
 
-  holderOf(tx: Transaction, row: Values): unknown {
+  holderOf(tx: Transaction, row: RowValues): unknown {
     if (!this.definition.unique || hasNull(row, this.#nullable)) return undefined;
     return this.find(tx, this.#entryKey(row));
   }
 
-  add(tx: Transaction, row: Values): void {
+  add(tx: Transaction, row: RowValues): void {
     if (hasNull(row, this.#nullable)) return;
     const added = this.#store.insert(tx, this.#entryOf(row));
     if (!added && this.state === "ready") tx.conflict(-1);
   }
 
-  remove(tx: Transaction, row: Values): void {
+  remove(tx: Transaction, row: RowValues): void {
     if (hasNull(row, this.#nullable)) return;
     const key = this.#entryKey(row);
     const isOwn = !this.definition.unique || this.#isOwn(this.#keys.read(tx, key), row);
@@ -111,7 +111,7 @@ export class EntryIndex implements Index {
 
   walk(scan: CheckedScan): () => KeyWalk {
     const { ordered, codec } = this.#structure;
-    const keyOf = (entry: Values): unknown => this.#keyOf(entry);
+    const keyOf = (entry: RowValues): unknown => this.#keyOf(entry);
     if (ordered !== undefined) {
       const range = indexRange(this.#table, this.definition, scan.bounds);
       return () => new OrderedWalk(this.#store, ordered, range, scan.reverse, keyOf);
@@ -124,36 +124,36 @@ export class EntryIndex implements Index {
     this.#store.maintain();
   }
 
-  #entryKey(row: Values): unknown {
+  #entryKey(row: RowValues): unknown {
     const { key, singleKey } = this.#structure.table;
     return keyIn(row, key, singleKey);
   }
 
-  #keyOf(entry: Values): unknown {
+  #keyOf(entry: RowValues): unknown {
     return keyIn(entry, this.#table.key, this.#table.singleKey);
   }
 
-  #isOwn(entry: Values | undefined, row: Values): boolean {
+  #isOwn(entry: RowValues | undefined, row: RowValues): boolean {
     return entry !== undefined && sameValues(entry, row, this.#table.key);
   }
 }
 
 /** Entries in their order. Its place is a key, so a look can be repeated. */
 class OrderedWalk implements KeyWalk {
-  readonly #store: Store<Values, unknown>;
-  readonly #codec: OrderedCodec<Values, unknown>;
+  readonly #store: Store<RowValues, unknown>;
+  readonly #codec: OrderedCodec<RowValues, unknown>;
   readonly #reverse: boolean;
-  readonly #keyOf: (entry: Values) => unknown;
-  readonly #entries: Values[] = [];
+  readonly #keyOf: (entry: RowValues) => unknown;
+  readonly #entries: RowValues[] = [];
   #range: KeyRange;
   #counter: { skip(tx: Transaction): number } | undefined;
 
   constructor(
-    store: Store<Values, unknown>,
-    codec: OrderedCodec<Values, unknown>,
+    store: Store<RowValues, unknown>,
+    codec: OrderedCodec<RowValues, unknown>,
     range: KeyRange,
     reverse: boolean,
-    keyOf: (entry: Values) => unknown,
+    keyOf: (entry: RowValues) => unknown,
   ) {
     this.#store = store;
     this.#codec = codec;

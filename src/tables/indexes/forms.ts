@@ -11,7 +11,7 @@ import type { IndexDefinition, StoredIndex } from "./definition.ts";
 import type { Index } from "./entries.ts";
 import { EntryIndex, entryStructures } from "./entry-index.ts";
 import { PostingsIndex, postingsStructures } from "./postings-index.ts";
-import type { Structure, Values } from "./structure.ts";
+import type { RowValues, Structure } from "./structure.ts";
 
 interface FormOfIndex {
   /** What its structures are called in messages, in the order of its roots. */
@@ -19,7 +19,7 @@ interface FormOfIndex {
   /** The one of them that has an entry for each row. */
   readonly entriesPart: number;
   /** The hidden tables that it consists of. */
-  structures(table: Table, definition: IndexDefinition): Structure<Values, unknown>[];
+  structures(table: Table, definition: IndexDefinition): Structure<RowValues, unknown>[];
   open(executor: Executor, table: Table, stored: StoredIndex): Index;
 }
 
@@ -47,7 +47,7 @@ export function formOf({ kind, unique }: IndexDefinition): IndexForm {
 export function structuresOf(
   table: Table,
   definition: IndexDefinition,
-): Structure<Values, unknown>[] {
+): Structure<RowValues, unknown>[] {
   return INDEX_FORMS[formOf(definition)].structures(table, definition);
 }
 

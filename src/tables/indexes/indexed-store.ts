@@ -28,21 +28,21 @@ import { IGNORED, type RowMode } from "../migrations/row-mode.ts";
 import type { Successor } from "../migrations/successor.ts";
 import type { Table } from "../table.ts";
 import { type Index, keyIn, notUnique, sameValue, sameValues } from "./entries.ts";
-import type { Structure, Values } from "./structure.ts";
+import type { RowValues, Structure } from "./structure.ts";
 
-export class IndexedStore implements RowStore<Values, unknown> {
+export class IndexedStore implements RowStore<RowValues, unknown> {
   readonly #table: Table;
-  readonly #codec: RowCodec<Values, unknown>;
-  readonly #rows: RowStore<Values, unknown>;
+  readonly #codec: RowCodec<RowValues, unknown>;
+  readonly #rows: RowStore<RowValues, unknown>;
   readonly #indexes: readonly Index[];
   readonly #successor: Successor | undefined;
   /** The fields that some index is on. */
   readonly #indexed: ReadonlySet<string>;
   /** Decodes these fields and the key, all that indexes need to know; a successor needs the row. */
-  readonly #part: RowCodec<Values, unknown>;
+  readonly #part: RowCodec<RowValues, unknown>;
   /** The rows, of which only that is read. Opened when it is needed: most changes need not look. */
-  #opened: Store<Values, unknown> | undefined;
-  readonly #openParts: () => Store<Values, unknown>;
+  #opened: Store<RowValues, unknown> | undefined;
+  readonly #openParts: () => Store<RowValues, unknown>;
   /** Whether a row may have to be refused before anything is changed. */
   readonly #mayRefuse: boolean;
   /** The fields of a row that is being inserted, while the scratch area is used for entries; if that will do. */
@@ -50,9 +50,9 @@ export class IndexedStore implements RowStore<Values, unknown> {
 
   constructor(
     executor: Executor,
-    structure: Structure<Values, unknown>,
+    structure: Structure<RowValues, unknown>,
     root: Address,
-    rows: RowStore<Values, unknown>,
+    rows: RowStore<RowValues, unknown>,
     indexes: readonly Index[],
     successor?: Successor,
   ) {
@@ -72,16 +72,16 @@ export class IndexedStore implements RowStore<Values, unknown> {
     this.#openParts = () => structure.openWith(executor, root, this.#part);
   }
 
-  get #parts(): Store<Values, unknown> {
+  get #parts(): Store<RowValues, unknown> {
     this.#opened ??= this.#openParts();
     return this.#opened;
   }
 
-  get(key: unknown): Values | undefined {
+  get(key: unknown): RowValues | undefined {
     return this.#rows.get(key);
   }
 
-  read(tx: Transaction, key: unknown): Values | undefined {
+  read(tx: Transaction, key: unknown): RowValues | undefined {
     return this.#rows.read(tx, key);
   }
 
@@ -93,15 +93,15 @@ export class IndexedStore implements RowStore<Values, unknown> {
     return this.#rows.has(tx, key);
   }
 
-  cursor(range: KeyRange, reverse: boolean): Cursor<Values> {
+  cursor(range: KeyRange, reverse: boolean): Cursor<RowValues> {
     return this.#rows.cursor(range, reverse);
   }
 
-  insert(tx: Transaction, given: Values): boolean {
+  insert(tx: Transaction, given: RowValues): boolean {
     return this.insertEncoded(tx, this.#codec.encode(given));
   }
 
-  put(tx: Transaction, given: Values): void {
+  put(tx: Transaction, given: RowValues): void {
     this.putEncoded(tx, this.#codec.encode(given));
   }
 
@@ -144,7 +144,7 @@ export class IndexedStore implements RowStore<Values, unknown> {
   update(
     tx: Transaction,
     givenKey: unknown,
-    given: Partial<Values>,
+    given: Partial<RowValues>,
     capture?: RowCapture,
   ): boolean {
     const changes = this.#codec.takeChanges(given);
@@ -179,17 +179,17 @@ export class IndexedStore implements RowStore<Values, unknown> {
     this.#successor?.maintain();
   }
 
-  #keyOf(row: Values): unknown {
+  #keyOf(row: RowValues): unknown {
     return keyIn(row, this.#table.key, this.#table.singleKey);
   }
 
-  #concernsIndexes(changes: Partial<Values>): boolean {
+  #concernsIndexes(changes: Partial<RowValues>): boolean {
     for (const name in changes) if (this.#indexed.has(name)) return true;
     return false;
   }
 
   /** Whether all indexes can take the row. */
-  #check(tx: Transaction, before: Values | undefined, after: Values): void {
+  #check(tx: Transaction, before: RowValues | undefined, after: RowValues): void {
     if (!this.#mayRefuse) return;
     for (const index of this.#indexes) {
       if (index.state === "announced" || isSame(index, before, after)) continue;
@@ -203,9 +203,9 @@ export class IndexedStore implements RowStore<Values, unknown> {
   /** Brings the indexes and the successor from one row to the other, or ends the transaction. */
   #follow(
     tx: Transaction,
-    before: Values | undefined,
-    after: Values | undefined,
-    patch?: Partial<Values>,
+    before: RowValues | undefined,
+    after: RowValues | undefined,
+    patch?: Partial<RowValues>,
   ): void {
     try {
       for (const index of this.#indexes) {
@@ -227,7 +227,7 @@ export class IndexedStore implements RowStore<Values, unknown> {
   }
 
   /** The same for changes that concern no index. */
-  #patch(tx: Transaction, key: unknown, changes: Partial<Values>, mode: RowMode): void {
+  #patch(tx: Transaction, key: unknown, changes: Partial<RowValues>, mode: RowMode): void {
     try {
       this.#successor!.patch(tx, key, changes, mode);
     } catch (error) {
@@ -236,12 +236,16 @@ export class IndexedStore implements RowStore<Values, unknown> {
   }
 }
 
-function isSame({ definition }: Index, before: Values | undefined, after: Values | undefined) {
+function isSame(
+  { definition }: Index,
+  before: RowValues | undefined,
+  after: RowValues | undefined,
+) {
   return before !== undefined && after !== undefined && sameValues(before, after, definition.on);
 }
 
 /** Fails if another row has the values of this one in a unique index. */
-export function refuseTaken(tx: Transaction, table: Table, index: Index, row: Values): void {
+export function refuseTaken(tx: Transaction, table: Table, index: Index, row: RowValues): void {
   const holder = index.holderOf(tx, row);
   if (holder === undefined) return;
   const key = keyIn(row, table.key, table.singleKey);

@@ -14,7 +14,7 @@ import { readSchema } from "../catalogue.ts";
 import type { StoredIndex } from "./definition.ts";
 import { keyIn } from "./entries.ts";
 import { structuresOf } from "./forms.ts";
-import type { Structure, Values } from "./structure.ts";
+import type { RowValues, Structure } from "./structure.ts";
 import type { TableStore } from "./table-store.ts";
 
 /**
@@ -40,8 +40,8 @@ class Clearing {
   readonly #table: TableStore;
   readonly #leftover: StoredIndex;
   readonly #timeoutMs: number;
-  readonly #structure: Structure<Values, unknown>;
-  readonly #store: Store<Values, unknown>;
+  readonly #structure: Structure<RowValues, unknown>;
+  readonly #store: Store<RowValues, unknown>;
   readonly #tx: Transaction;
 
   constructor(
@@ -49,7 +49,7 @@ class Clearing {
     table: TableStore,
     leftover: StoredIndex,
     timeoutMs: number,
-    structure: Structure<Values, unknown>,
+    structure: Structure<RowValues, unknown>,
     part: number,
   ) {
     this.#executor = executor;
@@ -79,9 +79,9 @@ class Clearing {
   }
 
   /** How many entries were removed; -1 if they are no longer there to be removed. */
-  #removeSome(cursor: Cursor<Values>): number {
+  #removeSome(cursor: Cursor<RowValues>): number {
     const tx = this.#tx;
-    const rows: Values[] = [];
+    const rows: RowValues[] = [];
     const { key, singleKey } = this.#structure.table;
     const body = (): number => {
       const { leftovers } = readSchema(tx, this.#table.position);

@@ -16,20 +16,20 @@ import type { Store } from "../../stores/store.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition, IndexState, StoredIndex } from "./definition.ts";
 import { type Index, type KeyWalk, keyIn, project } from "./entries.ts";
-import type { CheckedScan } from "./options.ts";
+import type { CheckedScan } from "./read-options.ts";
 import {
   hiddenStructure,
   pick,
   positionName,
+  type RowValues,
   restOfKey,
   type Structure,
-  type Values,
 } from "./structure.ts";
 
 export function postingsStructures(
   table: Table,
   definition: IndexDefinition,
-): Structure<Values, unknown>[] {
+): Structure<RowValues, unknown>[] {
   const { on } = definition;
   const rest = restOfKey(table, definition);
   const name = positionName(table);
@@ -48,10 +48,10 @@ export class PostingsIndex implements Index {
   readonly state: IndexState;
   readonly mayRefuse = true;
   readonly #table: Table;
-  readonly #structures: readonly Structure<Values, unknown>[];
-  readonly #counts: Store<Values, unknown>;
-  readonly #entries: Store<Values, unknown>;
-  readonly #places: Store<Values, unknown>;
+  readonly #structures: readonly Structure<RowValues, unknown>[];
+  readonly #counts: Store<RowValues, unknown>;
+  readonly #entries: Store<RowValues, unknown>;
+  readonly #places: Store<RowValues, unknown>;
   readonly #position: string;
   /** The fields of an entry, but for the position. */
   readonly #names: readonly string[];
@@ -73,7 +73,7 @@ export class PostingsIndex implements Index {
     this.#names = [...new Set([...stored.on, ...table.key])];
   }
 
-  check(row: Values): void {
+  check(row: RowValues): void {
     this.#structures[2].checkKeyOf(project(row, this.#names));
   }
 
@@ -81,7 +81,7 @@ export class PostingsIndex implements Index {
     return undefined;
   }
 
-  add(tx: Transaction, row: Values): void {
+  add(tx: Transaction, row: RowValues): void {
     const entry = project(row, this.#names);
     const count = this.#countOf(tx, this.#valuesOf(row));
     entry[this.#position] = count;
@@ -93,7 +93,7 @@ export class PostingsIndex implements Index {
     this.#setCount(tx, row, count + 1);
   }
 
-  remove(tx: Transaction, row: Values): void {
+  remove(tx: Transaction, row: RowValues): void {
     const place = this.#places.read(tx, this.#placeOf(row));
     if (place === undefined) {
       if (this.state === "ready") tx.conflict(-1);
@@ -138,16 +138,16 @@ export class PostingsIndex implements Index {
     this.#places.maintain();
   }
 
-  #valuesOf(row: Values): unknown {
+  #valuesOf(row: RowValues): unknown {
     const { on } = this.definition;
     return keyIn(row, on, on.length === 1);
   }
 
-  #placeOf(row: Values): unknown {
+  #placeOf(row: RowValues): unknown {
     return keyIn(row, this.#placeKey, this.#placeKey.length === 1);
   }
 
-  #entryKey(row: Values, position: number): unknown {
+  #entryKey(row: RowValues, position: number): unknown {
     return [...this.definition.on.map((name) => row[name]), Math.max(position, 0)];
   }
 
@@ -155,7 +155,7 @@ export class PostingsIndex implements Index {
     return (this.#counts.read(tx, values)?.[this.#position] as number | undefined) ?? 0;
   }
 
-  #setCount(tx: Transaction, row: Values, count: number): void {
+  #setCount(tx: Transaction, row: RowValues, count: number): void {
     if (count === 0) {
       this.#counts.remove(tx, this.#valuesOf(row));
       return;

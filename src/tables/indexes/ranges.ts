@@ -4,7 +4,7 @@ import type { KeyRange } from "../../stores/store.ts";
 import { type KeyField, rangeOf } from "../range.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition } from "./definition.ts";
-import type { Bounds } from "./options.ts";
+import type { Bounds } from "./read-options.ts";
 
 function named(table: Table, names: readonly string[]): KeyField[] {
   return names.map((name) => ({ name, field: table.fields[name] }));

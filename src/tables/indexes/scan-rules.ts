@@ -5,8 +5,8 @@ import { show } from "../../runtime/show.ts";
 import type { KeyRange } from "../../stores/store.ts";
 import type { Table } from "../table.ts";
 import type { IndexDefinition } from "./definition.ts";
-import type { CheckedScan } from "./options.ts";
 import { keyRange } from "./ranges.ts";
+import type { CheckedScan } from "./read-options.ts";
 
 const EVERYTHING: KeyRange = { from: undefined, to: undefined };
 

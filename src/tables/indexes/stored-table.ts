@@ -9,19 +9,19 @@ import type { StoredIndex } from "./definition.ts";
 import type { Index } from "./entries.ts";
 import { openIndex } from "./forms.ts";
 import { IndexedStore } from "./indexed-store.ts";
-import { Structure, type Values } from "./structure.ts";
+import { type RowValues, Structure } from "./structure.ts";
 
 export class StoredTable {
   readonly table: Table;
-  readonly structure: Structure<Values, unknown>;
+  readonly structure: Structure<RowValues, unknown>;
   /** Where the rows are rooted. */
   readonly root: Address;
-  readonly rows: RowStore<Values, unknown>;
+  readonly rows: RowStore<RowValues, unknown>;
   readonly stored: readonly StoredIndex[];
   readonly indexes: readonly Index[];
   readonly successor: Successor | undefined;
   /** What rows are changed through, so that the indexes and the successor follow. */
-  readonly store: RowStore<Values, unknown>;
+  readonly store: RowStore<RowValues, unknown>;
 
   /** What the state `before` had open, and is still the same, is not opened again. */
   constructor(
@@ -29,13 +29,13 @@ export class StoredTable {
     table: Table,
     root: Address,
     stored: readonly StoredIndex[],
-    successorOf?: (rows: RowStore<Values, unknown>) => Successor,
+    successorOf?: (rows: RowStore<RowValues, unknown>) => Successor,
     before?: StoredTable,
   ) {
     const known = before?.root === root && before.table === table ? before : undefined;
     this.table = table;
     this.root = root;
-    this.structure = known?.structure ?? new Structure(table as Table<Values>);
+    this.structure = known?.structure ?? new Structure(table as Table<RowValues>);
     this.rows = known?.rows ?? this.structure.open(executor, root);
     const opened = new Map(known?.stored.map((each, i) => [textOf(each), known.indexes[i]]));
     this.stored = stored;

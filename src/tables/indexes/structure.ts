@@ -15,7 +15,7 @@ import type { Fields, Table } from "../table.ts";
 import type { IndexDefinition } from "./definition.ts";
 
 /** Rows of tables that nobody declared, and parts of rows. */
-export type Values = Record<string, unknown>;
+export type RowValues = Record<string, unknown>;
 
 export class Structure<Row, Key> {
   readonly table: Table<Row, Key>;
@@ -95,7 +95,7 @@ export function hiddenStructure(
   { name, kind }: IndexDefinition,
   fields: Fields,
   key: readonly string[],
-): Structure<Values, unknown> {
+): Structure<RowValues, unknown> {
   return new Structure({
     // Only for messages: what is wrong with a value is said under the name of the index.
     name: `${table.name}.${name}`,

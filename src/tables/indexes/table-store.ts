@@ -30,10 +30,10 @@ import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
 import { type IndexDefinition, type StoredIndex, sameDefinition } from "./definition.ts";
 import { type Index, IndexCursor, type KeyWalk, withoutRow } from "./entries.ts";
-import { type CheckedScan, checkedGet, checkedScan } from "./options.ts";
+import { type CheckedScan, checkedGet, checkedScan } from "./read-options.ts";
 import { checkIndexScan, rowRange, unknownIndex } from "./scan-rules.ts";
 import { StoredTable } from "./stored-table.ts";
-import type { Structure, Values } from "./structure.ts";
+import type { RowValues, Structure } from "./structure.ts";
 
 /** A table of the catalogue. */
 export interface CatalogueTable {
@@ -52,11 +52,11 @@ export class TableStore {
   /** Whether what happens to rows is recorded, for those who watch the table. */
   readonly isRecording: boolean;
   /** What rows are changed through. */
-  readonly store: Store<Values, unknown>;
+  readonly store: Store<RowValues, unknown>;
   /** What rows are read through. */
-  readonly reader: Store<Values, unknown>;
+  readonly reader: Store<RowValues, unknown>;
   /** The same, with rows that have expired. */
-  readonly #all: Store<Values, unknown> | undefined;
+  readonly #all: Store<RowValues, unknown> | undefined;
   /** If rows expire: what removes them. */
   readonly #expiring: ExpiringStore | undefined;
   /** Why the table cannot be used as it is declared, if it cannot. */
@@ -115,7 +115,7 @@ export class TableStore {
     } else {
       const successorOf =
         stored &&
-        ((rows: RowStore<Values, unknown>) =>
+        ((rows: RowStore<RowValues, unknown>) =>
           new Successor(executor, old, rows, stored, written?.successor));
       const known = [written, read].find((each) => each?.root === root);
       this.#written = new StoredTable(executor, old, root, schema.indexes, successorOf, known);
@@ -135,7 +135,7 @@ export class TableStore {
   }
 
   /** What changes the rows of a table, and records that if it is watched. */
-  #recorded(executor: Executor, stored: StoredTable): Store<Values, unknown> {
+  #recorded(executor: Executor, stored: StoredTable): Store<RowValues, unknown> {
     if (!this.isRecording) return stored.store;
     return new RecordingStore(executor, stored.structure, stored.root, this.position, stored.store);
   }
@@ -146,11 +146,11 @@ export class TableStore {
   }
 
   /** The rows as they are in the store. */
-  get rows(): RowStore<Values, unknown> {
+  get rows(): RowStore<RowValues, unknown> {
     return this.#stored.rows;
   }
 
-  get structure(): Structure<Values, unknown> {
+  get structure(): Structure<RowValues, unknown> {
     return this.#stored.structure;
   }
 
@@ -216,7 +216,7 @@ export class TableStore {
   }
 
   /** A row by the values of a unique index, or by its key. */
-  lookup(tx: Transaction, key: unknown, index: Index | undefined): Values | undefined {
+  lookup(tx: Transaction, key: unknown, index: Index | undefined): RowValues | undefined {
     if (index === undefined) return this.reader.read(tx, key);
     const found = index.find(tx, key);
     if (found === undefined) return undefined;
@@ -270,19 +270,19 @@ export class TableStore {
     return this.#read;
   }
 
-  #planRows(scan: CheckedScan): ScanPlan<Values> {
+  #planRows(scan: CheckedScan): ScanPlan<RowValues> {
     const { reverse, limit } = scan;
     const range = rowRange(this.#shown.table, scan);
     return { limit, cursor: () => this.reader.cursor(range, reverse) };
   }
 
-  #planIndex(name: string, scan: CheckedScan): ScanPlan<Values> {
+  #planIndex(name: string, scan: CheckedScan): ScanPlan<RowValues> {
     const index = this.#index(name);
     const { limit } = scan;
     checkIndexScan(this.#shown.table, index.definition, scan);
     const walk = index.walk(scan);
     const all = this.#all!;
-    const read = (tx: Transaction, key: unknown): Values | undefined => all.read(tx, key);
+    const read = (tx: Transaction, key: unknown): RowValues | undefined => all.read(tx, key);
     const ends = this.#shown.table.expires;
     // A declaration without that field, from before rows expired, sees them until they are swept.
     const field =
@@ -324,7 +324,7 @@ export class TableStore {
 function expiringOver(
   executor: Executor,
   { table, structure, root, indexes }: StoredTable,
-  changing: Store<Values, unknown>,
+  changing: Store<RowValues, unknown>,
 ): ExpiringStore | undefined {
   if (table.expires === undefined) return undefined;
   return new ExpiringStore(executor, structure, root, changing, indexes);
@@ -354,11 +354,11 @@ function isSameTable(schema: BuiltSchema, wanted: ReturnType<typeof schemaOf>): 
 
 /** The store as the declaration shows it. */
 function projected(
-  store: Store<Values, unknown>,
+  store: Store<RowValues, unknown>,
   declared: Table,
   stored: Table,
   schema: BuiltSchema,
-): Store<Values, unknown> {
+): Store<RowValues, unknown> {
   if (isSameRows(schema, schemaOf(declared))) return store;
   return new ProjectedStore(store, new Projection(declared, stored, schema));
 }

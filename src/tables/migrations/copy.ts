@@ -20,7 +20,7 @@ import { readSchemas, readTable, writeSchema } from "../catalogue.ts";
 import { announceChange, everyoneKnows } from "../everyone-knows.ts";
 import { structuresOf } from "../indexes/forms.ts";
 import { StoredTable } from "../indexes/stored-table.ts";
-import { Structure, type Values } from "../indexes/structure.ts";
+import { type RowValues, Structure } from "../indexes/structure.ts";
 import type { CatalogueTable } from "../indexes/table-store.ts";
 import type { StoredSchema } from "../schema.ts";
 import type { Table } from "../table.ts";
@@ -50,7 +50,7 @@ export function announceSuccessor(
 ): boolean {
   const { executor } = context;
   const table = tableFromSchema(wanted);
-  const structure = new Structure(table as Table<Values>);
+  const structure = new Structure(table as Table<RowValues>);
   const owner = ownerIn(executor);
   const build = uniqueId();
   const range = rangeOf(context, planned, total);

@@ -9,7 +9,7 @@ import { SituError } from "../../runtime/errors.ts";
 import type { Cursor, KeyRange, Store } from "../../stores/store.ts";
 import { ownKey } from "../copied-key.ts";
 import { keyIn } from "../indexes/entries.ts";
-import type { Values } from "../indexes/structure.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { Table } from "../table.ts";
 import { converted } from "./conversion.ts";
 import { type KnownSchema, storedField } from "./declaration.ts";
@@ -28,7 +28,7 @@ export class Projection {
   readonly #stored: Table;
   readonly #pairs: readonly FieldPair[];
   readonly #byDeclared: ReadonlyMap<string, FieldPair>;
-  readonly #defaults: Values = {};
+  readonly #defaults: RowValues = {};
 
   constructor(declared: Table, stored: Table, schema: KnownSchema) {
     this.#table = declared;
@@ -51,8 +51,8 @@ export class Projection {
     }
   }
 
-  toDeclared(row: Values): Values {
-    const shown: Values = {};
+  toDeclared(row: RowValues): RowValues {
+    const shown: RowValues = {};
     for (const { declared, stored, declaredKind, storedKind } of this.#pairs) {
       const value = row[stored];
       if (declaredKind !== storedKind) shown[declared] = this.#shown(value, declared, declaredKind);
@@ -65,30 +65,30 @@ export class Projection {
   }
 
   /** A row to insert. */
-  toStored(row: Values): Values {
+  toStored(row: RowValues): RowValues {
     if (typeof row !== "object" || row === null) return row;
     return { ...this.#defaults, ...this.#take(row) };
   }
 
   /** What is not declared stays as it was before. */
-  keep(row: Values, before: Values): void {
+  keep(row: RowValues, before: RowValues): void {
     for (const name of Object.keys(this.#defaults)) row[name] = before[name];
   }
 
-  changesToStored(changes: Partial<Values>): Partial<Values> {
+  changesToStored(changes: Partial<RowValues>): Partial<RowValues> {
     return typeof changes === "object" && changes !== null ? this.#take(changes) : changes;
   }
 
-  hasKey(row: Values): boolean {
+  hasKey(row: RowValues): boolean {
     return this.#stored.key.every((name) => row?.[name] !== undefined);
   }
 
-  keyOf(row: Values): unknown {
+  keyOf(row: RowValues): unknown {
     return keyIn(row, this.#stored.key, this.#stored.singleKey);
   }
 
-  #take(given: Partial<Values>): Values {
-    const taken: Values = {};
+  #take(given: Partial<RowValues>): RowValues {
+    const taken: RowValues = {};
     for (const name in given) {
       const pair = this.#byDeclared.get(name);
       if (pair === undefined) {
@@ -117,21 +117,21 @@ export class Projection {
   }
 }
 
-export class ProjectedStore implements Store<Values, unknown> {
-  readonly #store: Store<Values, unknown>;
+export class ProjectedStore implements Store<RowValues, unknown> {
+  readonly #store: Store<RowValues, unknown>;
   readonly #projection: Projection;
 
-  constructor(store: Store<Values, unknown>, projection: Projection) {
+  constructor(store: Store<RowValues, unknown>, projection: Projection) {
     this.#store = store;
     this.#projection = projection;
   }
 
-  get(key: unknown): Values | undefined {
+  get(key: unknown): RowValues | undefined {
     const row = this.#store.get(key);
     return row && this.#projection.toDeclared(row);
   }
 
-  read(tx: Transaction, key: unknown): Values | undefined {
+  read(tx: Transaction, key: unknown): RowValues | undefined {
     const row = this.#store.read(tx, key);
     return row && this.#projection.toDeclared(row);
   }
@@ -144,11 +144,11 @@ export class ProjectedStore implements Store<Values, unknown> {
     return this.#store.has(tx, key);
   }
 
-  insert(tx: Transaction, row: Values): boolean {
+  insert(tx: Transaction, row: RowValues): boolean {
     return this.#store.insert(tx, this.#projection.toStored(row));
   }
 
-  put(tx: Transaction, given: Values): void {
+  put(tx: Transaction, given: RowValues): void {
     const row = this.#projection.toStored(given);
     // What is no key of a row is left to the codec to refuse.
     const before = this.#projection.hasKey(row)
@@ -158,7 +158,7 @@ export class ProjectedStore implements Store<Values, unknown> {
     this.#store.put(tx, row);
   }
 
-  update(tx: Transaction, key: unknown, changes: Partial<Values>): boolean {
+  update(tx: Transaction, key: unknown, changes: Partial<RowValues>): boolean {
     return this.#store.update(tx, key, this.#projection.changesToStored(changes));
   }
 
@@ -166,7 +166,7 @@ export class ProjectedStore implements Store<Values, unknown> {
     return this.#store.remove(tx, key);
   }
 
-  cursor(range: KeyRange, reverse: boolean): Cursor<Values> {
+  cursor(range: KeyRange, reverse: boolean): Cursor<RowValues> {
     return new ProjectedCursor(this.#store.cursor(range, reverse), this.#projection);
   }
 
@@ -175,16 +175,16 @@ export class ProjectedStore implements Store<Values, unknown> {
   }
 }
 
-class ProjectedCursor implements Cursor<Values> {
-  readonly #cursor: Cursor<Values>;
+class ProjectedCursor implements Cursor<RowValues> {
+  readonly #cursor: Cursor<RowValues>;
   readonly #projection: Projection;
 
-  constructor(cursor: Cursor<Values>, projection: Projection) {
+  constructor(cursor: Cursor<RowValues>, projection: Projection) {
     this.#cursor = cursor;
     this.#projection = projection;
   }
 
-  next(tx: Transaction, rows: Values[], most: number): boolean {
+  next(tx: Transaction, rows: RowValues[], most: number): boolean {
     if (!this.#cursor.next(tx, rows, most)) return false;
     for (let i = 0; i < rows.length; i++) rows[i] = this.#projection.toDeclared(rows[i]);
     return true;
@@ -200,20 +200,20 @@ class ProjectedCursor implements Cursor<Values> {
  * some may know already that it is the table, and change nothing else. The table itself follows, for
  * those who do not know yet that they should not read from it.
  */
-export class SwitchingStore implements Store<Values, unknown> {
-  readonly #next: Store<Values, unknown>;
-  readonly #old: Store<Values, unknown>;
+export class SwitchingStore implements Store<RowValues, unknown> {
+  readonly #next: Store<RowValues, unknown>;
+  readonly #old: Store<RowValues, unknown>;
 
-  constructor(next: Store<Values, unknown>, old: Store<Values, unknown>) {
+  constructor(next: Store<RowValues, unknown>, old: Store<RowValues, unknown>) {
     this.#next = next;
     this.#old = old;
   }
 
-  get(key: unknown): Values | undefined {
+  get(key: unknown): RowValues | undefined {
     return this.#next.get(key);
   }
 
-  read(tx: Transaction, key: unknown): Values | undefined {
+  read(tx: Transaction, key: unknown): RowValues | undefined {
     return this.#next.read(tx, key);
   }
 
@@ -225,7 +225,7 @@ export class SwitchingStore implements Store<Values, unknown> {
     return this.#next.has(tx, key);
   }
 
-  insert(tx: Transaction, given: Values): boolean {
+  insert(tx: Transaction, given: RowValues): boolean {
     // Both read it, and the caller's getters may say something else each time.
     const row = ownRow(given);
     if (!this.#next.insert(tx, row)) return false;
@@ -233,13 +233,13 @@ export class SwitchingStore implements Store<Values, unknown> {
     return true;
   }
 
-  put(tx: Transaction, given: Values): void {
+  put(tx: Transaction, given: RowValues): void {
     const row = ownRow(given);
     this.#next.put(tx, row);
     this.#follow(tx, () => this.#old.put(tx, row));
   }
 
-  update(tx: Transaction, givenKey: unknown, given: Partial<Values>): boolean {
+  update(tx: Transaction, givenKey: unknown, given: Partial<RowValues>): boolean {
     const changes = ownRow(given);
     const key = ownKey(givenKey);
     if (!this.#next.update(tx, key, changes)) return false;
@@ -254,7 +254,7 @@ export class SwitchingStore implements Store<Values, unknown> {
     return true;
   }
 
-  cursor(range: KeyRange, reverse: boolean): Cursor<Values> {
+  cursor(range: KeyRange, reverse: boolean): Cursor<RowValues> {
     return this.#next.cursor(range, reverse);
   }
 
@@ -273,15 +273,15 @@ export class SwitchingStore implements Store<Values, unknown> {
 }
 
 /** The same values in an object of Situ's own. What is no object is left for the codec to refuse. */
-function ownRow<T extends Partial<Values>>(given: T): T {
+function ownRow<T extends Partial<RowValues>>(given: T): T {
   if (typeof given !== "object" || given === null) return given;
-  const own: Partial<Values> = {};
+  const own: Partial<RowValues> = {};
   for (const name in given) own[name] = given[name];
   return own as T;
 }
 
 /** A table that cannot be used as it is declared: every call fails, and says why. */
-export class RefusedStore implements Store<Values, unknown> {
+export class RefusedStore implements Store<RowValues, unknown> {
   readonly #why: () => SituError;
 
   constructor(why: () => SituError) {

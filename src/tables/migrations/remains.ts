@@ -14,7 +14,7 @@ import { readSchema, readSchemas, writeSchema } from "../catalogue.ts";
 import { nobodyKeeps } from "../device/keeper-role.ts";
 import { everyoneKnows } from "../everyone-knows.ts";
 import { structuresOf } from "../indexes/forms.ts";
-import { Structure, type Values } from "../indexes/structure.ts";
+import { type RowValues, Structure } from "../indexes/structure.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
 import { type MigrationContext, transact } from "./context.ts";
@@ -120,7 +120,7 @@ class Clearing {
     const [index] = remains.schema.indexes;
     if (index === undefined) {
       if (remains.root === undefined) return;
-      if (!dismantle(tx, new Structure(table as Table<Values>), remains.root)) return;
+      if (!dismantle(tx, new Structure(table as Table<RowValues>), remains.root)) return;
       const { root: _, ...rest } = remains;
       writeRemains(tx, this.#position, rest);
       return;
@@ -135,6 +135,10 @@ class Clearing {
   }
 }
 
-function dismantle(tx: Transaction, structure: Structure<Values, unknown>, root: Address): boolean {
+function dismantle(
+  tx: Transaction,
+  structure: Structure<RowValues, unknown>,
+  root: Address,
+): boolean {
   return structure.kind.dismantle(tx, structure.codec, root);
 }

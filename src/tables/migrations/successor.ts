@@ -10,7 +10,7 @@ import { SituError } from "../../runtime/errors.ts";
 import type { PlacedStore, RowStore } from "../../stores/store.ts";
 import { keyIn, shownValue } from "../indexes/entries.ts";
 import { StoredTable } from "../indexes/stored-table.ts";
-import type { Values } from "../indexes/structure.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
 import { ANNOUNCED, FOLLOWED, IGNORED, type RowMode } from "./row-mode.ts";
@@ -18,7 +18,7 @@ import type { CopyRange, StoredSuccessor, SuccessorState } from "./stored.ts";
 import { Transform } from "./transform.ts";
 
 /** The same store as one whose rows have places, if they do. */
-export function placedStore(store: RowStore<Values, unknown>): PlacedStore<unknown> | undefined {
+export function placedStore(store: RowStore<RowValues, unknown>): PlacedStore<unknown> | undefined {
   return "placeOf" in store ? (store as unknown as PlacedStore<unknown>) : undefined;
 }
 
@@ -34,7 +34,7 @@ export class Successor {
   constructor(
     executor: Executor,
     old: Table,
-    oldRows: RowStore<Values, unknown>,
+    oldRows: RowStore<RowValues, unknown>,
     stored: StoredSuccessor,
     before?: Successor,
   ) {
@@ -61,7 +61,7 @@ export class Successor {
   }
 
   /** Whether changes of a row can only be followed by one who knows the row. */
-  needsRow(changes: Partial<Values>): boolean {
+  needsRow(changes: Partial<RowValues>): boolean {
     const { isKeyed, keySources } = this.#transform;
     if (!isKeyed) return true;
     for (const name in changes) if (keySources.has(name)) return true;
@@ -69,7 +69,7 @@ export class Successor {
   }
 
   /** Fails if the successor cannot take a row because of its key. */
-  check(tx: Transaction, before: Values | undefined, after: Values): void {
+  check(tx: Transaction, before: RowValues | undefined, after: RowValues): void {
     if (this.#transform.isOneToOne || this.#modeOf(after) !== FOLLOWED) return;
     const key = this.#transform.keyOf(after);
     if (before !== undefined && sameKey(this.#transform.keyOf(before), key)) return;
@@ -77,7 +77,7 @@ export class Successor {
   }
 
   /** Brings the successor from one row to the other. */
-  follow(tx: Transaction, before: Values | undefined, after: Values | undefined): void {
+  follow(tx: Transaction, before: RowValues | undefined, after: RowValues | undefined): void {
     const mode = this.#modeOf((after ?? before)!);
     if (mode === IGNORED) return;
     const { store } = this.next;
@@ -90,7 +90,7 @@ export class Successor {
   }
 
   /** The same for changes that do not need the row, of one that is not ignored. */
-  patch(tx: Transaction, key: unknown, changes: Partial<Values>, mode: RowMode): void {
+  patch(tx: Transaction, key: unknown, changes: Partial<RowValues>, mode: RowMode): void {
     const { store } = this.next;
     const to = this.#transform.keyFrom(key);
     if (mode === ANNOUNCED) {
@@ -103,7 +103,7 @@ export class Successor {
   }
 
   /** Copies a row as it is now, unless it is there already. */
-  copy(tx: Transaction, row: Values): void {
+  copy(tx: Transaction, row: RowValues): void {
     const transform = this.#transform;
     const key = transform.keyOf(row);
     if (transform.isOneToOne) {
@@ -120,11 +120,11 @@ export class Successor {
     this.next.store.maintain();
   }
 
-  #modeOf(row: Values): RowMode {
+  #modeOf(row: RowValues): RowMode {
     return this.modeOf(keyIn(row, this.#old.key, this.#old.singleKey));
   }
 
-  #taken(row: Values, key: unknown): SituError {
+  #taken(row: RowValues, key: unknown): SituError {
     const { key: names, singleKey, name } = this.#old;
     const own = shownValue(keyIn(row, names, singleKey));
     const fields = this.next.table.key.join(", ");

@@ -5,9 +5,9 @@
  * literal. Names go into the code as JSON strings only.
  */
 
-import { compile } from "../codec/codec.ts";
+import { compile } from "../codec/compile.ts";
 import { keyIn } from "../indexes/entries.ts";
-import type { Values } from "../indexes/structure.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { Table } from "../table.ts";
 import { converted } from "./conversion.ts";
 import type { FieldSource } from "./stored.ts";
@@ -21,20 +21,20 @@ interface Copied {
 }
 
 interface Generated {
-  rowOf(row: Values): Values;
-  keyOf(row: Values): unknown;
+  rowOf(row: RowValues): RowValues;
+  keyOf(row: RowValues): unknown;
 }
 
 export class Transform {
   readonly #next: Table;
   readonly #old: Table;
   /** The new row that an old one becomes. */
-  readonly rowOf: (row: Values) => Values;
+  readonly rowOf: (row: RowValues) => RowValues;
   /** The new key of an old row. */
-  readonly keyOf: (row: Values) => unknown;
+  readonly keyOf: (row: RowValues) => unknown;
   /** Copied fields by the name of the old one. */
   readonly #byOld = new Map<string, Copied>();
-  readonly #values: Values = {};
+  readonly #values: RowValues = {};
   /** The old fields that the new key is made of. */
   readonly keySources: ReadonlySet<string>;
   /** Whether the new key follows from the old one, without the rest of the row. */
@@ -83,9 +83,9 @@ export class Transform {
   }
 
   /** The same for changes of a row; `undefined` if they are of fields that are dropped. */
-  changesOf(changes: Partial<Values>): Partial<Values> | undefined {
+  changesOf(changes: Partial<RowValues>): Partial<RowValues> | undefined {
     if (this.#isSameChange) return changes;
-    let made: Values | undefined;
+    let made: RowValues | undefined;
     for (const name of Object.keys(changes)) {
       const each = this.#byOld.get(name);
       if (each === undefined) continue;
@@ -99,10 +99,10 @@ export class Transform {
   keyFrom(key: unknown): unknown {
     if (this.#isSameKey) return key;
     const { key: names, singleKey } = this.#old;
-    const row: Values = {};
+    const row: RowValues = {};
     if (singleKey) row[names[0]] = key;
     else for (let i = 0; i < names.length; i++) row[names[i]] = (key as unknown[])[i];
-    const made: Values = { ...this.#values };
+    const made: RowValues = { ...this.#values };
     for (const from of this.keySources) {
       const each = this.#byOld.get(from)!;
       made[each.name] = this.#valueOf(each, row[from]);
@@ -111,7 +111,7 @@ export class Transform {
   }
 
   /** Whether a new row was made of the old row with this key, as far as its fields tell. */
-  isOf(made: Values, row: Values): boolean {
+  isOf(made: RowValues, row: RowValues): boolean {
     const expected = this.rowOf(row);
     return this.#old.key.every((name) => {
       const each = this.#byOld.get(name);

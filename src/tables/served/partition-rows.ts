@@ -21,8 +21,8 @@ import type { OrderedCodec, RowCodec, Store } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
 import { layoutOf } from "../codec/layout.ts";
 import { keyIn } from "../indexes/entries.ts";
-import type { Structure, Values } from "../indexes/structure.ts";
-import { partitionOf } from "../partitions.ts";
+import type { RowValues, Structure } from "../indexes/structure.ts";
+import type { Partitioner } from "../partitions.ts";
 import { rawCodec } from "./raw-codec.ts";
 
 /** A key of a partition that is wanted. */
@@ -48,7 +48,7 @@ const END = 2 ** MAX_SHARD_DEPTH;
 
 /** What a hashed table has beside a cursor (stores/shards/sharded-store.ts). */
 interface Stepping {
-  step(tx: Transaction, place: number, rows: Values[]): number;
+  step(tx: Transaction, place: number, rows: RowValues[]): number;
 }
 
 interface HashedKey extends FoundKey {
@@ -57,31 +57,28 @@ interface HashedKey extends FoundKey {
 }
 
 export class PartitionRows {
-  readonly #id: number;
-  readonly #partitions: number;
-  readonly #structure: Structure<Values, unknown>;
-  readonly #codec: RowCodec<Values, unknown>;
-  readonly #keys: Store<Values, unknown>;
-  readonly #met: Values[] = [];
+  readonly #partitioner: Partitioner;
+  readonly #structure: Structure<RowValues, unknown>;
+  readonly #codec: RowCodec<RowValues, unknown>;
+  readonly #keys: Store<RowValues, unknown>;
+  readonly #met: RowValues[] = [];
 
   constructor(
     executor: Executor,
-    id: number,
-    { structure, root }: { structure: Structure<Values, unknown>; root: number },
-    partitions: number,
+    { structure, root }: { structure: Structure<RowValues, unknown>; root: number },
+    partitioner: Partitioner,
   ) {
     const { table, codec } = structure;
     const fields = Object.fromEntries(table.key.map((name) => [name, table.fields[name]]));
     const keys = codecOf({ ...table, fields }, layoutOf(table));
-    this.#id = id;
-    this.#partitions = partitions;
+    this.#partitioner = partitioner;
     this.#structure = structure;
     this.#codec = codec;
     this.#keys = structure.openWith(
       executor,
       root as never,
       rawCodec(codec as RowCodec<never, unknown>, {
-        take: (views, at, words) => keys.decode(views, at, words) as Values,
+        take: (views, at, words) => keys.decode(views, at, words) as RowValues,
       }),
     );
   }
@@ -100,7 +97,7 @@ export class PartitionRows {
 
   #ordered(
     tx: Transaction,
-    codec: OrderedCodec<Values, unknown>,
+    codec: OrderedCodec<RowValues, unknown>,
     place: Int32Array,
     isWanted: (partition: number) => boolean,
     found: FoundKey[],
@@ -111,7 +108,7 @@ export class PartitionRows {
       return { place: BEGINNING, isDone: true };
     }
     for (const row of met) {
-      const partition = this.#partitionOf(this.#codec.stageKeyOf(row));
+      const partition = this.#partitioner.ofRow(row, this.#codec.stageKeyOf(row));
       if (!isWanted(partition)) continue;
       found.push({ partition, key: this.#keyIn(row), place: behind(codec, row) });
     }
@@ -148,7 +145,7 @@ export class PartitionRows {
     const wanted: HashedKey[] = [];
     for (const row of this.#met) {
       const hash = this.#codec.stageKeyOf(row);
-      const partition = this.#partitionOf(hash);
+      const partition = this.#partitioner.ofRow(row, hash);
       if (!isWanted(partition)) continue;
       const other = this.#codec.stageKeyOf(row, SECOND_SEED);
       if (hash < first || (hash === first && other <= second)) continue;
@@ -158,11 +155,7 @@ export class PartitionRows {
     return wanted.sort((a, b) => a.hash - b.hash || a.second - b.second);
   }
 
-  #partitionOf(hash: number): number {
-    return partitionOf(this.#id, hash, this.#partitions);
-  }
-
-  #keyIn(row: Values): unknown {
+  #keyIn(row: RowValues): unknown {
     const { key, singleKey } = this.#structure.table;
     return keyIn(row, key, singleKey);
   }
@@ -172,7 +165,7 @@ export class PartitionRows {
 const NONE = Number.NEGATIVE_INFINITY;
 
 /** Right behind a key: one word more, 0, is the least key that is greater. */
-function behind(codec: OrderedCodec<Values, unknown>, key: Values): Int32Array {
+function behind(codec: OrderedCodec<RowValues, unknown>, key: RowValues): Int32Array {
   const words = codec.stageOrderedOf(key);
   const place = new Int32Array(words + 1);
   place.set(codec.ordered.subarray(0, words));

@@ -10,12 +10,12 @@ import { SCAN_STEP_BYTES } from "../../runtime/limits.ts";
 import type { OrderedCodec, RowCodec } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
 import { layoutOf } from "../codec/layout.ts";
-import type { Structure, Values } from "../indexes/structure.ts";
+import type { RowValues, Structure } from "../indexes/structure.ts";
 import { rawCodec } from "./raw-codec.ts";
 
 export interface MetRow {
   /** The fields of the key. */
-  readonly key: Values;
+  readonly key: RowValues;
   /** Where the copy of the row begins, or NOT_COPIED: no room was left, or it is to be skipped. */
   readonly at: number;
   readonly words: number;
@@ -53,14 +53,14 @@ export class RowCopies {
 
 /** A codec that reads rows as `MetRow`, for a table with this structure. */
 export function metRowCodec(
-  { table, codec }: Structure<Values, unknown>,
+  { table, codec }: Structure<RowValues, unknown>,
   copies: RowCopies,
 ): RowCodec<MetRow, unknown> | OrderedCodec<MetRow, unknown> {
   const fields = Object.fromEntries(table.key.map((name) => [name, table.fields[name]]));
   const keys = codecOf({ ...table, fields }, layoutOf(table));
   return rawCodec(codec as RowCodec<never, unknown>, {
     take: (views, at, words): MetRow => ({
-      key: keys.decode(views, at, words) as Values,
+      key: keys.decode(views, at, words) as RowValues,
       at: copies.take(views, at, words),
       words,
     }),

@@ -26,9 +26,9 @@ import type {
 } from "../../stores/store.ts";
 import { keyIn, withoutRow } from "../indexes/entries.ts";
 import { structuresOf } from "../indexes/forms.ts";
-import { positionName, type Structure, type Values } from "../indexes/structure.ts";
+import { positionName, type RowValues, type Structure } from "../indexes/structure.ts";
 import type { TableStore } from "../indexes/table-store.ts";
-import { partitionOf } from "../partitions.ts";
+import type { Partitioner } from "../partitions.ts";
 import type { ServedTable } from "./contract.ts";
 import { encodeWords, type ScanStep } from "./requests.ts";
 import { type MetRow, metRowCodec, NOT_COPIED, RowCopies } from "./scan-rows.ts";
@@ -38,31 +38,31 @@ const NOWHERE = new Int32Array(0);
 
 /** The hidden tables of an index, open. */
 interface OpenIndex {
-  readonly structures: readonly Structure<Values, unknown>[];
-  readonly stores: readonly Store<Values, unknown>[];
+  readonly structures: readonly Structure<RowValues, unknown>[];
+  readonly stores: readonly Store<RowValues, unknown>[];
 }
 
 export class TableScans {
   readonly #executor: Executor;
   readonly #served: ServedTable & { readonly id: number; readonly table: TableStore };
-  readonly #codec: RowCodec<Values, unknown>;
-  readonly #partitions: number;
+  readonly #codec: RowCodec<RowValues, unknown>;
+  readonly #partitioner: Partitioner;
   readonly #copies = new RowCopies();
   readonly #rows: Store<MetRow, unknown>;
   readonly #indexes = new Map<string, OpenIndex>();
   readonly #met: MetRow[] = [];
-  readonly #entries: Values[] = [];
+  readonly #entries: RowValues[] = [];
 
   constructor(
     executor: Executor,
     served: ServedTable & { readonly id: number; readonly table: TableStore },
-    partitions: number,
+    partitioner: Partitioner,
   ) {
     const { structure, root } = served.table;
     this.#executor = executor;
     this.#served = served;
     this.#codec = structure.codec;
-    this.#partitions = partitions;
+    this.#partitioner = partitioner;
     const codec = metRowCodec(structure, this.#copies);
     this.#rows = structure.openWith(executor, root, codec);
   }
@@ -74,9 +74,8 @@ export class TableScans {
     out: Writer,
     isPrimary: (partition: number) => boolean,
   ): void {
-    const { id } = this.#served;
     const found = new StepResult(step, out, (key) =>
-      isPrimary(partitionOf(id, this.#codec.stageKeyOf(key), this.#partitions)),
+      isPrimary(this.#partitioner.ofRow(key, this.#codec.stageKeyOf(key))),
     );
     const { ordered } = this.#served.table.structure;
     if (step.index !== undefined) this.#index(tx, step, step.index, found);
@@ -88,12 +87,12 @@ export class TableScans {
   #ordered(
     tx: Transaction,
     step: ScanStep,
-    codec: OrderedCodec<Values, unknown>,
+    codec: OrderedCodec<RowValues, unknown>,
     found: StepResult,
   ): void {
     const cursor = this.#rows.cursor(rangeFrom(step), step.reverse);
     const met = this.#met;
-    let last: Values | undefined;
+    let last: RowValues | undefined;
     let taken = 0;
     met.length = 0;
     while (taken === met.length && !found.isEnough) {
@@ -138,17 +137,17 @@ export class TableScans {
   #entriesOf(
     tx: Transaction,
     step: ScanStep,
-    store: Store<Values, unknown>,
-    codec: OrderedCodec<Values, unknown>,
+    store: Store<RowValues, unknown>,
+    codec: OrderedCodec<RowValues, unknown>,
     found: StepResult,
   ): void {
-    const cursor: Cursor<Values> = store.cursor(rangeFrom(step), step.reverse);
+    const cursor: Cursor<RowValues> = store.cursor(rangeFrom(step), step.reverse);
     while (!found.isEnough) {
       if (!cursor.next(tx, this.#entries, found.wanted)) {
         found.isDone = true;
         return;
       }
-      let last: Values | undefined;
+      let last: RowValues | undefined;
       for (const entry of this.#entries) {
         if (found.isFull) break;
         this.#lookUp(tx, entry, found);
@@ -174,7 +173,7 @@ export class TableScans {
   }
 
   /** The row that an entry leads to, if this node is its primary. */
-  #lookUp(tx: Transaction, entry: Values, found: StepResult): void {
+  #lookUp(tx: Transaction, entry: RowValues, found: StepResult): void {
     const { key, singleKey } = this.#served.table.table;
     if (!found.passes(entry)) return;
     if (!found.counts && !this.#served.read(tx, keyIn(entry, key, singleKey), found.out)) {
@@ -204,11 +203,11 @@ class StepResult {
   isDone = false;
   place: Int32Array;
   readonly #most: number;
-  readonly #isOurs: (key: Values) => boolean;
+  readonly #isOurs: (key: RowValues) => boolean;
   readonly #start: number;
   #looked = 0;
 
-  constructor(step: ScanStep, out: Writer, isOurs: (key: Values) => boolean) {
+  constructor(step: ScanStep, out: Writer, isOurs: (key: RowValues) => boolean) {
     this.out = out;
     this.counts = step.counts;
     this.place = step.place;
@@ -234,7 +233,7 @@ class StepResult {
   }
 
   /** Counts a row as looked at, and says whether it is to be given. */
-  passes(key: Values): boolean {
+  passes(key: RowValues): boolean {
     this.#looked++;
     return this.#isOurs(key);
   }
@@ -272,8 +271,8 @@ function rangeFrom({ range, reverse, place }: ScanStep): KeyRange {
 
 /** Right behind a key: one word more, 0, is the least key that is greater. In reverse, before it. */
 function orderedPlace(
-  codec: OrderedCodec<Values, unknown>,
-  key: Values,
+  codec: OrderedCodec<RowValues, unknown>,
+  key: RowValues,
   reverse: boolean,
 ): Int32Array {
   const words = codec.stageOrderedOf(key);

@@ -8,10 +8,10 @@ import { COPY_STEP_BYTES, MAX_INLINE_ROW_BYTES, MAX_ROW_BYTES } from "../../runt
 import type { RowPlace, Store } from "../../stores/store.ts";
 import { canonicalKey } from "../copied-key.ts";
 import { keyIn } from "../indexes/entries.ts";
-import type { Values } from "../indexes/structure.ts";
+import type { RowValues } from "../indexes/structure.ts";
 import type { TableStore } from "../indexes/table-store.ts";
 import type { Placement } from "../partitions.ts";
-import { partitionOf, tableId } from "../partitions.ts";
+import { Partitioner, tableId } from "../partitions.ts";
 import type { CopiedTable } from "./contract.ts";
 import { type FoundKey, PartitionRows, type Walked } from "./partition-rows.ts";
 import { RawRows, rawCodec } from "./raw-codec.ts";
@@ -24,7 +24,7 @@ export class NodeTable implements CopiedTable {
   /** Whether rows lie in their buckets, and nothing else changes with them. */
   readonly #hasPlaces: boolean;
   readonly table: TableStore;
-  readonly #partitions: number;
+  readonly #partitioner: Partitioner;
   readonly #raw: Store<true, unknown>;
   readonly #rows = new RawRows();
   readonly #executor: Executor;
@@ -37,7 +37,7 @@ export class NodeTable implements CopiedTable {
     this.table = table;
     this.name = table.table.name;
     this.id = tableId(this.name);
-    this.#partitions = partitions;
+    this.#partitioner = new Partitioner(table.table, partitions);
     this.#executor = executor;
     const { codec } = structure;
     this.#raw = structure.openWith(executor, root, rawCodec(codec as never, this.#rows));
@@ -83,23 +83,23 @@ export class NodeTable implements CopiedTable {
       hash = codec.stageKeyOf(row);
     } else {
       hash = codec.stageKey(request.key);
-      this.#checkPartition(hash, request.partition);
+      this.#checkPartition(this.#partitioner.ofKey(request.key, hash), request.partition);
     }
     return hash ^ this.id;
   }
 
-  #rowOf({ views, at, words, partition }: PutRequest): Values {
+  #rowOf({ views, at, words, partition }: PutRequest): RowValues {
     const { codec } = this.table.structure;
     const fits = codec.fixedWords > 0 ? words === codec.fixedWords : words * 4 <= MAX_ROW_BYTES;
     if (!fits)
       throw new SituError("SITU_PROTOCOL", `a row of table ${this.name} has ${words} words`);
     const row = codec.decode(views, at, words);
-    this.#checkPartition(codec.stageKeyOf(row), partition);
+    this.#checkPartition(this.#partitioner.ofRow(row, codec.stageKeyOf(row)), partition);
     return row;
   }
 
-  #checkPartition(hash: number, partition: number): void {
-    if (partitionOf(this.id, hash, this.#partitions) === partition) return;
+  #checkPartition(own: number, partition: number): void {
+    if (own === partition) return;
     throw new SituError(
       "SITU_PROTOCOL",
       `a key of table ${this.name} is not in partition ${partition}`,
@@ -112,7 +112,7 @@ export class NodeTable implements CopiedTable {
     out: Writer,
     isPrimary: (partition: number) => boolean,
   ): void {
-    this.#scans ??= new TableScans(this.#executor, this, this.#partitions);
+    this.#scans ??= new TableScans(this.#executor, this, this.#partitioner);
     this.#scans.step(tx, step, out, isPrimary);
   }
 
@@ -171,12 +171,7 @@ export class NodeTable implements CopiedTable {
     isWanted: (partition: number) => boolean,
     found: FoundKey[],
   ): Walked {
-    this.#partitionRows ??= new PartitionRows(
-      this.#executor,
-      this.id,
-      this.table,
-      this.#partitions,
-    );
+    this.#partitionRows ??= new PartitionRows(this.#executor, this.table, this.#partitioner);
     return this.#partitionRows.walk(tx, place, isWanted, found);
   }
 

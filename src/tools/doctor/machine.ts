@@ -6,6 +6,7 @@ import { libc, whyNoProcesses } from "../../memory/libc.ts";
 import { wallClockMs } from "../../runtime/clock.ts";
 import { counted, shownSize } from "../../runtime/units.ts";
 import { type Finding, failed, ok, warning } from "./finding.ts";
+import { checkLargePages } from "./large-pages.ts";
 import { checkLocks } from "./locks.ts";
 import { findMemories } from "./orphans.ts";
 
@@ -28,7 +29,9 @@ export async function checkMachine(): Promise<Finding[]> {
     checkFfi(),
     ...checkSharedMemory(memoryDir),
     ...checkOrphans(memoryDir),
-    ...(hasFfi && existsSync(memoryDir) ? [await checkLocks("file locks", memoryDir)] : []),
+    ...(hasFfi && existsSync(memoryDir)
+      ? [await checkLocks("file locks", memoryDir), checkLargePages(memoryDir)]
+      : []),
     checkFiles(),
     checkMemory(),
     checkClock(),

@@ -4,8 +4,13 @@
  * names the store (store.json).
  *
  * Copied is what a plan says (copy-plan.ts), so that a power loss in between leaves no store there:
- * the log first, the checkpoints under another name until all is synced. What was copied is then
- * read again. Whatever fails, the files that were made are removed.
+ * the pages of device tables and the log first, the checkpoints under another name until all is synced. What was
+ * copied is then read again. Whatever fails, the files that were made are removed.
+ *
+ * Pages of device tables are copied after it is settled which batch of the log is the last one. What leads to a page by then
+ * was written before; pages that are written meanwhile, and may be copied in part, nothing leads to in the copy. So
+ * the copy is right if no page is written again that was in use at the last batch: of a store that runs, the caller
+ * holds them (tables/device/elements/device-jobs.ts); and an earlier point in time cannot be had.
  */
 
 import { DEVICE_FOLDER, isDeviceFile } from "../../device/page-file.ts";
@@ -15,6 +20,7 @@ import { Checkpoint } from "../../log/checkpoint/reader.ts";
 import { isDamage } from "../../log/head.ts";
 import { END_NAME, writeLogEnd } from "../../log/segments/end.ts";
 import { LOG_FOLDER } from "../../log/segments/segments.ts";
+import { crc32 } from "../../runtime/checksum.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { type CopiedFile, type CopyPlan, type Point, planCopy } from "./copy-plan.ts";
 import { type FileToolOptions, Pauses } from "./pauses.ts";
@@ -40,6 +46,8 @@ export interface Copied {
   readonly logId: string;
   readonly checkpoints: readonly string[];
   readonly segments: readonly string[];
+  /** Files of device tables. */
+  readonly pages: readonly string[];
   readonly bytes: number;
   /** Damage in checkpoints that older ones stood in for. */
   readonly damage: readonly Damage[];
@@ -109,8 +117,9 @@ async function tryCopy(
 ): Promise<Copied | Damage> {
   const plan = planCopy(from, point, options.logId, known);
   // After the plan: where there is no such file by then, nothing that the plan has leads to one.
-  refuseDevice(from);
-  const files = filesOf(plan);
+  const pages = pageFilesOf(from);
+  if (pages.length > 0) refuseEarlier(from, point, plan, options.logId);
+  const files = [...pages, ...filesOf(plan)];
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   // What was found sound stays as it is: files only grow, and are removed.
   const pinned = new PinnedFiles(
@@ -122,19 +131,39 @@ async function tryCopy(
     const pauses = new Pauses(options, 3 * bytes);
     const damage = await lookAtCheckpoints(pinned, plan, pauses);
     if (damage !== undefined) return damage;
-    await copyAll(pinned, to, plan, pauses);
+    await copyAll(pinned, to, plan, pages, pauses);
     return {
       epoch: plan.epoch,
       closedMs: plan.closedMs,
       logId: plan.logId,
       checkpoints: plan.chain.map(({ name }) => name),
       segments: plan.segments.map(({ name }) => name),
+      pages: pages.map(({ name }) => name),
       bytes,
       damage: known,
     };
   } finally {
     pinned.close();
   }
+}
+
+/** Whether a store has tables on the device. */
+export function hasPageFiles(from: StoreFiles): boolean {
+  return from.list(DEVICE_FOLDER).some(isDeviceFile);
+}
+
+/** The files of device tables, with all that is in them. */
+function pageFilesOf(from: StoreFiles): CopiedFile[] {
+  const names = from.list(DEVICE_FOLDER).filter(isDeviceFile);
+  return names.map((each) => {
+    const name = `${DEVICE_FOLDER}/${each}`;
+    const file = from.open(name, true);
+    try {
+      return { name, bytes: file.size() };
+    } finally {
+      file.close();
+    }
+  });
 }
 
 function filesOf({ chain, segments }: CopyPlan): CopiedFile[] {
@@ -177,13 +206,21 @@ async function copyAll(
   from: StoreFiles,
   to: StoreFiles,
   plan: CopyPlan,
+  pages: readonly CopiedFile[],
   pauses: Pauses,
 ): Promise<void> {
   const files = filesOf(plan);
   const made: string[] = [];
+  const folders = [LOG_FOLDER, CHECKPOINTS_FOLDER, ...(pages.length > 0 ? [DEVICE_FOLDER] : [])];
   try {
-    for (const folder of [LOG_FOLDER, CHECKPOINTS_FOLDER]) to.makeFolder(folder);
+    for (const folder of folders) to.makeFolder(folder);
     to.syncFolder("");
+    for (const file of pages) {
+      made.push(file.name);
+      const checksums = await copyOne(from, to, file, file.name, pauses);
+      await comparePieces(to, file, checksums, pauses);
+    }
+    if (pages.length > 0) to.syncFolder(DEVICE_FOLDER);
     for (const file of files) {
       const name = targetOf(file.name);
       made.push(name);
@@ -226,9 +263,10 @@ async function copyOne(
   { name, bytes }: CopiedFile,
   target: string,
   pauses: Pauses,
-): Promise<void> {
+): Promise<number[]> {
   const source = from.open(name, true);
   const copy = to.create(target, bytes);
+  const checksums: number[] = [];
   try {
     const piece = Buffer.alloc(Math.min(bytes, PIECE_BYTES));
     for (let at = 0; at < bytes; ) {
@@ -236,6 +274,7 @@ async function copyOne(
       const found = source.read(wanted, at);
       if (found < wanted.length) throw shortened(name, at + found);
       writeFully(copy, [wanted], at);
+      checksums.push(crc32(wanted));
       at += wanted.length;
       await pauses.after(name, wanted.length);
     }
@@ -243,6 +282,31 @@ async function copyOne(
   } finally {
     copy.close();
     source.close();
+  }
+  return checksums;
+}
+
+/** Whether the pieces of a copy are what was read: pages in it may be of no use, and cannot be checked one by one. */
+async function comparePieces(
+  to: StoreFiles,
+  { name, bytes }: CopiedFile,
+  checksums: readonly number[],
+  pauses: Pauses,
+): Promise<void> {
+  const copy = to.open(name, true);
+  try {
+    const piece = Buffer.alloc(Math.min(bytes, PIECE_BYTES));
+    for (const [i, checksum] of checksums.entries()) {
+      const at = i * PIECE_BYTES;
+      const wanted = piece.subarray(0, Math.min(piece.length, bytes - at));
+      if (copy.read(wanted, at) < wanted.length || crc32(wanted) !== checksum) {
+        const what = "it is not what was written";
+        throw notWhatWasCopied(to, shown({ file: name, offset: at, what }));
+      }
+      await pauses.after(name, wanted.length);
+    }
+  } finally {
+    copy.close();
   }
 }
 
@@ -256,7 +320,11 @@ async function compare(to: StoreFiles, plan: CopyPlan, pauses: Pauses): Promise<
     damage === undefined;
   if (isSame) return;
   const what = damage === undefined ? `it ends with epoch ${found.epoch}` : shown(damage);
-  throw new SituError("SITU_CORRUPT", `the copy in ${to.place} is not what was copied: ${what}`);
+  throw notWhatWasCopied(to, what);
+}
+
+function notWhatWasCopied(to: StoreFiles, what: string): SituError {
+  return new SituError("SITU_CORRUPT", `the copy in ${to.place} is not what was copied: ${what}`);
 }
 
 function shown({ file, offset, what }: Damage): string {
@@ -267,18 +335,27 @@ function shortened(name: string, at: number): SituError {
   return new SituError("SITU_CORRUPT", `${name} was shortened to ${at} bytes while it was copied`);
 }
 
-/** Pages are written again when nothing in the running store leads to them; a copy's log might. */
-function refuseDevice(from: StoreFiles): void {
-  if (!from.list(DEVICE_FOLDER).some(isDeviceFile)) return;
+/** Pages that were in use at an earlier point may have been written again since. */
+function refuseEarlier(
+  from: StoreFiles,
+  { toMs, toEpoch }: Point,
+  plan: CopyPlan,
+  logId: string | undefined,
+): void {
+  if (toMs === undefined && toEpoch === undefined) return;
+  const { epoch } = planCopy(from, {}, logId, []);
+  if (plan.epoch === epoch) return;
   throw new SituError(
     "SITU_UNSUPPORTED",
-    `${from.place} has tables on the device, of which no backup can be made while the store is in use: dump ` +
-      `it (situ dump), or close it everywhere and copy its whole folder`,
+    `${from.place} has tables on the device: it can be restored as of the end of its log (epoch ${epoch}), not to ` +
+      `an earlier point (epoch ${plan.epoch}). Leave the point in time out`,
   );
 }
 
 function refuseUsed(to: StoreFiles): void {
-  const used = [LOG_FOLDER, CHECKPOINTS_FOLDER].find((folder) => to.list(folder).length > 0);
+  const used = [LOG_FOLDER, CHECKPOINTS_FOLDER, DEVICE_FOLDER].find(
+    (folder) => to.list(folder).length > 0,
+  );
   if (used === undefined) return;
   throw new SituError(
     "SITU_CONFIG",

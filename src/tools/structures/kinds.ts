@@ -10,6 +10,7 @@ import { bucketsRules } from "./buckets.ts";
 import type { Check, CheckedRows } from "./check.ts";
 import { hopscotchRules } from "./hopscotch.ts";
 import type { ObjectReader } from "./reader.ts";
+import { robinhoodRules } from "./robinhood.ts";
 import { ShardCheck, type ShardFigures } from "./shards.ts";
 
 /** How a structure is shaped; which figures there are depends on its kind. */
@@ -28,6 +29,10 @@ export const STRUCTURE_CHECKS = {
   },
   buckets: (reader, rows, root) => {
     const rules = bucketsRules(rows.codec.fixedWords, reader);
+    return new ShardCheck(reader, rows, root, rules).run();
+  },
+  robinhood: (reader, rows, root) => {
+    const rules = robinhoodRules(rows.codec.fixedWords);
     return new ShardCheck(reader, rows, root, rules).run();
   },
   btree: (reader, rows, root) => new TreeCheck(reader, rows, root).run(),

@@ -10,7 +10,7 @@
  *             in their slots were made for.
  *
  * Two rows with the same key have the same hash, so they are in one shard: it is enough to compare
- * the keys within each. What else a layout promises, its rules check (hopscotch.ts, buckets.ts).
+ * the keys within each. What else a layout promises, its rules check (hopscotch.ts, buckets.ts, robinhood.ts).
  */
 
 import { classFor } from "../../engine/cells.ts";
@@ -49,7 +49,7 @@ import type { ObjectReader } from "./reader.ts";
 import { RowReader } from "./rows.ts";
 
 export interface ShardFigures extends StructureFigures {
-  readonly kind: "hopscotch" | "buckets";
+  readonly kind: "hopscotch" | "buckets" | "robinhood";
   readonly shards: number;
   /** The most bits of a hash that choose a shard. */
   readonly depth: number;
@@ -90,12 +90,12 @@ class ShardPlace implements Place {
 
 /** What a layout promises beyond that. Each is called when the check is there, and tells what is wrong. */
 export interface ShardRules {
-  readonly kind: "hopscotch" | "buckets";
+  readonly kind: "hopscotch" | "buckets" | "robinhood";
   readonly geometry: ShardGeometry;
   /** Whether a row whose home is bucket `home` may lie in a bucket, or in a block of its chain. */
   mayLieIn(home: number, bucket: number, isInChain: boolean): boolean;
   /** A bucket (block -1), or a block, has been read; later, its so many pairs have been visited. */
-  opened?(i32: Int32Array, block: number, tell: Tell): void;
+  opened?(i32: Int32Array, block: number, tell: Tell, bucket: number): void;
   holder?(i32: Int32Array, block: number, used: number, tell: Tell): void;
   /** A bucket's chain ends, after so many blocks. */
   chain?(bucket: number, blocks: number, tell: Tell): void;
@@ -256,7 +256,7 @@ export class ShardCheck<Row> implements ShardVisitor {
     if (depth !== this.#shardDepth) {
       this.#tell(`it says depth ${depth}, its shard's head ${this.#shardDepth}`);
     }
-    this.#rules.opened?.(this.views.i32, -1, this.#tell);
+    this.#rules.opened?.(this.views.i32, -1, this.#tell, bucket);
     return true;
   }
 
@@ -266,7 +266,7 @@ export class ShardCheck<Row> implements ShardVisitor {
     const expected = { sizeClass: classFor(words * 4), incarnation };
     // A chain that goes round in a circle ends here: what was reached before is not read again.
     if (!this.#reader.readCell(place, regionId, word, expected, words, this.views)) return false;
-    this.#rules.opened?.(this.views.i32, block, this.#tell);
+    this.#rules.opened?.(this.views.i32, block, this.#tell, this.#place.bucket);
     return true;
   }
 

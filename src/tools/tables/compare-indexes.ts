@@ -18,7 +18,7 @@ import type { StoredIndex } from "../../tables/indexes/definition.ts";
 import { keyIn, project, sameValues, shownValue } from "../../tables/indexes/entries.ts";
 import { hasNull, leftOutIfNull } from "../../tables/indexes/entry-index.ts";
 import { formOf, type IndexForm } from "../../tables/indexes/forms.ts";
-import { positionName, type Values } from "../../tables/indexes/structure.ts";
+import { positionName, type RowValues } from "../../tables/indexes/structure.ts";
 import { Problems } from "../structures/check.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
 import { checkOf, type IndexParts, type Part, type TableParts } from "./parts.ts";
@@ -28,7 +28,7 @@ import type { ToolRun } from "./tool-run.ts";
 export class RowLookup {
   readonly part: Part;
   readonly #tool: ToolRun;
-  readonly #store: Store<Values, unknown>;
+  readonly #store: Store<RowValues, unknown>;
 
   constructor(tool: ToolRun, part: Part) {
     this.part = part;
@@ -37,12 +37,12 @@ export class RowLookup {
   }
 
   /** The row with the same key as this one's values. */
-  find(row: Values): Values | undefined {
+  find(row: RowValues): RowValues | undefined {
     const { key, singleKey } = this.part.structure.table;
     return this.#tool.run((tx, each) => this.#store.read(tx, each), keyIn(row, key, singleKey));
   }
 
-  keyOf(row: Values): string {
+  keyOf(row: RowValues): string {
     const { key, singleKey } = this.part.structure.table;
     return shownValue(keyIn(row, key, singleKey));
   }
@@ -57,9 +57,9 @@ const PART_NAMES = ["count", "entry", "place"];
 /** How one index is compared: with each row of each of the structures. */
 interface Comparison {
   /** Something is to be said about a row of the table. */
-  row(row: Values): void;
+  row(row: RowValues): void;
   /** The same for what lies in a part of the index. */
-  entry(part: number, entry: Values): void;
+  entry(part: number, entry: RowValues): void;
   /** At the end: `counts` by part. */
   end(rows: number, counts: readonly number[]): void;
 }
@@ -127,9 +127,9 @@ export async function walk(
   tool: ToolRun,
   part: Part,
   names: readonly string[],
-  each: (row: Values) => void,
+  each: (row: RowValues) => void,
 ): Promise<number> {
-  const found: Values[] = [];
+  const found: RowValues[] = [];
   let count = 0;
   tool.subject = `${part.subject}, compared`;
   tool.rows = 0;

@@ -2,7 +2,7 @@
  * The check of a table on the device (tables/device/hidden-tables.ts): its root, the structures of its three
  * hidden tables, and its pages. Every place leads to a page of its file with a right checksum, and in it to a
  * row of its length with its key; no two places lead to the same row; no free page is led to; and the delta
- * holds just the rows whose place says so. Pages are read beside the buffer, one after the other.
+ * holds just the rows whose place says so. Where there is a media log, it has the same pages. Pages are read beside the buffer, one after the other.
  */
 
 import { deviceOf } from "../../device/device.ts";
@@ -21,7 +21,7 @@ import {
   wordsIn,
 } from "../../tables/device/hidden-tables.ts";
 import { keyIn, shownValue } from "../../tables/indexes/entries.ts";
-import { Structure, type Values } from "../../tables/indexes/structure.ts";
+import { type RowValues, Structure } from "../../tables/indexes/structure.ts";
 import type { Table } from "../../tables/table.ts";
 import type { Check, Problems } from "../structures/check.ts";
 import type { Figures } from "../structures/kinds.ts";
@@ -32,7 +32,7 @@ import { rowFaultOf } from "./row-faults.ts";
 import type { ToolRun } from "./tool-run.ts";
 
 /** Runs the check of a structure in memory. */
-type CheckPart = (part: Part, each: (row: Values) => void) => Check<Figures>;
+type CheckPart = (part: Part, each: (row: RowValues) => void) => Check<Figures>;
 
 const long = new Views(new ArrayBuffer(MAX_ROW_BYTES + 8));
 
@@ -41,7 +41,7 @@ export function* checkDeviceTable(
   part: Part,
   seen: SeenCells,
   problems: Problems,
-  each: (row: Values) => void,
+  each: (row: RowValues) => void,
   checkPart: CheckPart,
 ): Check<Figures> {
   const { table, codec } = part.structure;
@@ -58,7 +58,7 @@ export function* checkDeviceTable(
   const { root } = part;
   const partOf = (what: string, of: Table, at: Part["root"]): Part => ({
     subject: `${what} of ${part.subject}`,
-    structure: new Structure(of as Table<Values>),
+    structure: new Structure(of as Table<RowValues>),
     root: at,
   });
   const isRead = reader.readCell(
@@ -99,6 +99,7 @@ export function* checkDeviceTable(
   for (const key of delta)
     problems.add(`row ${key}`, "it is in the delta, and its place says otherwise");
   places.sort((a, b) => a.place.page - b.place.page);
+  const { mended } = file;
   let before = -1;
   let page: Views | undefined;
   // Its own: a page is used for all of its rows, and others read pages in between.
@@ -128,13 +129,25 @@ export function* checkDeviceTable(
       if (what !== undefined) problems.add(where, `${file.path}, page ${place.page}: ${what}`);
       else if (shownValue(shared.keyAt(row, at, words)) !== shownValue(key)) {
         problems.add(where, `${file.path}, page ${place.page}: the row there has another key`);
-      } else each(codec.decode(row, at, words) as Values);
+      } else each(codec.decode(row, at, words) as RowValues);
+      if (place.page !== before) {
+        const copyFault = file.mediaFault(place.page, place.generation);
+        if (copyFault !== undefined)
+          problems.add(where, `in the media log, page ${place.page}: ${copyFault}`);
+      }
       before = place.page;
     } catch (error) {
       before = -1;
       problems.add(where, (error as Error).message);
     }
     yield;
+  }
+  if (file.mended > mended) {
+    problems.add(
+      part.subject,
+      `${file.path}: ${file.mended - mended} pages are damaged or missing, and were read from the media log; to rebuild ` +
+        "the file from there, close the store, remove the file, and open the store again",
+    );
   }
   return { ...map, memoryBytes: map.memoryBytes + inDelta.memoryBytes + reader.memoryBytes };
 }

@@ -4,7 +4,7 @@ import type { Address } from "../../memory/address.ts";
 import type { StoredIndex } from "../../tables/indexes/definition.ts";
 import { keyIn, shownValue } from "../../tables/indexes/entries.ts";
 import { formOf, INDEX_FORMS } from "../../tables/indexes/forms.ts";
-import { Structure, type Values } from "../../tables/indexes/structure.ts";
+import { type RowValues, Structure } from "../../tables/indexes/structure.ts";
 import type { StoredSuccessor } from "../../tables/migrations/stored.ts";
 import type { StoredSchema } from "../../tables/schema.ts";
 import type { Table } from "../../tables/table.ts";
@@ -21,7 +21,7 @@ import type { ToolRun } from "./tool-run.ts";
 export interface Part {
   /** As in "table accounts" or "index byOwner of table accounts". */
   readonly subject: string;
-  readonly structure: Structure<Values, unknown>;
+  readonly structure: Structure<RowValues, unknown>;
   readonly root: Address;
 }
 
@@ -50,7 +50,7 @@ export interface SuccessorParts {
 export function partsOf(schema: StoredSchema, root: Address, what = "table"): TableParts {
   const table = tableFromSchema(schema);
   const subject = `${what} ${table.name}`;
-  const structure = new Structure(table as Table<Values>);
+  const structure = new Structure(table as Table<RowValues>);
   const partsIn = (index: StoredIndex, more: string): IndexParts => {
     const form = INDEX_FORMS[formOf(index)];
     const parts = form.structures(table, index).map((each, part) => ({
@@ -81,7 +81,7 @@ export function checkOf(
   part: Part,
   seen: SeenCells,
   problems: Problems,
-  each: (row: Values) => void,
+  each: (row: RowValues) => void,
 ): Check<Figures> {
   const { table, codec } = part.structure;
   if (table.storage === "device") {
@@ -96,7 +96,7 @@ export function checkOf(
     {
       codec,
       fault: rowFaultOf(table),
-      showKey: (row: Values) => shownValue(keyIn(row, table.key, table.singleKey)),
+      showKey: (row: RowValues) => shownValue(keyIn(row, table.key, table.singleKey)),
       each,
     },
     part.root,

@@ -16,8 +16,13 @@ import type { SeenCells } from "../structures/seen-cells.ts";
 import { partsOf, type TableParts } from "./parts.ts";
 import type { ToolRun } from "./tool-run.ts";
 
-/** All tables of the store that can be made sense of. */
-export function readTables(tool: ToolRun, seen: SeenCells, problems: Problems): TableParts[] {
+/** All tables of the store that can be made sense of; with `only`, those of that name. */
+export function readTables(
+  tool: ToolRun,
+  seen: SeenCells,
+  problems: Problems,
+  only?: string,
+): TableParts[] {
   const { control } = tool.executor.memory;
   const owner = seen.addOwner("the catalogue");
   const reader = new ObjectReader(tool.executor, tool.run, seen, owner, problems);
@@ -41,7 +46,7 @@ export function readTables(tool: ToolRun, seen: SeenCells, problems: Problems): 
       if (regionId !== -1 || word !== 0) problems.add(where, `it is behind the last of ${count}`);
       continue;
     }
-    const found = readEntry(reader, where, regionId, word);
+    const found = readEntry(reader, where, regionId, word, only);
     // Of a table that was dropped only its place is left, and what is being freed.
     if (found === undefined || found.schema.state === "dropped") continue;
     const { name } = found.table;
@@ -57,6 +62,7 @@ function readEntry(
   where: string,
   regionId: number,
   word: number,
+  only: string | undefined,
 ): TableParts | undefined {
   const { problems } = reader;
   const expected = { sizeClass: -1, incarnation: undefined };
@@ -73,7 +79,9 @@ function readEntry(
   const start = ENTRY_SCHEMA * 4;
   try {
     const text = entry.bytes.toString("utf8", start, start + bytes);
-    const parts = partsOf(JSON.parse(text) as StoredSchema, rootOf(rootRegion, rootWord));
+    const schema = JSON.parse(text) as StoredSchema;
+    if (only !== undefined && schema?.name !== only) return undefined;
+    const parts = partsOf(schema, rootOf(rootRegion, rootWord));
     const rootless = [...parts.indexes, ...parts.leftovers].find(
       ({ index, parts: each }) => index.roots.length !== each.length,
     );

@@ -9,10 +9,14 @@
  */
 
 import type { Executor } from "../../engine/executor.ts";
+import type { IndexRow } from "../../stores/graph/objects.ts";
 import type { IndexState } from "../../tables/indexes/definition.ts";
 import { formOf, INDEX_FORMS } from "../../tables/indexes/forms.ts";
+import { isGraphIndex } from "../../tables/own-tables.ts";
 import { Problems } from "../structures/check.ts";
+import { checkGraph } from "../structures/graph.ts";
 import type { Figures } from "../structures/kinds.ts";
+import { ObjectReader } from "../structures/reader.ts";
 import { SeenCells } from "../structures/seen-cells.ts";
 import { compareRows } from "./compare-indexes.ts";
 import { compareSuccessor } from "./compare-successor.ts";
@@ -90,9 +94,7 @@ async function verifyTable(
     // What an earlier attempt has reached and found is forgotten.
     seen.forget(firstOwner);
     const nothing = new Problems(0, "");
-    const parts = readTables(tool, newSeen(tool.executor), nothing).find(
-      ({ table }) => table.name === name,
-    );
+    const [parts] = readTables(tool, newSeen(tool.executor), nothing, name);
     return parts && verifyParts(tool, seen, parts, mostProblems);
   });
   if (attempt === undefined) return undefined;
@@ -132,6 +134,8 @@ class TableVerification {
   readonly #parts: TableParts;
   readonly #problems: Problems;
   readonly #checked = new Map<Part, Checked>();
+  /** The rows of a graph's index. */
+  readonly #objects: IndexRow[] = [];
 
   constructor(tool: ToolRun, seen: SeenCells, parts: TableParts, mostProblems: number) {
     this.#tool = tool;
@@ -143,6 +147,7 @@ class TableVerification {
   async run() {
     const { table, rows, indexes, leftovers } = this.#parts;
     await this.#check(rows);
+    if (isGraphIndex(table.name) && this.#checked.get(rows)!.isSound) await this.#checkObjects();
     for (const each of [...indexes, ...leftovers]) {
       for (const part of each.parts) await this.#check(part);
     }
@@ -170,11 +175,22 @@ class TableVerification {
     tool.subject = part.subject;
     tool.rows = 0;
     const problems = this.#problems.of(part.subject);
-    const check = checkOf(tool, part, this.#seen, problems, () => {
+    const leadsToObjects = part === this.#parts.rows && isGraphIndex(this.#parts.table.name);
+    const check = checkOf(tool, part, this.#seen, problems, (row) => {
       tool.rows++;
+      if (leadsToObjects) this.#objects.push(row as unknown as IndexRow);
     });
     const figures = await tool.complete(check);
     this.#checked.set(part, { figures, isSound: problems.count === 0 });
+  }
+
+  /** The objects and lists of a graph. */
+  async #checkObjects(): Promise<void> {
+    const tool = this.#tool;
+    const problems = this.#problems.of(this.#parts.rows.subject);
+    const owner = this.#seen.addOwner(`the objects of ${this.#parts.rows.subject}`);
+    const reader = new ObjectReader(tool.executor, tool.run, this.#seen, owner, problems);
+    await tool.complete(checkGraph(reader, this.#objects));
   }
 
   #isSound({ parts }: IndexParts): boolean {

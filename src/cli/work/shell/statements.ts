@@ -2,7 +2,7 @@
 
 import { SituError } from "../../../runtime/errors.ts";
 import { didYouMean } from "../../../runtime/nearest.ts";
-import type { AnyScanOptions } from "../../../tables/indexes/options.ts";
+import type { AnyScanOptions } from "../../../tables/indexes/read-options.ts";
 import type { Table } from "../../../tables/table.ts";
 import { keyFor, rowFor } from "./fields.ts";
 import type { DataStatement } from "./outcome.ts";

@@ -5,7 +5,7 @@
 
 import type { AsyncTransaction } from "../../../database/async-transaction.ts";
 import type { Database } from "../../../database/database.ts";
-import type { AnyCountOptions, AnyScanOptions } from "../../../tables/indexes/options.ts";
+import type { AnyCountOptions, AnyScanOptions } from "../../../tables/indexes/read-options.ts";
 import type { Table } from "../../../tables/table.ts";
 
 export type Row = Readonly<Record<string, unknown>>;

@@ -7,7 +7,7 @@
 import { MAX_KEY_BYTES } from "../../../runtime/limits.ts";
 import type { Index } from "../../../tables/indexes/entries.ts";
 import { openIndex } from "../../../tables/indexes/forms.ts";
-import type { Values } from "../../../tables/indexes/structure.ts";
+import type { RowValues } from "../../../tables/indexes/structure.ts";
 import type { Keyspace } from "../keyspace.ts";
 import { RedisMembers } from "../tables.ts";
 
@@ -60,7 +60,7 @@ export class MemberTable {
 
   insert(row: MemberRow): void {
     const { members, tx } = this.#keys;
-    if (!members.store.insert(tx, row as unknown as Values)) tx.conflict(-1);
+    if (!members.store.insert(tx, row as unknown as RowValues)) tx.conflict(-1);
   }
 
   changeValue(id: bigint, member: Uint8Array, value: Uint8Array): void {

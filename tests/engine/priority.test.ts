@@ -1,21 +1,21 @@
-/** The turn of a starved transaction: who takes it, who yields, and when it ends (engine/turns.ts). */
+/** The priority of a starved transaction: who takes it, who yields, and when it ends (engine/priority.ts). */
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Executor } from "../../src/engine/executor.ts";
 import { readObject } from "../../src/engine/objects.ts";
+import { priorityWord } from "../../src/engine/priority.ts";
 import { runReadOnly, tryRun } from "../../src/engine/run.ts";
 import { counterSum, IDLE, STATUS, TICKET } from "../../src/engine/slot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
-import { turnOf } from "../../src/engine/turns.ts";
-import { TURN, TURN_RESTS } from "../../src/memory/control.ts";
+import { PRIORITY, PRIORITY_RESTS } from "../../src/memory/control.ts";
 import type { Pointer } from "../../src/memory/pointer.ts";
 import { machineMs, nowMs, sleepSync } from "../../src/runtime/clock.ts";
 import {
-  MAX_TURN_MS,
+  MAX_PRIORITY_MS,
+  PRIORITY_MS,
+  PRIORITY_REST,
   STARVED_CONFLICTS,
   STARVED_MS,
-  TURN_MS,
-  TURN_REST,
 } from "../../src/runtime/limits.ts";
 import {
   addTo,
@@ -46,19 +46,19 @@ beforeEach(() => {
 });
 afterEach(() => store.dispose());
 
-const turn = (): number => Atomics.load(store.memory.control.i32, TURN);
+const priorityTaken = (): number => Atomics.load(store.memory.control.i32, PRIORITY);
 const ticketOf = ({ slot }: Executor): number =>
   Atomics.load(store.memory.control.i32, store.memory.control.slotAt(slot) + TICKET);
-const turnsTaken = (): number => counterSum(store.memory.control, "turns");
+const timesTaken = (): number => counterSum(store.memory.control, "starved");
 
 function setRest(untilMs: number): void {
-  store.memory.control.f64[TURN_RESTS / 2] = untilMs;
+  store.memory.control.f64[PRIORITY_RESTS / 2] = untilMs;
 }
 
-/** As if another process had taken the turn: nobody of this thread has. */
+/** As if another process had taken priority: nobody of this thread has. */
 function plant({ slot }: Executor, leftMs: number): number {
-  const word = turnOf(slot, machineMs() + leftMs);
-  Atomics.store(store.memory.control.i32, TURN, word);
+  const word = priorityWord(slot, machineMs() + leftMs);
+  Atomics.store(store.memory.control.i32, PRIORITY, word);
   return word;
 }
 
@@ -86,7 +86,7 @@ function starved(executor: Executor): Transaction {
   return tx;
 }
 
-describe("taking the turn", () => {
+describe("taking priority", () => {
   test("a transaction that always meets a writer gets through", () => {
     const outcomes: string[] = [];
     transact(
@@ -98,12 +98,12 @@ describe("taking the turn", () => {
       },
       PATIENT_MS,
     );
-    // The conflicts that it takes to be starved, then an attempt in its turn; more than one turn if the
+    // The conflicts that it takes to be starved, then an attempt with priority; more than one if the
     // machine is so slow that the first is over before the body.
     expect(outcomes.slice(0, STARVED_CONFLICTS)).not.toContain("yielded");
     expect(outcomes.at(-1)).toBe("yielded");
-    expect([turn(), ticketOf(large)]).toEqual([0, 0]);
-    expect(turnsTaken()).toBeGreaterThan(0);
+    expect([priorityTaken(), ticketOf(large)]).toEqual([0, 0]);
+    expect(timesTaken()).toBeGreaterThan(0);
     expect(tryToAdd(writer, accounts[0])).toBe("committed");
     const committed = outcomes.filter((outcome) => outcome === "committed").length;
     expect(sumOf(large, accounts)).toBe(100 + committed + 1);
@@ -127,8 +127,8 @@ describe("taking the turn", () => {
     );
     expect(attempts).toBeGreaterThan(STARVED_CONFLICTS);
     expect(sum).toBe(attempts - 1);
-    expect([turn(), ticketOf(large)]).toEqual([0, 0]);
-    expect(turnsTaken()).toBeGreaterThan(0);
+    expect([priorityTaken(), ticketOf(large)]).toEqual([0, 0]);
+    expect(timesTaken()).toBeGreaterThan(0);
   });
 
   test("earlier if a part of its time is over", () => {
@@ -156,7 +156,7 @@ describe("taking the turn", () => {
       },
       PATIENT_MS,
     );
-    expect([attempts, turnsTaken()]).toEqual([STARVED_CONFLICTS, 0]);
+    expect([attempts, timesTaken()]).toEqual([STARVED_CONFLICTS, 0]);
   });
 
   test("not because of a lock that does not go away", () => {
@@ -166,13 +166,13 @@ describe("taking the turn", () => {
     expect(third.committer.prepare(holder)).toBe(true);
     large.isPatient = false;
     expect(() => transact(large, (tx) => addTo(tx, accounts[0], 1), 60)).toThrow("holds a lock");
-    expect(turnsTaken()).toBe(0);
+    expect(timesTaken()).toBe(0);
     third.committer.release(holder);
     holder.clear();
     third.leave(entered);
   });
 
-  test("what the body throws gives the turn back", () => {
+  test("what the body throws gives priority back", () => {
     let attempts = 0;
     const run = (): void =>
       transact(
@@ -186,13 +186,13 @@ describe("taking the turn", () => {
         PATIENT_MS,
       );
     expect(run).toThrow(new RangeError("enough"));
-    expect([turn(), ticketOf(large), turnsTaken()]).toEqual([0, 0, 1]);
+    expect([priorityTaken(), ticketOf(large), timesTaken()]).toEqual([0, 0, 1]);
   });
 });
 
 describe("yielding", () => {
   test("before anything is locked; readers go on", () => {
-    plant(third, MAX_TURN_MS);
+    plant(third, MAX_PRIORITY_MS);
     expect(tryToAdd(writer, accounts[0])).toBe("yielded");
     expect(lockOf(store.memory, accounts[0])).toBe(0);
     const { control } = store.memory;
@@ -200,50 +200,50 @@ describe("yielding", () => {
     expect(sumOf(writer, accounts)).toBe(0);
   });
 
-  test("a retry waits until the turn is over", () => {
+  test("a retry waits until it is over", () => {
     const leftMs = 60;
     plant(third, leftMs);
     const endsMs = machineMs() + leftMs;
     transact(writer, (tx) => addTo(tx, accounts[0], 1), PATIENT_MS);
     expect(machineMs()).toBeGreaterThanOrEqual(endsMs);
-    expect([turn(), turnsTaken()]).toEqual([0, 0]);
+    expect([priorityTaken(), timesTaken()]).toEqual([0, 0]);
     expect(balanceOf(readObject(large, accounts[0]))).toBe(1);
   });
 
-  test("for half of its time-out; it does not fail because of a turn", () => {
-    const word = plant(third, MAX_TURN_MS);
+  test("for half of its time-out; it does not fail because of it", () => {
+    const word = plant(third, MAX_PRIORITY_MS);
     transact(writer, (tx) => addTo(tx, accounts[0], 1), 20);
-    // Unless the machine was so slow that the turn was over by then.
-    expect([word, 0]).toContain(turn());
+    // Unless the machine was so slow that it was over by then.
+    expect([word, 0]).toContain(priorityTaken());
     expect(balanceOf(readObject(large, accounts[0]))).toBe(1);
   });
 
   test("not where it would keep the holder from moving: in its own thread", () => {
     const tx = starved(large);
-    while (large.turns.look(tx) > 0);
-    expect(large.turns.isHolder(tx)).toBe(true);
-    const before = turn();
+    while (large.priority.look(tx) > 0);
+    expect(large.priority.isHolder(tx)).toBe(true);
+    const before = priorityTaken();
     transact(writer, (each) => addTo(each, accounts[0], 1), PATIENT_MS);
     transact(large, (each) => addTo(each, accounts[0], 1), PATIENT_MS);
-    expect([before, 0]).toContain(turn());
-    large.turns.end(tx);
+    expect([before, 0]).toContain(priorityTaken());
+    large.priority.end(tx);
     expect(sumOf(third, accounts)).toBe(2);
   });
 
   test("an asynchronous transaction of the holder's executor does", () => {
     const tx = starved(large);
-    while (large.turns.look(tx) > 0);
+    while (large.priority.look(tx) > 0);
     const asynchronous = new Transaction(large);
     asynchronous.isAsync = true;
-    expect(large.turns.mustYield(asynchronous)).toBe(true);
-    expect(large.turns.mustYield(new Transaction(large))).toBe(false);
-    expect(large.turns.mustYield(tx)).toBe(false);
-    large.turns.end(tx);
-    expect(large.turns.mustYield(asynchronous)).toBe(false);
+    expect(large.priority.mustYield(asynchronous)).toBe(true);
+    expect(large.priority.mustYield(new Transaction(large))).toBe(false);
+    expect(large.priority.mustYield(tx)).toBe(false);
+    large.priority.end(tx);
+    expect(large.priority.mustYield(asynchronous)).toBe(false);
   });
 
   test("work that may be left undone is", () => {
-    plant(third, MAX_TURN_MS);
+    plant(third, MAX_PRIORITY_MS);
     let runs = 0;
     const done = tryRun(writer, new Transaction(writer), 5, (tx) => {
       runs++;
@@ -252,11 +252,11 @@ describe("yielding", () => {
     expect([done, runs]).toEqual([false, 1]);
   });
 
-  test("a thread that must not wait goes past the turn", () => {
+  test("a thread that must not wait ignores it", () => {
     writer.isPatient = false;
-    const word = plant(third, MAX_TURN_MS);
+    const word = plant(third, MAX_PRIORITY_MS);
     transact(writer, (tx) => addTo(tx, accounts[0], 1), PATIENT_MS);
-    expect([word, 0]).toContain(turn());
+    expect([word, 0]).toContain(priorityTaken());
   });
 
   test("and takes none", () => {
@@ -271,19 +271,19 @@ describe("yielding", () => {
       },
       PATIENT_MS,
     );
-    expect([attempts, turnsTaken()]).toEqual([2 * STARVED_CONFLICTS + 1, 0]);
+    expect([attempts, timesTaken()]).toEqual([2 * STARVED_CONFLICTS + 1, 0]);
   });
 });
 
 describe("prepared transactions", () => {
-  test("are refused while another has the turn; those that hold locks go on", () => {
+  test("are refused while another has priority; those that hold locks go on", () => {
     const held = new Transaction(writer);
     writer.isPatient = false;
     const first = writer.enter();
     addTo(held, accounts[0], 1);
     expect(writer.committer.prepare(held)).toBe(true);
 
-    plant(third, MAX_TURN_MS);
+    plant(third, MAX_PRIORITY_MS);
     const refused = new Transaction(writer);
     const second = writer.enter();
     addTo(refused, accounts[1], 1);
@@ -299,129 +299,133 @@ describe("prepared transactions", () => {
   });
 });
 
-describe("the end of a turn", () => {
+describe("the end of priority", () => {
   test("whoever finds it expired ends it, and the store rests", () => {
     plant(third, -1);
     const before = machineMs();
     expect(tryToAdd(writer, accounts[0])).toBe("committed");
-    expect(turn()).toBe(0);
-    const rests = store.memory.control.f64[TURN_RESTS / 2];
-    expect(rests).toBeGreaterThanOrEqual(before + TURN_REST * TURN_MS);
+    expect(priorityTaken()).toBe(0);
+    const rests = store.memory.control.f64[PRIORITY_RESTS / 2];
+    expect(rests).toBeGreaterThanOrEqual(before + PRIORITY_REST * PRIORITY_MS);
   });
 
-  test("a turn that ends later than any can is no turn", () => {
-    for (const leftMs of [10 * MAX_TURN_MS, 2 ** 23, -(2 ** 22)]) {
+  test("a word that ends later than any can is nobody's", () => {
+    for (const leftMs of [10 * MAX_PRIORITY_MS, 2 ** 23, -(2 ** 22)]) {
       plant(third, leftMs);
       expect(tryToAdd(writer, accounts[0])).toBe("committed");
-      expect(turn()).toBe(0);
+      expect(priorityTaken()).toBe(0);
     }
   });
 
-  test("the store rests for longer than the turn took", () => {
+  test("the store rests for longer than it took", () => {
     const tx = starved(large);
-    while (large.turns.look(tx) > 0);
+    while (large.priority.look(tx) > 0);
     sleepSync(30);
     const before = machineMs();
-    large.turns.end(tx);
-    const rests = store.memory.control.f64[TURN_RESTS / 2];
-    expect(rests).toBeGreaterThanOrEqual(before + TURN_REST * 29);
-    expect(rests).toBeLessThanOrEqual(machineMs() + TURN_REST * MAX_TURN_MS);
+    large.priority.end(tx);
+    const rests = store.memory.control.f64[PRIORITY_RESTS / 2];
+    expect(rests).toBeGreaterThanOrEqual(before + PRIORITY_REST * 29);
+    expect(rests).toBeLessThanOrEqual(machineMs() + PRIORITY_REST * MAX_PRIORITY_MS);
   });
 
-  test("nobody takes a turn while the store rests, nor rests for longer than a turn lasts", () => {
+  test("nobody takes priority while the store rests, nor does it rest for longer than anybody has it", () => {
     const tx = starved(large);
-    setRest(machineMs() + MAX_TURN_MS - 1);
-    expect(large.turns.look(tx)).toBeGreaterThan(0);
-    expect(large.turns.isHolder(tx)).toBe(false);
+    setRest(machineMs() + MAX_PRIORITY_MS - 1);
+    expect(large.priority.look(tx)).toBeGreaterThan(0);
+    expect(large.priority.isHolder(tx)).toBe(false);
     // The time of another machine, or damage.
-    setRest(machineMs() + 10 * MAX_TURN_MS);
-    while (large.turns.look(tx) > 0);
-    expect(large.turns.isHolder(tx)).toBe(true);
-    large.turns.end(tx);
+    setRest(machineMs() + 10 * MAX_PRIORITY_MS);
+    while (large.priority.look(tx) > 0);
+    expect(large.priority.isHolder(tx)).toBe(true);
+    large.priority.end(tx);
   });
 
   test("a holder that did not get through takes a longer one after the rest", () => {
     const tx = starved(large);
-    while (large.turns.look(tx) > 0);
+    while (large.priority.look(tx) > 0);
     plant(large, -1);
-    const ms = large.turns.look(tx);
-    expect([large.turns.isHolder(tx), turn(), tx.turnMs]).toEqual([false, 0, 2 * TURN_MS]);
+    const ms = large.priority.look(tx);
+    expect([large.priority.isHolder(tx), priorityTaken(), tx.priorityMs]).toEqual([
+      false,
+      0,
+      2 * PRIORITY_MS,
+    ]);
     expect(ms).toBeGreaterThan(0);
     for (let i = 0; i < 5; i++) {
       setRest(0);
-      while (large.turns.look(tx) > 0);
+      while (large.priority.look(tx) > 0);
       plant(large, -1);
-      large.turns.look(tx);
+      large.priority.look(tx);
     }
-    expect(tx.turnMs).toBe(MAX_TURN_MS);
-    large.turns.end(tx);
-    expect(tx.turnMs).toBe(TURN_MS);
+    expect(tx.priorityMs).toBe(MAX_PRIORITY_MS);
+    large.priority.end(tx);
+    expect(tx.priorityMs).toBe(PRIORITY_MS);
   });
 });
 
 describe("the line", () => {
   test("the first waits for the end of the rest, the others go on trying", () => {
     const [first, second] = [starved(large), starved(writer)];
-    setRest(machineMs() + MAX_TURN_MS - 1);
-    expect(large.turns.look(first)).toBeGreaterThan(0);
-    expect(writer.turns.look(second)).toBe(0);
+    setRest(machineMs() + MAX_PRIORITY_MS - 1);
+    expect(large.priority.look(first)).toBeGreaterThan(0);
+    expect(writer.priority.look(second)).toBe(0);
     expect(ticketOf(writer)).toBeGreaterThan(ticketOf(large));
-    // Its transaction ended without a turn: the next one is first.
-    large.turns.end(first);
+    // Its transaction ended without it: the next one is first.
+    large.priority.end(first);
     expect(ticketOf(large)).toBe(0);
-    expect(writer.turns.look(second)).toBeGreaterThan(0);
-    writer.turns.end(second);
+    expect(writer.priority.look(second)).toBeGreaterThan(0);
+    writer.priority.end(second);
   });
 
-  test("one who does not come for its turn is passed over", () => {
+  test("one who does not come for it is passed over", () => {
     const [first, second] = [starved(large), starved(writer)];
-    setRest(machineMs() + MAX_TURN_MS - 1);
-    large.turns.look(first);
-    writer.turns.look(second);
+    setRest(machineMs() + MAX_PRIORITY_MS - 1);
+    large.priority.look(first);
+    writer.priority.look(second);
     setRest(machineMs() - 1_000);
-    while (writer.turns.look(second) > 0);
-    expect(writer.turns.isHolder(second)).toBe(true);
-    writer.turns.end(second);
-    large.turns.end(first);
+    while (writer.priority.look(second) > 0);
+    expect(writer.priority.isHolder(second)).toBe(true);
+    writer.priority.end(second);
+    large.priority.end(first);
   });
 
   test("transactions of one executor have one ticket, in their order", () => {
     const [first, second] = [starved(large), starved(large)];
     for (const tx of [first, second]) tx.isAsync = true;
-    setRest(machineMs() + MAX_TURN_MS - 1);
-    expect(large.turns.look(first)).toBeGreaterThan(0);
-    expect(large.turns.look(second)).toBe(0);
-    large.turns.end(first);
-    expect(large.turns.look(second)).toBeGreaterThan(0);
-    large.turns.end(second);
+    setRest(machineMs() + MAX_PRIORITY_MS - 1);
+    expect(large.priority.look(first)).toBeGreaterThan(0);
+    expect(large.priority.look(second)).toBe(0);
+    large.priority.end(first);
+    expect(large.priority.look(second)).toBeGreaterThan(0);
+    large.priority.end(second);
     expect(ticketOf(large)).toBe(0);
   });
 });
 
 describe("a dead holder", () => {
-  test("loses its turn and its place with its slot", () => {
+  test("loses priority and its place with its slot", () => {
     const tx = starved(large);
-    while (large.turns.look(tx) > 0);
+    while (large.priority.look(tx) > 0);
     store.kill(large);
-    expect(turn()).not.toBe(0);
+    expect(priorityTaken()).not.toBe(0);
     writer.sweep();
-    expect([turn(), ticketOf(large)]).toEqual([0, 0]);
+    expect([priorityTaken(), ticketOf(large)]).toEqual([0, 0]);
   });
 
   test("is recovered by one who waits for it", () => {
-    plant(large, MAX_TURN_MS);
+    plant(large, MAX_PRIORITY_MS);
     store.kill(large);
     transact(writer, (tx) => addTo(tx, accounts[0], 1), PATIENT_MS);
-    expect(turn()).toBe(0);
-    // Unless the machine was so slow that the turn was over by then.
+    expect(priorityTaken()).toBe(0);
+    // Unless the machine was so slow that it was over by then.
     writer.sweep();
     expect(counterSum(store.memory.control, "recoveries")).toBe(1);
   });
 
-  test("one who closes gives its turn back", () => {
+  test("one who closes gives priority back", () => {
     const tx = starved(large);
-    while (large.turns.look(tx) > 0);
+    while (large.priority.look(tx) > 0);
     store.close(large);
-    expect([turn(), ticketOf(large)]).toEqual([0, 0]);
+    expect([priorityTaken(), ticketOf(large)]).toEqual([0, 0]);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * A starved transaction dies before and after each atomic step: taking its place in line and the turn,
- * committing, giving both back. And so does the one who recovers it. Nothing of the turn is left, and
+ * A starved transaction dies before and after each atomic step: taking its place in line and priority,
+ * committing, giving both back. And so does the one who recovers it. Nothing of it is left, and
  * others go on.
  */
 
@@ -10,7 +10,7 @@ import { expect, test } from "vitest";
 import type { Executor } from "../../src/engine/executor.ts";
 import { TICKET } from "../../src/engine/slot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
-import { TURN } from "../../src/memory/control.ts";
+import { PRIORITY } from "../../src/memory/control.ts";
 import type { Pointer } from "../../src/memory/pointer.ts";
 import { nowMs } from "../../src/runtime/clock.ts";
 import { atEachStep, recovererDies, WHENS } from "../helpers/crash-steps.ts";
@@ -31,12 +31,12 @@ class Stage {
     tx.conflictsSinceMs = nowMs();
     tx.isStarved = true;
     const died = dieAt(k, when, () => {
-      while (victim.turns.look(tx) > 0);
+      while (victim.priority.look(tx) > 0);
       victim.enter();
       for (const account of this.accounts) addTo(tx, account, 10);
       expect(victim.committer.commit(tx)).toBe(true);
       victim.leave();
-      victim.turns.end(tx);
+      victim.priority.end(tx);
     });
     this.store.kill(victim);
     return died;
@@ -45,7 +45,7 @@ class Stage {
   check(survivor: Executor, point: string): void {
     const { control } = this.store.memory;
     const ticketAt = control.slotAt(this.victim.slot) + TICKET;
-    expect(Atomics.load(control.i32, TURN), `${point}: turn`).toBe(0);
+    expect(Atomics.load(control.i32, PRIORITY), `${point}: priority`).toBe(0);
     expect(Atomics.load(control.i32, ticketAt), `${point}: ticket`).toBe(0);
     for (const at of this.accounts) expect(lockOf(this.store.memory, at), point).toBe(0);
     expect([300, 330], point).toContain(sumOf(survivor, this.accounts));
@@ -59,7 +59,7 @@ test.each(WHENS)("the starved transaction dies %s any of its steps", (when) => {
   let held = 0;
   atEachStep(stage, (on, k) => {
     const died = on.runAndDie(k, when);
-    if (Atomics.load(on.store.memory.control.i32, TURN) !== 0) held++;
+    if (Atomics.load(on.store.memory.control.i32, PRIORITY) !== 0) held++;
     const survivor = on.store.open();
     survivor.sweep();
     on.check(survivor, `died ${when} step ${k}`);

@@ -32,8 +32,8 @@ export interface Bounds<Bound, Prefix = Bound> {
   readonly lte?: Bound | undefined;
   readonly lt?: Bound | undefined;
   /**
-   * The beginning of a text or of bytes. Of a composite key, the first values, of which the last
-   * one, if it is a text or bytes, need only be a beginning.
+   * Matches strings or bytes that start with the given value. In a composite key it applies to the
+   * last field given; the fields before it must be equal.
    */
   readonly prefix?: Prefix | undefined;
 }
