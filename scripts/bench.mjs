@@ -4,8 +4,8 @@
 import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { optionsUsage, parseBenchArguments } from "../dist/benchmarks/harness/options.js";
-import { parseSuiteArguments, suiteUsage } from "../dist/benchmarks/suite/options.js";
+import { optionsUsage, parseBenchArguments } from "../dist/benchmarks/harness/bench-options.js";
+import { parseSuiteArguments, suiteUsage } from "../dist/benchmarks/suite/suite-options.js";
 import { installEtcd, installPackages, installPostgres, installRedis } from "./peers.mjs";
 
 const closer = {
@@ -22,6 +22,10 @@ const closer = {
       "snapshots of a cluster on loopback: to take one, and transfers beside a client that scans",
     needs: [],
   },
+  nam: {
+    about: "NAM-DB simulated: Figures 4, 6 and 7 of the paper, verbs of a commit",
+    needs: [],
+  },
   durable: {
     about: "log, commits that wait for the disk and recovery, against PostgreSQL and bare syncs",
     needs: [installPostgres],
@@ -34,6 +38,11 @@ const closer = {
     about:
       "messages and a cluster on loopback against Redis and etcd, round trips, simulated FaSST",
     needs: [installPackages, installRedis, installEtcd],
+  },
+  "hot-row": {
+    about:
+      "four clients of a cluster increment one row, by calls that are combined and that are not",
+    needs: [],
   },
   trust: {
     about:
@@ -56,6 +65,18 @@ const closer = {
     about:
       "aggregates and updates of all rows against scans by hand, SQLite and PostgreSQL; [measure…] for some of them",
     needs: [installPackages, installPostgres],
+    takesNames: true,
+  },
+  xenic: {
+    about:
+      "the paper Xenic: Table 2 counted again, Figures 8 and 9 simulated; [measure…] for some of them",
+    needs: [],
+    takesNames: true,
+  },
+  "graph-counts": {
+    about:
+      "memory of edges, reads per operation on a cluster; `graph` runs it after its workloads; [measure…] for some of them",
+    needs: [],
     takesNames: true,
   },
   device: {
@@ -85,8 +106,9 @@ function choose() {
   if (args.includes("--compare")) return { bench: "compare", needs: [] };
   const [name] = args.filter((arg) => Object.hasOwn(closer, arg));
   if (name === undefined) {
-    parseSuiteArguments(args);
-    return { bench: "suite", needs: [installPackages, installRedis, installPostgres] };
+    const { graphCounts } = parseSuiteArguments(args);
+    const needs = [installPackages, installRedis, installPostgres];
+    return { bench: "suite", needs, ...(graphCounts && { after: "graph-counts" }) };
   }
   const { names } = parseBenchArguments(args);
   const surplus = names.filter((other) => other !== name).join(" ");
@@ -105,17 +127,30 @@ try {
 }
 await Promise.all(chosen.needs.map((install) => install()));
 
-const script =
-  chosen.bench === "compare"
+const scriptOf = (bench) =>
+  bench === "compare"
     ? join(root, "dist", "benchmarks", "report", "compare-main.js")
-    : join(root, "dist", "benchmarks", chosen.bench, "main.js");
-// Garbage of one contestant is collected before the next one's turn.
-const child = spawn(process.execPath, ["--expose-gc", script, ...args], { stdio: "inherit" });
+    : join(root, "dist", "benchmarks", bench, "main.js");
+let child;
 // The child stops its servers and removes its folders; this process only waits for that. Ctrl-C
 // reaches it by itself.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => child.kill("SIGTERM"));
-child.on("exit", (code, signal) => {
-  if (signal) console.error(`The benchmark was ended by ${signal}.`);
-  process.exit(code ?? 1);
-});
+const run = (bench, given) =>
+  new Promise((resolve) => {
+    // Garbage of one contestant is collected before the next one's turn.
+    child = spawn(process.execPath, ["--expose-gc", scriptOf(bench), ...given], {
+      stdio: "inherit",
+    });
+    child.on("exit", (code, signal) => {
+      if (signal) console.error(`The benchmark was ended by ${signal}.`);
+      resolve(signal ? undefined : (code ?? 1));
+    });
+  });
+
+let code = await run(chosen.bench, args);
+if (chosen.after !== undefined && code !== undefined) {
+  const shared = args.filter((arg) => arg === "--quick" || arg === "--json");
+  code = Math.max(code, (await run(chosen.after, shared)) ?? 1);
+}
+process.exit(code ?? 1);

@@ -23,14 +23,43 @@ const OUTPUT = {
 };
 
 async function bundle(input, file, plugins = [], more = {}) {
-  const build = await rolldown({ ...inputOf(input, plugins), ...more });
+  const build = await rolldown({ ...inputOf(input, [importAtOnce(), ...plugins]), ...more });
   const { output } = await build.generate({
     ...OUTPUT,
     file: join(dist, file),
     codeSplitting: false,
   });
   await build.close();
+  checkAtOnce(file, output[0].code);
   put(output, dirname(file));
+}
+
+/**
+ * In a single file nothing can be loaded later. Left to itself, rolldown puts every module that an `import()` reaches,
+ * which is most of them, into a function that runs on demand: its constants become variables, which V8 does not
+ * fold into the code, and each use of a class checks that it is there.
+ */
+function importAtOnce() {
+  const later = /(?<![\w$.])import\("(\.[^"]+\.js)"\)/g;
+  return {
+    name: "import-at-once",
+    transform(code) {
+      const imports = [];
+      const changed = code.replace(later, (_, path) => {
+        const name = `imported_at_once_${imports.length}`;
+        imports.push(`import * as ${name} from "${path}";`);
+        return `Promise.resolve(${name})`;
+      });
+      // Behind the code: lines stay where they are for the source map, and what the module itself needs is run first.
+      return imports.length === 0 ? null : { code: `${changed}\n${imports.join("\n")}`, map: null };
+    },
+  };
+}
+
+/** Fails if some modules of a bundle run on demand all the same. */
+function checkAtOnce(file, code) {
+  if (code.includes("= __esmMin("))
+    throw new Error(`${file}: modules run on demand, see importAtOnce`);
 }
 
 /**

@@ -11,8 +11,8 @@ import {
   pairsOnTwoPrimaries,
   startCluster,
 } from "../fabric/cluster.ts";
+import { parseBenchArguments } from "../harness/bench-options.ts";
 import { describeMachine } from "../harness/machine.ts";
-import { parseBenchArguments } from "../harness/options.ts";
 import { keyMask } from "../harness/random.ts";
 import { releaseAll } from "../harness/resources.ts";
 import { summarize } from "../harness/statistics.ts";

@@ -1,7 +1,7 @@
 // What checkpoints cost: their size, how long they take beside transfers, and what the transfers
 // lose meanwhile. Full ones, after transfers all over the table, and incremental ones, after
 // transfers among a hundredth of the rows.
-import type { BenchOptions } from "../harness/options.ts";
+import type { BenchOptions } from "../harness/bench-options.ts";
 import type { Progress } from "../harness/progress.ts";
 import { perSecond } from "../harness/timed-run.ts";
 import type { StorePlace } from "../memory/situ.ts";

@@ -1,6 +1,6 @@
 // Many transfers at a time, each acknowledged when it is on disk: beside PostgreSQL with as many
 // clients, driven by its own pgbench.
-import type { BenchOptions } from "../harness/options.ts";
+import type { BenchOptions } from "../harness/bench-options.ts";
 import type { Peer } from "../harness/peers.ts";
 import type { PostgresClient } from "../harness/postgres-client.ts";
 import {

@@ -2,7 +2,7 @@
 
 import { RECORD_ENTRY_WORDS, RECORD_WORDS } from "../../src/engine/journal.ts";
 import { BATCH_HEADER_BYTES } from "../../src/log/segments/format.ts";
-import type { BenchOptions } from "../harness/options.ts";
+import type { BenchOptions } from "../harness/bench-options.ts";
 import type { StorePlace } from "../memory/situ.ts";
 import { inBankProcess } from "./bank-processes.ts";
 import type { LogFigures } from "./situ.ts";

@@ -1,7 +1,8 @@
 // `npm run bench -- durable`: what the log costs, what a commit costs that waits for the disk, and
 // how long recovery takes; beside PostgreSQL and beside bare syncs.
+
+import { parseBenchArguments } from "../harness/bench-options.ts";
 import { describeMachine } from "../harness/machine.ts";
-import { parseBenchArguments } from "../harness/options.ts";
 import { describePeer } from "../harness/peers.ts";
 import { findPostgres } from "../harness/postgres-server.ts";
 import { createProgress, type Progress } from "../harness/progress.ts";

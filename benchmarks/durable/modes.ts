@@ -1,6 +1,6 @@
 // What the log costs those who do not wait for it: the same transfers in a store with a log and in
 // one without, in one process and in two on disjoint rows.
-import type { BenchOptions } from "../harness/options.ts";
+import type { BenchOptions } from "../harness/bench-options.ts";
 import type { Progress } from "../harness/progress.ts";
 import { perSecond, waitedPart } from "../harness/timed-run.ts";
 import type { StorePlace } from "../memory/situ.ts";

@@ -1,6 +1,6 @@
 // Transfers one after another, each on disk before the next begins, beside a bare loop that writes
 // and syncs as many bytes: what the disk allows, whatever the database.
-import type { BenchOptions } from "../harness/options.ts";
+import type { BenchOptions } from "../harness/bench-options.ts";
 import { MeasuringProcess } from "../harness/processes.ts";
 import type { Progress } from "../harness/progress.ts";
 import { perSecond, type TimedRun } from "../harness/timed-run.ts";

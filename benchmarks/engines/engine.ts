@@ -1,6 +1,7 @@
 // What the suite asks of an engine: Situ, or someone whom people would use instead. An engine is
 // started once, in the suite's process: its server, its folder. Each worker process then opens it.
 import type { Table } from "situ";
+import type { LinkStore } from "../../workloads/linkbench/store.ts";
 import type { ObjectStore, ObjectTable } from "../../workloads/objects/store.ts";
 import type { SmallBankStore } from "../../workloads/smallbank/store.ts";
 import type { TatpStore } from "../../workloads/tatp/store.ts";
@@ -67,6 +68,8 @@ export interface Engine {
   tatp(): TatpStore;
   /** Only engines that have indexes and ranges of their own (`enginesOf`). */
   tpcc?(): TpccStore;
+  /** Only engines that have graphs, or lists in the order of their times (`enginesOf`). */
+  linkbench?(): LinkStore;
   objects(table: ObjectTable): ObjectStore;
   /** Attempts that conflicts with others have undone so far, if the engine tells. */
   retries(): number;

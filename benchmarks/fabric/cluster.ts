@@ -99,7 +99,7 @@ function startNode(
   return new ServerProcess(process.execPath, [cli, "node", "--config", file], env);
 }
 
-function connect({ nodes, cluster }: Configuration) {
+export function connect({ nodes, cluster }: Configuration) {
   return situ.open({
     connect: nodes.map(({ host, port }) => `${host}:${port}`),
     cluster,

@@ -1,7 +1,7 @@
 // A process that sends back what it gets: over Situ's fabric, and over bare sockets.
 import { type AddressInfo, createServer } from "node:net";
 import { openTcp } from "../../src/fabric/tcp/endpoint.ts";
-import type { TcpOptions } from "../../src/fabric/tcp/options.ts";
+import type { TcpOptions } from "../../src/fabric/tcp/tcp-options.ts";
 import { serve } from "../harness/process-side.ts";
 import { echoCluster, echoSecret } from "./messages.ts";
 

@@ -1,9 +1,9 @@
 // `npm run bench -- fabric`: messages against a bare echo, a cluster of three nodes on loopback against
 // Redis and etcd, round trips against the papers, and FaSST against FaRM on simulated hardware.
 import { compareFasstWithFarm, labTable } from "../../simulation/lab/fasst-against-farm.ts";
+import { type BenchOptions, parseBenchArguments } from "../harness/bench-options.ts";
 import { measureInFlight } from "../harness/in-flight.ts";
 import { describeMachine } from "../harness/machine.ts";
-import { type BenchOptions, parseBenchArguments } from "../harness/options.ts";
 import { createProgress, type Progress } from "../harness/progress.ts";
 import { randomKeys } from "../harness/random.ts";
 import { renderText } from "../harness/report.ts";

@@ -4,10 +4,10 @@
 import { connect, type Socket } from "node:net";
 import { CLIENT, FIRST_MESSAGE_KIND, type Request } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
-import type { TcpOptions } from "../../src/fabric/tcp/options.ts";
+import type { TcpOptions } from "../../src/fabric/tcp/tcp-options.ts";
 import type { Reader, Writer } from "../../src/fabric/wire.ts";
 import type { SituError } from "../../src/runtime/errors.ts";
-import type { BenchOptions } from "../harness/options.ts";
+import type { BenchOptions } from "../harness/bench-options.ts";
 import { MeasuringProcess } from "../harness/processes.ts";
 import type { Progress } from "../harness/progress.ts";
 import { type Contestant, measureRounds, timingOf } from "../harness/rounds.ts";

@@ -17,3 +17,20 @@ export const transfer = situ.procedure(
   },
   { tables: [Account], at: (from) => [Account, from] },
 );
+
+async function addOne(tx: situ.AsyncTransaction, id: number): Promise<bigint> {
+  const found = await tx.getForUpdate(Account, id);
+  if (found === undefined) throw new Error("there is no such account");
+  const balance = found.balance + 1n;
+  void tx.put(Account, { ...found, balance });
+  return balance;
+}
+
+/** Calls of it at one row are combined. */
+export const increment = situ.procedure("increment", addOne, {
+  tables: [Account],
+  at: (id) => [Account, id],
+});
+
+/** Does not say which row it is about: each call is a transaction of its own. */
+export const incrementApart = situ.procedure("incrementApart", addOne, { tables: [Account] });

@@ -21,7 +21,7 @@ import { i64, table, u32 } from "../../src/index.ts";
 import { Driver } from "../../src/protocols/driver.ts";
 import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { KIND_NAMES, TRUNCATE } from "../../src/protocols/kinds.ts";
-import { PROTOCOLS, type ProtocolName } from "../../src/protocols/places.ts";
+import { type ProtocolName, protocolOf } from "../../src/protocols/places.ts";
 
 /** Reads so many rows, and writes some of them. */
 export interface Mix {
@@ -126,7 +126,7 @@ class CountingCluster {
       driver,
       client,
       timeoutMs: TIMEOUT_MS,
-      readsByVerb: PROTOCOLS[this.#protocol].execute === "verb",
+      readsByVerb: protocolOf(this.#protocol, "nic").readsByVerb,
     });
     await this.#run(async () => {
       await driver.start(client.meet(), TIMEOUT_MS);

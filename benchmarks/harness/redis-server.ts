@@ -52,7 +52,8 @@ async function startOnFreePort({ durability, parent }: RedisServerOptions): Prom
     ...["--include", join(peersFolder, `redis-${durability}.conf`)],
     ...["--port", String(port), "--unixsocket", socketFile, "--dir", folder],
   ]);
-  await server.ready(() => accepts(port));
+  // The port first: the Unix socket is made a moment later.
+  await server.ready(async () => (await accepts(port)) && (await accepts(socketFile)));
   const stop = async (): Promise<void> => {
     await server.stop();
     rmSync(folder, { recursive: true, force: true });

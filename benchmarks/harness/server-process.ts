@@ -82,8 +82,9 @@ export class ServerProcess {
   }
 }
 
-export async function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, loopback);
+/** A port of loopback, or the path of a Unix socket. */
+export async function accepts(place: number | string): Promise<boolean> {
+  const socket = typeof place === "number" ? connect(place, loopback) : connect(place);
   try {
     await once(socket, "connect");
     return true;

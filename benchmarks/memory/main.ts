@@ -1,8 +1,8 @@
 // `npm run bench -- memory`: Situ beside lmdb, SQLite and Redis on one machine, and beside bare
 // loops that show what the memory itself allows.
 import { tmpdir } from "node:os";
+import { parseBenchArguments } from "../harness/bench-options.ts";
 import { describeMachine } from "../harness/machine.ts";
-import { parseBenchArguments } from "../harness/options.ts";
 import { createProgress } from "../harness/progress.ts";
 import { randomKeys, randomPairs } from "../harness/random.ts";
 import { printReport } from "../harness/report.ts";

@@ -123,6 +123,8 @@ const workloadTitles: Readonly<Record<string, string>> = {
   smallbank: "SmallBank",
   tatp: "TATP",
   retwis: "Retwis",
+  linkbench: "LinkBench",
+  tao: "TAO",
 };
 
 /** "ycsb-a" is YCSB-A, "objects-4-2" is O(4, 2); a workload that is not known here keeps its own name. */

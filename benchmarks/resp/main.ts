@@ -1,6 +1,7 @@
 // `npm run bench -- resp`: Redis clients at Situ's gateway and at redis-server, in turns.
+
+import { parseBenchArguments } from "../harness/bench-options.ts";
 import { describeMachine } from "../harness/machine.ts";
-import { parseBenchArguments } from "../harness/options.ts";
 import { describePeer } from "../harness/peers.ts";
 import { createProgress, type Progress } from "../harness/progress.ts";
 import { type RedisServer, startRedisServer } from "../harness/redis-server.ts";

@@ -1,7 +1,7 @@
 // A writer and a scanner, each in its own process. In every round the writer runs with the scanner
 // idle, and with the scanner doing each of the things that it can do.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BenchOptions } from "../harness/options.ts";
+import type { BenchOptions } from "../harness/bench-options.ts";
 import { MeasuringProcess } from "../harness/processes.ts";
 import type { Progress } from "../harness/progress.ts";
 import { perSecond, type TimedRun, waitedPart } from "../harness/timed-run.ts";

@@ -4,7 +4,7 @@
 // optimized code differ by 1 % then. It is also smaller than V8's luck with what it inlines: two
 // copies of the very same build differ by 8 % from one process to the next, up or down. So there
 // are many processes too.
-import type { BenchOptions } from "../harness/options.ts";
+import type { BenchOptions } from "../harness/bench-options.ts";
 import { MeasuringProcess } from "../harness/processes.ts";
 import type { Progress } from "../harness/progress.ts";
 import { ratiosPerRound, summarize } from "../harness/statistics.ts";

@@ -1,5 +1,5 @@
 // Scans, ranges and gets of ordered rows, beside lmdb and SQLite in the same process.
-import type { BenchOptions } from "../harness/options.ts";
+import type { BenchOptions } from "../harness/bench-options.ts";
 import { loadPeer, mapPeer, type Peer } from "../harness/peers.ts";
 import type { Progress } from "../harness/progress.ts";
 import { randomKeys, randomPairs } from "../harness/random.ts";

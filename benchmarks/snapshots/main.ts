@@ -1,8 +1,8 @@
 // `npm run bench -- snapshots`: what snapshots cost those who write, and how ordered tables do beside
 // lmdb and SQLite.
 import { tmpdir } from "node:os";
+import { parseBenchArguments } from "../harness/bench-options.ts";
 import { describeMachine } from "../harness/machine.ts";
-import { parseBenchArguments } from "../harness/options.ts";
 import { createProgress } from "../harness/progress.ts";
 import { printReport } from "../harness/report.ts";
 import { releaseAll, temporaryFolder } from "../harness/resources.ts";

@@ -21,9 +21,9 @@ import { barResult } from "./bars.ts";
 import { type GroupResult, runGroup } from "./contest.ts";
 import { expectedMs } from "./estimates.ts";
 import { exitCodeOf } from "./exit-code.ts";
-import { parseSuiteArguments, type SuiteOptions, suiteUsage } from "./options.ts";
 import { bars } from "./plan.ts";
 import { Steps } from "./steps.ts";
+import { parseSuiteArguments, type SuiteOptions, suiteUsage } from "./suite-options.ts";
 
 const benchmarksFolder = dirname(peersFolder);
 

@@ -51,6 +51,9 @@ export const bars: readonly BarPlan[] = [
   { cell: "retwis-none-2", atLeast: 5 },
   { cell: "tpcc-none-2", atLeast: 10 },
   { cell: "tpcc-sync-1", atLeast: 4, against: "postgres" },
+  { cell: "tao-none-2", atLeast: 10 },
+  { cell: "linkbench-none-2", atLeast: 6 },
+  { cell: "linkbench-sync-1", atLeast: 5, against: "postgres" },
 ];
 
 /** Whoever is left out of a comparison could have been the best: a bar needs all that run the workload. */
@@ -132,6 +135,8 @@ const otherTitles = {
   tpcc: "TPC-C",
   "tpcc-new-order": "TPC-C New-Order",
   retwis: "Retwis",
+  linkbench: "LinkBench",
+  tao: "TAO",
 } as const;
 
 interface CellChoice {
@@ -272,6 +277,19 @@ export function suite(quick: boolean): GroupPlan[] {
         { workload: "retwis", processes: 2 },
         { workload: "retwis", processes: 4 },
       ],
+    }),
+    group("graph", {
+      durability: "none",
+      size: size(100_000),
+      cells: [
+        { workload: "tao", processes: 2 },
+        { workload: "linkbench", processes: 2 },
+      ],
+    }),
+    group("graph-sync", {
+      durability: "sync",
+      size: size(100_000),
+      cells: [{ workload: "linkbench", inFlight: 64 }],
     }),
     group("objects", {
       durability: "none",

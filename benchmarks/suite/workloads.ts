@@ -1,5 +1,7 @@
 // The workloads by name and size, and which store of an engine each runs on. A worker process makes
 // its own from the name: only names and numbers travel between processes.
+import { linkbench } from "../../workloads/linkbench/linkbench.ts";
+import type { LinkStore } from "../../workloads/linkbench/store.ts";
 import { objects } from "../../workloads/objects/objects.ts";
 import { Objects, RetwisObjects } from "../../workloads/objects/store.ts";
 import { retwis } from "../../workloads/retwis/retwis.ts";
@@ -25,6 +27,8 @@ export const workloadNames = [
   "tpcc",
   "tpcc-new-order",
   "retwis",
+  "linkbench",
+  "tao",
   "objects-1-0",
   "objects-4-0",
   "objects-4-2",
@@ -56,9 +60,11 @@ export interface WorkloadParameters {
 }
 
 const withIndexes: readonly EngineName[] = ["situ", "cluster", "sqlite", "postgres"];
+const withLists: readonly EngineName[] = ["situ", "sqlite", "redis", "postgres"];
 
 /** The engines that a workload runs on. */
 export function enginesOf(name: WorkloadName): readonly EngineName[] {
+  if (name === "linkbench" || name === "tao") return withLists;
   return name.startsWith("tpcc") ? withIndexes : engineNames;
 }
 
@@ -74,6 +80,9 @@ export function makeWorkload(
     const newOrderOnly = name === "tpcc-new-order";
     return runnable(tpcc(scaleOf(size), { newOrderOnly, ...parameters }), tpccOf);
   }
+  if (name === "linkbench" || name === "tao") {
+    return runnable(linkbench(name, size, options), linkbenchOf);
+  }
   if (name === "retwis")
     return runnable(retwis(size, options), (engine) => engine.objects(RetwisObjects));
   if (name.startsWith("objects-")) {
@@ -83,6 +92,11 @@ export function makeWorkload(
   const letter = name.slice("ycsb-".length) as Letter;
   const table = letter === "e" ? OrderedUserTable : UserTable;
   return runnable(ycsb(letter, size, options), (engine) => engine.ycsb(table));
+}
+
+function linkbenchOf(engine: Engine): LinkStore {
+  if (engine.linkbench === undefined) throw new TypeError("this engine does not run LinkBench");
+  return engine.linkbench();
 }
 
 function tpccOf(engine: Engine): TpccStore {

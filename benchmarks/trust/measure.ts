@@ -1,6 +1,7 @@
 // What one file of this folder measures. Each measure makes its own stores and removes them.
+
+import type { BenchOptions } from "../harness/bench-options.ts";
 import type { Figure } from "../harness/figures.ts";
-import type { BenchOptions } from "../harness/options.ts";
 import type { createProgress } from "../harness/progress.ts";
 
 export interface TrustContext {

@@ -1,6 +1,7 @@
 // Runs the measures of a bench that consists of independent ones, or those that the command line names.
+
+import { parseBenchArguments } from "../harness/bench-options.ts";
 import { describeMachine } from "../harness/machine.ts";
-import { parseBenchArguments } from "../harness/options.ts";
 import { createProgress } from "../harness/progress.ts";
 import { printReport } from "../harness/report.ts";
 import { releaseAll } from "../harness/resources.ts";

@@ -129,6 +129,8 @@ async function killAndRestart(
     await restart(victim);
     let last = "";
     await until(async () => {
+      // Each look is a process of its own.
+      await sleep(250);
       last = await status(nodes);
       return last.startsWith("healthy");
     });

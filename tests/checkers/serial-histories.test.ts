@@ -7,6 +7,7 @@ import { describe, expect, it } from "vitest";
 import type { Operation, Outcome, Transaction } from "../../simulation/checkers/history.ts";
 import { checkListAppend } from "../../simulation/checkers/list-append.ts";
 import { check, fc } from "../helpers/property.ts";
+import { SOAK } from "../helpers/seed.ts";
 import { type Intention, planTransaction, Random, type Recording } from "./interleaving.ts";
 
 interface Plan {
@@ -52,7 +53,7 @@ const plan: fc.Arbitrary<Plan> = fc.record({
   after: fc.double({ min: 0, max: 6, noNaN: true }),
 });
 const plans = fc.array(plan, { maxLength: 40 });
-const settings = { numRuns: 400 };
+const settings = { numRuns: 150 * SOAK };
 const ISOLATIONS = ["strict-serializable", "serializable", "snapshot"] as const;
 
 describe("serial executions with overlapping intervals", () => {

@@ -375,6 +375,7 @@ describe("on this machine", () => {
     expect(well.code, well.stdout).toBe(0);
     expect(well.stdout).toMatch(/^ok +FFI /m);
     expect(well.stdout).toMatch(/^ok +file locks /m);
+    expect(well.stdout).toMatch(/^(ok|warning) +large pages /m);
     const asJson = await place.situ(["doctor", "--path", "store", "--json"]);
     const [{ ok, checks }] = jsonLines(asJson.stdout) as {
       ok: boolean;

@@ -48,6 +48,11 @@ const IDS = [
   "0188d3c4-7a1e-7bb0-8f0c-0123456789ab",
 ];
 
+/** Short texts are built by characters, unless one of these is not ASCII: of each length, and wherever that one is. */
+const SHORT_TEXTS = Array.from({ length: 14 }, (_, n) => "abcdefghijklm".slice(0, n)).flatMap(
+  (text) => [text, `${text}é`, `é${text}`],
+);
+
 const CASES: Record<string, Case> = {
   u53: {
     field: u53,
@@ -249,7 +254,7 @@ const CASES: Record<string, Case> = {
   },
   "str(24)": {
     field: () => str(24),
-    good: ["", "a", "a".repeat(24), "é".repeat(12), "🐘".repeat(6), "\0zero\0", "日本語"],
+    good: [...SHORT_TEXTS, "a".repeat(24), "é".repeat(12), "🐘".repeat(6), "\0zero\0", "日本語"],
     bad: [
       ["a".repeat(25), /25 bytes, at most 24/],
       ["é".repeat(13), /26 bytes/],
@@ -269,7 +274,15 @@ const CASES: Record<string, Case> = {
   },
   str: {
     field: () => str(),
-    good: ["", "a", "🐘 elephant", "x".repeat(70_000), "é".repeat(MIB / 2), "x".repeat(MIB)],
+    good: [
+      "",
+      "a",
+      "🐘 elephant",
+      ...SHORT_TEXTS,
+      "x".repeat(70_000),
+      "é".repeat(MIB / 2),
+      "x".repeat(MIB),
+    ],
     bad: [
       ["x".repeat(MIB + 1), /at most 1048576/],
       [Symbol("s"), /a string/],

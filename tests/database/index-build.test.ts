@@ -328,7 +328,7 @@ describe("transactions that began before", () => {
     });
     await begun.opened;
     const error = await failure("SITU_TIMEOUT", () =>
-      stores.open({ path: db.path, tables: [Full], timeoutMs: 50 }),
+      stores.open({ path: db.path, tables: [Full], timeoutMs: 500 }),
     );
     expect(error.message).toContain(`process ${process.pid} `);
     expect((error as TimeoutError).holder?.pid).toBe(process.pid);

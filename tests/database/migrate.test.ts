@@ -320,7 +320,7 @@ describe("transactions that began before", () => {
       },
       { timeoutMs: 240_000 },
     );
-    const hasty = await stores.open({ path: db.path, timeoutMs: 50 });
+    const hasty = await stores.open({ path: db.path, timeoutMs: 500 });
     const steps = [renameField("person", "score", "points")];
     const error = await failure("SITU_TIMEOUT", () => hasty.migrate(steps));
     expect(error.message).toContain(`process ${process.pid} `);

@@ -53,7 +53,7 @@ async function race(long: Database, writers: readonly Database[]): Promise<void>
   const writing = writers.map((db) => write(db, signal));
   try {
     for (let i = 0; i < 3; i++) await addToAll(long);
-    expect(long.stats().counters.turns).toBeGreaterThan(0);
+    expect(long.stats().counters.starved).toBeGreaterThan(0);
   } finally {
     signal.stop = true;
     await Promise.allSettled(writing);
@@ -87,7 +87,7 @@ test("many of them, all on the same rows: each gets through", async () => {
   for (let id = 0; id < ROWS; id++) expect(db.get(Account, id)!.balance).toBe(6_000_000n);
 });
 
-test("one that is aborted while it has the turn gives it back", async () => {
+test("one that is aborted while it has priority gives it back", async () => {
   const db = await bank();
   const other = await stores.open({ path: db.path, tables: [Account] });
   const controller = new AbortController();
@@ -100,7 +100,7 @@ test("one that is aborted while it has the turn gives it back", async () => {
     async (tx) => {
       const { balance } = (await tx.get(Account, 0))!;
       await sleep(12);
-      if (db.stats().counters.turns === 0) bump();
+      if (db.stats().counters.starved === 0) bump();
       else controller.abort();
       await sleep(1);
       await tx.update(Account, 0, { balance: balance + 1_000_000n });
@@ -108,7 +108,7 @@ test("one that is aborted while it has the turn gives it back", async () => {
     { signal: controller.signal, timeoutMs: 50_000 },
   );
   await expect(running).rejects.toMatchObject({ code: "SITU_ABORTED" });
-  // Nobody has the turn: an asynchronous transaction, which would wait for it, goes through at once.
+  // Nobody has priority: an asynchronous transaction, which would wait for it, goes through at once.
   await other.transact((tx) => tx.update(Account, 0, { balance: 5n }), { timeoutMs: 50_000 });
   expect(db.get(Account, 0)!.balance).toBe(5n);
 });

@@ -20,7 +20,14 @@ import { destroy, open, openLocal } from "../../src/database/open.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import { bytes, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { failure, failureSync, MIB, memoryOf, temporaryStores } from "../helpers/store.ts";
+import {
+  failure,
+  failureSync,
+  MIB,
+  memoryOf,
+  PATIENCE_MS,
+  temporaryStores,
+} from "../helpers/store.ts";
 import { runChild, startChild } from "../helpers/store-workers.ts";
 
 const stores = temporaryStores();
@@ -188,7 +195,7 @@ describe("the memory folder", () => {
 
   /** The failed attempt left nothing behind that hinders a better one. */
   async function expectOpens(path: string): Promise<void> {
-    const db = await open({ path, tables: [Cell], memoryBytes: 8 * MIB });
+    const db = await open({ path, tables: [Cell], memoryBytes: 8 * MIB, timeoutMs: PATIENCE_MS });
     db.transactSync((tx) => tx.put(Cell, { id: 1, value: 1 }));
     await db.close();
     await destroy(path);

@@ -1,9 +1,11 @@
 /** A store without room: errors before anything is changed, and memory that comes back. */
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { destroy } from "../../src/database/open.ts";
+import { Executor } from "../../src/engine/executor.ts";
 import { SituError } from "../../src/runtime/errors.ts";
+import { RECLAIM_ATTEMPTS } from "../../src/runtime/limits.ts";
 import { bytes, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { eventually, failure, failureSync, MIB, sleep, temporaryStores } from "../helpers/store.ts";
@@ -96,6 +98,18 @@ describe("full", () => {
       }),
     );
     expect(db.get(Blob, 9_000)).toBeUndefined();
+  });
+
+  it("in transact, though each attempt gets memory back that it has just used itself", async () => {
+    const db = await opened();
+    fill(db, 50_000);
+    const reclaim = vi.spyOn(Executor.prototype, "reclaim").mockReturnValue(true);
+    try {
+      await failure("SITU_FULL", () => db.transact((tx) => tx.insert(Blob, blob(9_000, 50_000))));
+      expect(reclaim.mock.calls.length).toBe(RECLAIM_ATTEMPTS);
+    } finally {
+      reclaim.mockRestore();
+    }
   });
 
   it("swallowed by the body: the transaction fails with SITU_FULL all the same", async () => {

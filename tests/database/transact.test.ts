@@ -517,7 +517,8 @@ describe("time", () => {
           meddle();
           tx.put(Note, { id: 1, text: "never" });
         },
-        { timeoutMs: 50 },
+        // Enough for a first attempt on any machine.
+        { timeoutMs: 500 },
       ),
     );
     const later = await failure("SITU_CONFLICT", () =>
@@ -527,7 +528,7 @@ describe("time", () => {
           meddle();
           await tx.put(Note, { id: 1, text: "never" });
         },
-        { timeoutMs: 200 },
+        { timeoutMs: 500 },
       ),
     );
     for (const error of [sync, later]) {

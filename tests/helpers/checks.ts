@@ -12,7 +12,7 @@ import type { Geometry } from "../../src/memory/control.ts";
 import { HEADER_WORDS } from "../../src/memory/object.ts";
 import type { Cursor } from "../../src/stores/store.ts";
 import { createCatalogue, openTable } from "../../src/tables/catalogue.ts";
-import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../src/tables/indexes/structure.ts";
 import type { TableStore } from "../../src/tables/indexes/table-store.ts";
 import type { Table } from "../../src/tables/table.ts";
 import { Problems } from "../../src/tools/structures/check.ts";
@@ -68,7 +68,7 @@ export class CheckedStore {
   }
 
   /** Puts many rows, some in each transaction. */
-  fill(table: TableStore, rows: readonly Values[], batch = 64): void {
+  fill(table: TableStore, rows: readonly RowValues[], batch = 64): void {
     for (let from = 0; from < rows.length; from += batch) {
       this.change(table, (tx) => {
         for (const row of rows.slice(from, from + batch)) table.store.put(tx, row);
@@ -196,12 +196,12 @@ export function expectCorrupt(
     code: "SITU_CORRUPT",
     message: expect.stringMatching(expected),
   });
-  const cursor = (): Cursor<Values> => rows.cursor({ from: undefined, to: undefined }, false);
+  const cursor = (): Cursor<RowValues> => rows.cursor({ from: undefined, to: undefined }, false);
   const ways: (() => unknown)[] = [
     () =>
       store.run((tx) => {
         const walk = cursor();
-        const some: Values[] = [];
+        const some: RowValues[] = [];
         while (walk.next(tx, some, 7));
       }),
     () =>

@@ -14,6 +14,7 @@ import { ADMINISTER_KIND, type Incoming, type Ticket } from "../../src/fabric/fa
 import { Reader, Writer } from "../../src/fabric/wire.ts";
 import * as kinds from "../../src/protocols/kinds.ts";
 import { COORDINATORS_PER_NODE } from "../../src/protocols/names.ts";
+import { MESSAGES } from "../../src/protocols/phases/phases.ts";
 import { SituError } from "../../src/runtime/errors.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { Table } from "../../src/tables/table.ts";
@@ -159,9 +160,7 @@ class GarbageIncoming implements Incoming, Ticket {
   }
 }
 
-export const ALL_KINDS = Object.keys(kinds.KIND_NAMES)
-  .map(Number)
-  .filter((kind) => kind < ADMINISTER_KIND);
+export const ALL_KINDS = MESSAGES.map(({ kind }) => kind).filter((kind) => kind < ADMINISTER_KIND);
 
 const NAME_WORDS = 6;
 const NAMED = new Set([kinds.READ_LOCK, kinds.LOCK, kinds.LOG, kinds.COMMIT, kinds.ABORT]);

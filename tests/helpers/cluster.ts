@@ -24,6 +24,7 @@ import { RemoteTable } from "../../src/protocols/execute/remote-table.ts";
 import { BACKUP_LOG } from "../../src/tables/own-tables.ts";
 import type { Placement } from "../../src/tables/partitions.ts";
 import { StoreRecordLog } from "../../src/tables/served/record-log.ts";
+import { PATIENCE_MS } from "./patience.ts";
 import { compiled } from "./project-root.ts";
 
 const CLI = compiled("situ-cli.js");
@@ -33,8 +34,11 @@ const MEMORY_BYTES = 64 * 2 ** 20;
 export interface ClusterOptions {
   readonly nodes?: number;
   readonly backups?: number;
-  readonly protocol?: "rpc" | "one-sided";
+  readonly protocol?: "rpc" | "one-sided" | "nam" | "xenic";
+  /** Of memory servers, and of nodes with the protocol "xenic". */
+  readonly memory?: Readonly<Record<string, unknown>>;
   readonly place?: "nic" | "host";
+  readonly places?: Readonly<Record<string, string>>;
   readonly secret?: string;
   readonly durability?: "sync" | "lazy" | "none";
   readonly procedures?: boolean;
@@ -141,6 +145,7 @@ export class RealCluster {
   private constructor(folder: string, ports: readonly number[], options: ClusterOptions) {
     const { protocol = "rpc", place = "nic", secret, durability = "none" } = options;
     const { backups = ports.length - 1, procedures = false } = options;
+    const isInMemory = protocol === "nam" || protocol === "xenic";
     const cluster = {
       nodes: ports.map((port, id) => ({ id, host: "127.0.0.1", port })),
       backups,
@@ -153,18 +158,30 @@ export class RealCluster {
     this.nodes = ports.map((_, id) => {
       const config = join(folder, `node-${id}.json`);
       const path = join(folder, `node-${id}`);
-      const given = {
+      const ofMemory = {
+        id,
+        cluster,
+        protocol,
+        memoryBytes: 4 * MEMORY_BYTES,
+        ...(secret === undefined ? {} : { secret }),
+        ...(secret === undefined || protocol === "nam"
+          ? {}
+          : { nodeSecret: `${secret}, of nodes` }),
+        ...options.memory,
+      };
+      const ofNode = {
         id,
         path,
         cluster,
         protocol,
         place,
+        ...(options.places === undefined ? {} : { places: options.places }),
         durability,
         memoryBytes: MEMORY_BYTES,
         ...(secret === undefined ? {} : { secret, nodeSecret: `${secret}, of nodes` }),
         ...(procedures ? { procedures: [PROCEDURES] } : {}),
       };
-      writeFileSync(config, JSON.stringify(given));
+      writeFileSync(config, JSON.stringify(isInMemory ? ofMemory : ofNode));
       const node = new NodeProcess(id, path, config);
       if (options.hasOwnMemory) {
         node.memoryDir = join(folder, `memory-${id}`);
@@ -196,6 +213,8 @@ export class RealCluster {
     const db = await open({
       connect,
       tables,
+      // Meant to succeed; those that are to give up say when.
+      timeoutMs: PATIENCE_MS,
       ...(secret === undefined ? {} : { secret }),
       ...options,
     });
@@ -219,10 +238,14 @@ export class RealCluster {
     return copiesApplied(this.nodes);
   }
 
-  /** Closes clients and nodes. Codes of the nodes that still ran. */
-  async close(): Promise<(number | null)[]> {
+  async closeClients(): Promise<void> {
     for (const client of this.#clients) await client.close();
     this.#clients.clear();
+  }
+
+  /** Closes clients and nodes. Codes of the nodes that still ran. */
+  async close(): Promise<(number | null)[]> {
+    await this.closeClients();
     return Promise.all(this.nodes.map((node) => node.stop()));
   }
 

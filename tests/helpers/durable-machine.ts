@@ -14,7 +14,6 @@ import type { Damage } from "../../src/folder/files.ts";
 import { beginLog } from "../../src/log/begin.ts";
 import { takeCheckpoint } from "../../src/log/checkpoint/take.ts";
 import { GroupCommit, type Round } from "../../src/log/group-commit.ts";
-import { OwnRound } from "../../src/log/own-round.ts";
 import { type PartProgress, rebuild } from "../../src/log/recovery/part.ts";
 import { planRecovery, type RecoveryPlan } from "../../src/log/recovery/plan.ts";
 import { prepareDisk } from "../../src/log/recovery/prepare-disk.ts";
@@ -26,7 +25,6 @@ import {
   DURABLE_WAITERS,
   type Geometry,
   LOG_ERROR,
-  LOG_ROUND,
   LOG_STATE,
 } from "../../src/memory/control.ts";
 import type { StoreMemory } from "../../src/memory/store-memory.ts";
@@ -290,9 +288,7 @@ export class Machine {
       this.#inRound(() => {
         this.lastRound = writer.round();
       });
-      // It did not live to let go of the lock.
-      if (this.files.operations >= this.#writerDiesAt) i32[LOG_ROUND] = writer.executor.slot + 1;
-      else writer.prepare();
+      writer.prepare();
       if (this.files.operations < this.#writerDiesAt) return false;
     } finally {
       this.#writerDiesAt = Number.POSITIVE_INFINITY;
@@ -301,42 +297,6 @@ export class Machine {
     i32[LOG_STATE] = state;
     i32[LOG_ERROR] = error;
     this.killLogWriter();
-    return true;
-  }
-
-  /** One who commits does a round of the log itself, if it can. */
-  ownRound(executor = this.any()): OwnRound {
-    this.#settleCut();
-    this.work.transfer(executor);
-    const round = new OwnRound(executor, this.files, LOG_ID);
-    this.#inRound(() => round.try());
-    round.close();
-    return round;
-  }
-
-  /** The same, and it dies at its n-th call to the disk, if it gets there. Says whether it did. */
-  dieInOwnRound(n: number): boolean {
-    this.#settleCut();
-    const victim = this.store.open();
-    this.work.transfer(victim);
-    const { i32 } = this.memory.control;
-    const [state, error] = [i32[LOG_STATE], i32[LOG_ERROR]];
-    this.#writerDiesAt = this.files.operations + n;
-    const round = new OwnRound(victim, this.files, LOG_ID);
-    try {
-      this.#inRound(() => round.try());
-      if (this.files.operations < this.#writerDiesAt) {
-        round.close();
-        this.store.close(victim);
-        return false;
-      }
-    } finally {
-      this.#writerDiesAt = Number.POSITIVE_INFINITY;
-    }
-    i32[LOG_STATE] = state;
-    i32[LOG_ERROR] = error;
-    i32[LOG_ROUND] = victim.slot + 1;
-    this.store.kill(victim);
     return true;
   }
 
@@ -413,9 +373,7 @@ export class Machine {
     const { random } = this;
     const what = random.below(100);
     if (what < 62) this.commit(1);
-    else if (what < 74) this.round();
-    else if (what < 80) this.ownRound();
-    else if (what < 82) this.dieInOwnRound(1 + random.below(3));
+    else if (what < 82) this.round();
     else if (what < 86) this.checkpoint(random.below(12));
     else if (what < 88) this.killLogWriter();
     else if (what < 91) this.dieInRound(1 + random.below(8));

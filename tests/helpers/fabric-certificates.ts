@@ -3,7 +3,7 @@
  * hundred years. Their keys are public, by being here: they protect nothing.
  */
 
-import type { TlsOptions } from "../../src/fabric/tcp/options.ts";
+import type { TlsOptions } from "../../src/fabric/tcp/tcp-options.ts";
 
 const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBmzCCAUGgAwIBAgIUb6MW09cQmvmgFOp0Ph9BJ1Qr96swCgYIKoZIzj0EAwIw

@@ -2,7 +2,7 @@
 
 import { CLIENT, type NodeId } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
-import type { NodeAddress, TcpOptions } from "../../src/fabric/tcp/options.ts";
+import type { NodeAddress, TcpOptions } from "../../src/fabric/tcp/tcp-options.ts";
 import { nowMs, sleep, turn } from "../../src/runtime/clock.ts";
 import type { FabricMaker, FabricPlan, TestFabric } from "./fabric-maker.ts";
 

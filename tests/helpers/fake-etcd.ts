@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createSecureServer, Server as SecureServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import type { TlsOptions } from "../../src/fabric/tcp/options.ts";
+import type { TlsOptions } from "../../src/fabric/tcp/tcp-options.ts";
 
 interface Asked {
   readonly path: string;

@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import type { Database } from "../../src/database/database.ts";
-import type { AnyCountOptions, AnyScanOptions } from "../../src/tables/indexes/options.ts";
+import type { AnyCountOptions, AnyScanOptions } from "../../src/tables/indexes/read-options.ts";
 import type { Table } from "../../src/tables/table.ts";
 
 type Row = Record<string, unknown>;

@@ -25,7 +25,7 @@ import { wallClockMs } from "../../src/runtime/clock.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { createCatalogue, openTable } from "../../src/tables/catalogue.ts";
 import { str, u32 } from "../../src/tables/fields.ts";
-import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../src/tables/indexes/structure.ts";
 import type { TableStore } from "../../src/tables/indexes/table-store.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { verifyTables } from "../../src/tools/tables/verify.ts";
@@ -219,7 +219,7 @@ export async function recoverRows(files: StoreFiles): Promise<{ epoch: number; r
     expect(problems).toEqual([]);
     const notes = openTable(executor, Notes);
     const tx = new Transaction(executor);
-    const found: Values[] = [];
+    const found: RowValues[] = [];
     const rows = new Map<number, string>();
     runSync(
       executor,

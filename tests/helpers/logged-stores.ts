@@ -10,7 +10,6 @@ import { type OpenOptions, settingsOf } from "../../src/database/open-options.ts
 import type { Executor } from "../../src/engine/executor.ts";
 import { NodeFiles } from "../../src/folder/node-files.ts";
 import { GroupCommit, type Round } from "../../src/log/group-commit.ts";
-import { RoundLock } from "../../src/log/round-lock.ts";
 import { scanLog } from "../../src/log/segments/reader.ts";
 import type { LogBatch } from "../../src/log/segments/segment-reader.ts";
 import { hasHead, listSegments } from "../../src/log/segments/segments.ts";
@@ -62,20 +61,17 @@ export function copyOfDisk(stores: TemporaryStores, path: string): string {
 }
 
 /**
- * The role of the log's writer, and the lock of the log, in the hands of a test: nothing gets to disk but by
+ * The role of the log's writer in the hands of a test: nothing gets to disk but by
  * `round`. Who has the store open sees somebody who lives and does not move, as with a stopped process.
  */
 export class HeldLog {
   readonly executor: Executor;
   readonly #writer: GroupCommit;
-  readonly #lock: RoundLock;
   #isHeld = true;
 
   private constructor(executor: Executor, writer: GroupCommit) {
     this.executor = executor;
     this.#writer = writer;
-    this.#lock = new RoundLock(executor);
-    this.#lock.tryLock();
   }
 
   /** Of a store that nobody has open. */
@@ -87,19 +83,13 @@ export class HeldLog {
   }
 
   round(): Round {
-    this.#lock.unlock();
-    try {
-      return this.#writer.round();
-    } finally {
-      this.#lock.tryLock();
-    }
+    return this.#writer.round();
   }
 
   /** From now on whoever has the store open sees to the log. */
   letGo(): void {
     if (!this.#isHeld) return;
     this.#isHeld = false;
-    this.#lock.unlock();
     this.#writer.end();
     this.executor.close();
   }

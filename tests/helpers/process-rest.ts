@@ -4,7 +4,7 @@ import { attach } from "../../src/attach/attach.ts";
 import { settingsOf } from "../../src/database/open-options.ts";
 import { ACTIVE, IDLE, STATUS } from "../../src/engine/slot.ts";
 import type { Database, Table } from "../../src/index.ts";
-import type { AnyCountOptions, AnyScanOptions } from "../../src/tables/indexes/options.ts";
+import type { AnyCountOptions, AnyScanOptions } from "../../src/tables/indexes/read-options.ts";
 
 /** At rest no slot has a commit under way or a transaction announced: so no lock has an owner. */
 export async function slotProblems(path: string): Promise<string[]> {

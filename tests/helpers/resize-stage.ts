@@ -6,6 +6,7 @@
 import { expect } from "vitest";
 import type { Executor } from "../../src/engine/executor.ts";
 import { type Address, NO_ADDRESS, wordOf } from "../../src/memory/address.ts";
+import { REGION_LIMIT } from "../../src/memory/control.ts";
 import { HEADER_WORDS } from "../../src/memory/object.ts";
 import { Shrinking } from "../../src/memory/shrink.ts";
 import { transact } from "./engine-accounts.ts";
@@ -96,6 +97,30 @@ function expectWhole({ store, other, kept }: Stage, point: string): void {
   const newcomer = store.open();
   for (const [value, cell] of kept.entries()) expect(valueAt(newcomer, cell), point).toBe(value);
   expect(put(newcomer, 7), point).not.toBe(NO_ADDRESS);
+}
+
+/**
+ * Somebody uses memory beyond the new size while the store is made smaller: before the limit is lowered, or after it, by the
+ * old limit, which one who has just read it still goes by. Nothing of it may be given back.
+ */
+export function shrinkBeside(sharing: Sharing, when: "before" | "after"): void {
+  const { store, dying, other } = stageOf(sharing);
+  try {
+    const shrinking = new Shrinking(dying.slabs, dying.slot, dying, 1);
+    for (let look = 0; look < 5 && shrinking.regionsInUse() > 1; look++);
+    expect(shrinking.regionsInUse()).toBe(1);
+    const early = when === "before" ? fill(other, 1_000) : [];
+    const isAnnounced = shrinking.announce();
+    if (when === "after") Atomics.store(other.memory.control.i32, REGION_LIMIT, REGIONS);
+    const late = when === "after" ? fill(other, 1_000) : [];
+    if (isAnnounced) shrinking.finish();
+    for (const [i, cell] of [...early, ...late].entries()) {
+      expect(valueAt(other, cell), `${when} the limit`).toBe(1_000 + i);
+    }
+    expect(isAnnounced, "whoever was quicker is seen").toBe(when === "after");
+  } finally {
+    store.dispose();
+  }
 }
 
 /** The one who dies does `work`, after both have done `prepare`. */

@@ -1,5 +1,6 @@
 /**
- * Runs before each file of the tier `unit`, whose files share processes: what one of them sets before
- * modules are loaded would come too late, and hold for those after it (engine-all-atomics.ts).
+ * Runs before each file of a tier whose files share processes: what one of them sets before modules are
+ * loaded would come too late, and hold for those after it (engine-all-atomics.ts). Not in the
+ * environment: child processes are not shared.
  */
-process.env.SITU_TESTS_SHARE_PROCESS = "1";
+Object.assign(globalThis, { situTestsShareProcess: true });

@@ -9,7 +9,7 @@ import { type Address, regionIdOf, wordOf } from "../../src/memory/address.ts";
 import { HEADER_WORDS, INCARNATION } from "../../src/memory/object.ts";
 import { BUCKET_SLOTS, OVERFLOW_SLOTS, SHARD_BUCKETS } from "../../src/runtime/limits.ts";
 import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
-import { Geometry, NEXT } from "../../src/stores/hopscotch/layout.ts";
+import { Geometry } from "../../src/stores/hopscotch/layout.ts";
 import {
   DEPTH,
   HEAD_BUCKETS,
@@ -19,6 +19,7 @@ import {
   OVERFLOW,
   TAGS,
 } from "../../src/stores/shards/layout.ts";
+import { NEXT } from "../../src/stores/shards/overflow-chains.ts";
 import type { RowCodec } from "../../src/stores/store.ts";
 import { createCatalogue } from "../../src/tables/catalogue.ts";
 import { codecOf } from "../../src/tables/codec/codec.ts";

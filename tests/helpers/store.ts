@@ -10,12 +10,12 @@ import type { OpenOptions } from "../../src/database/open-options.ts";
 import { memoryFolder, readIdentity, removeMemory } from "../../src/folder/store-files.ts";
 import type { SituErrorCode } from "../../src/runtime/errors.ts";
 import { SituError } from "../../src/runtime/errors.ts";
+import { PATIENCE_MS } from "./patience.ts";
 import { fixedSeed } from "./seed.ts";
 
-export const MIB = 2 ** 20;
+export { PATIENCE_MS } from "./patience.ts";
 
-/** How long calls wait that are meant to succeed: longer than any machine takes. */
-export const PATIENCE_MS = 60_000;
+export const MIB = 2 ** 20;
 
 /** The seed of a test's random choices. */
 export const seed = fixedSeed();

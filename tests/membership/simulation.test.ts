@@ -8,9 +8,10 @@ import { grant, type Wish } from "../../src/cluster/membership/administration.ts
 import { Leases } from "../../src/cluster/membership/leases.ts";
 import type { PlacedConfiguration } from "../../src/cluster/planning/planning.ts";
 import { hasNothing } from "../../src/cluster/replicas.ts";
+import { SOAK } from "../helpers/seed.ts";
 import { PLANTED } from "./planted.ts";
 
-const SEEDS = 24;
+const SEEDS = 10 * SOAK;
 const HUNTED_SEEDS = 400;
 
 test.each([1, 2, 3, 4, 5, 7])("%d nodes", (nodes) => {

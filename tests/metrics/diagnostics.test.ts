@@ -123,7 +123,8 @@ describe("situ:transaction", () => {
           always();
           await tx.put(Cell, { id: 2, value: 1 });
         },
-        { timeoutMs: 30 },
+        // Enough for a first attempt on any machine.
+        { timeoutMs: 300 },
       ),
     );
     // Its time may be over in the middle of a run, which then goes on beside it.

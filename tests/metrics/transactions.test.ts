@@ -109,7 +109,8 @@ describe("transactSync", () => {
             other.transactSync((o) => o.put(Cell, { id: 1, value: value++ }));
             tx.put(Cell, { id: 2, value });
           },
-          { timeoutMs: 30 },
+          // Enough for a first attempt on any machine.
+          { timeoutMs: 300 },
         ),
       );
     const found = await counted(db, work);

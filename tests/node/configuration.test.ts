@@ -54,6 +54,8 @@ describe("a node's own fields", () => {
     [{ ...SOUND, protocol: 1 }, "protocol"],
     [{ ...SOUND, protocol: "toString" }, "protocol"],
     [{ ...SOUND, place: "device" }, "place"],
+    [{ ...SOUND, places: "nic" }, "places"],
+    [{ ...SOUND, places: { log: "host" } }, "both need"],
     [{ ...SOUND, durability: "often" }, "durability"],
     [{ ...SOUND, durability: 1 }, "durability"],
     [{ ...SOUND, procedures: "p.js" }, "procedures"],

@@ -35,7 +35,7 @@ import {
 
 const seed = freshSeed();
 const replay = `replay with SITU_SEED=${seed}`;
-const DURATION_MS = 300 * SOAK;
+const DURATION_MS = 100 * SOAK;
 const PROCESSES = 4;
 /** A test goes on until it has seen enough, round by round: no machine is too slow for it. */
 const LONGEST_TEST_MS = 300_000;

@@ -12,7 +12,7 @@ import { describeStore, expectedStore, fillStore, openStore, playRound } from ".
 
 const MOST_STEPS = 300;
 /** In one process, tests/engine/crash-points.test.ts tries every step; here a step costs two processes. */
-const STRIDE = SOAK > 1 ? 1 : 4;
+const STRIDE = SOAK > 1 ? 1 : 8;
 /** By how many steps two runs of one commit may differ: looks at the epoch, which others move. */
 const SPARE_STEPS = 4;
 
@@ -93,9 +93,9 @@ describe("SIGKILL at every step", () => {
       const steps = await stepsOf(lane, "victim");
       expect(steps).toBeGreaterThan(15);
       expect(steps).toBeLessThan(MOST_STEPS);
-      // "After" differs from "before the next" only in plain stores: both together meet every second step, and
+      // "After" differs from "before the next" only in plain stores: both together meet every fourth step, and
       // tests/engine/ tries them all.
-      for (let step = when === "before" ? 1 : 2; step <= steps; step += STRIDE) {
+      for (let step = when === "before" ? 1 : 4; step <= steps; step += STRIDE) {
         const { signal } = await lane.run({ role: "victim", step, when });
         // The rehearsal may have had a step or two more: then the round was played to its end.
         if (step <= steps - SPARE_STEPS) {
@@ -104,7 +104,7 @@ describe("SIGKILL at every step", () => {
         await lane.check(`killed ${when} step ${step} of ${steps}`);
       }
       expect(lane.outcomes.done).toBeGreaterThan(0);
-      expect(lane.outcomes["not done"]).toBeGreaterThan(3);
+      expect(lane.outcomes["not done"]).toBeGreaterThan(1);
     });
   });
 
@@ -134,7 +134,7 @@ describe("SIGKILL at every step", () => {
 
   test("of creating a store: the next one to open it creates it anew", async () => {
     let steps = Number.POSITIVE_INFINITY;
-    for (let step = 0; step <= steps; step += step < 8 ? 1 : Math.ceil(steps / 8)) {
+    for (let step = 0; step <= steps; step += step < 4 || SOAK > 1 ? 1 : Math.ceil(steps / 8)) {
       const lane = new Lane();
       try {
         const ended = await lane.run({ role: "recoverer", step, when: "before" });

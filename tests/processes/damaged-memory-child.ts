@@ -2,7 +2,7 @@
 
 import { open } from "../../src/database/open.ts";
 import { SituError } from "../../src/runtime/errors.ts";
-import type { AnyScanOptions } from "../../src/tables/indexes/options.ts";
+import type { AnyScanOptions } from "../../src/tables/indexes/read-options.ts";
 import { orderOf, report } from "../helpers/process-child.ts";
 import {
   type DamageOrder,

@@ -17,7 +17,7 @@ import { LogWatch } from "./durable-watch.ts";
 
 /** Acknowledged transactions. */
 const ENOUGH = 100;
-const KILLS = 6 * SOAK;
+const KILLS = 3 * SOAK;
 const PROCESSES = 3;
 /** Another takes over within 200 ms on a machine at rest; this is for one that never does. */
 const RESUMED_MS = 240_000;

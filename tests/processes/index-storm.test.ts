@@ -5,7 +5,7 @@ import { endAll } from "../helpers/engine-processes.ts";
 import { freshSeed, SOAK } from "../helpers/seed.ts";
 import { ENOUGH, runIndexStorm } from "./index-storm.ts";
 
-const KILLS = 20 * SOAK;
+const KILLS = 8 * SOAK;
 
 afterAll(endAll);
 

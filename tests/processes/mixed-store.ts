@@ -3,10 +3,12 @@
  * that must not get lost, in tables that grow and shrink.
  *
  * A list's number says which table it is in, so that one transaction uses several kinds. All tables
- * are declared alike and differ in how rows lie (hashed by hopscotch or in buckets, ordered), whether
- * they are small enough to lie there or only a pointer does, and in the indexes that must follow.
+ * are declared alike and differ in how rows lie (hashed by hopscotch, in buckets or by Robin Hood, ordered, on the
+ * device), whether they are small enough to lie there or only a pointer does, and in the indexes that must follow.
  */
 
+import { localDatabase } from "../../src/database/local/local-database.ts";
+import { knownDevice } from "../../src/device/device.ts";
 import {
   bytes,
   type Database,
@@ -18,6 +20,7 @@ import {
   table,
   u32,
 } from "../../src/index.ts";
+import { type DeviceWork, workOf } from "../../src/tables/device/device-work.ts";
 
 export interface List {
   id: number;
@@ -47,13 +50,31 @@ export const KINDS: readonly Lists[] = [
     indexes: { byGeneration: byGenerationHash, byTag },
   }),
   table("buckets-pointer", behindPointer, { key: "id", layout: "buckets" }),
+  table("robinhood-inline", inline, { key: "id", layout: "robinhood", indexes: { byTagHash } }),
+  table("robinhood-pointer", behindPointer, { key: "id", layout: "robinhood" }),
   table("ordered-inline", inline, { key: "id", ordered: true, indexes: { byTagHash } }),
   table("ordered-pointer", behindPointer, {
     key: "id",
     ordered: true,
     indexes: { byGeneration, byTag },
   }),
+  table("device-hashed", behindPointer, { key: "id", storage: "device", indexes: { byTagHash } }),
+  table("device-ordered", behindPointer, {
+    key: "id",
+    ordered: true,
+    storage: "device",
+    indexes: { byGeneration, byTag },
+  }),
 ];
+
+/** Whose rows the threads of the device write anew: no index names their generation. */
+export const IN_THREADS = KINDS.find(({ name }) => name === "device-hashed")!;
+
+/** What there is to do for the device tables that a process has used so far. */
+export function deviceWorkOf(db: Database): readonly DeviceWork[] {
+  const device = knownDevice(localDatabase(db).executor);
+  return device === undefined ? [] : workOf(device);
+}
 
 export const LISTS_PER_GENERATION = 2 * KINDS.length;
 const VALUE_BYTES = 6;
@@ -116,7 +137,9 @@ export type Tokens = Table<
 export const TOKENS: readonly Tokens[] = [
   table("token-hopscotch", token, { key: "id" }),
   table("token-buckets", token, { key: "id", layout: "buckets" }),
+  table("token-robinhood", token, { key: "id", layout: "robinhood" }),
   table("token-ordered", token, { key: "id", ordered: true }),
+  table("token-device", token, { key: "id", storage: "device" }),
 ];
 /** Row 0: the generation of lists that is being written now. */
 export const Generation = table("generation", { id: u32(), current: u32() }, { key: "id" });

@@ -10,7 +10,7 @@ import { freshSeed, SOAK } from "../helpers/seed.ts";
 import { KINDS } from "./mixed-store.ts";
 import { runMixedStorm } from "./mixed-storm.ts";
 
-const KILLS = 10 * SOAK;
+const KILLS = 6 * SOAK;
 const seed = freshSeed();
 
 afterAll(endAll);
@@ -38,8 +38,12 @@ test.each(["none", "lazy"] as const)(
 describe("the check trips if reads are not validated", () => {
   /** One round may be lucky; several are not. */
   const MOST_ROUNDS = 20;
+  // Every fourth kind, others with another seed; with SITU_SOAK all of them.
+  const planted = KINDS.map(({ name }, kind) => [name, kind] as const).filter(
+    ([, kind]) => SOAK > 1 || (kind + seed) % 4 === 0,
+  );
 
-  test.each(KINDS.map(({ name }, kind) => [name, kind] as const))("of %s", async (_, kind) => {
+  test.each(planted)("of %s", async (_, kind) => {
     const anomalies = new Set<string>();
     for (let round = 0; round < MOST_ROUNDS && !anomalies.has("not-isolated"); round++) {
       const report = await runMixedStorm({

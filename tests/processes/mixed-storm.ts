@@ -6,10 +6,11 @@
  * transactions together, the money is counted, and nothing may be held.
  */
 
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Key, Operation, Transaction, Value } from "../../simulation/checkers/history.ts";
 import { checkListAppend } from "../../simulation/checkers/list-append.ts";
+import { DEVICE_FOLDER, isDeviceFile } from "../../src/device/page-file.ts";
 import type { Database, DurabilityMode } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
@@ -92,7 +93,7 @@ export async function runMixedStorm(options: MixedStormOptions): Promise<MixedSt
       seats,
       kills: options.kills,
       endMs: performance.now() + minutes * 60_000,
-      isEnough: () => isEnough(readHistory(path)),
+      isEnough: () => isEnough(readHistory(path)) && hasPages(path),
       withStops: true,
       longest: LONGEST,
       problems,
@@ -126,6 +127,14 @@ function isEnough(history: readonly Told[]): boolean {
     ways.every((count) => count >= ENOUGH.ofEachWay) &&
     history.filter(({ outcome }) => outcome === "ok").length >= ENOUGH.transactions
   );
+}
+
+/** Whether the device tables have rows on pages: else nobody was killed who moved any. */
+function hasPages(path: string): boolean {
+  const folder = join(path, DEVICE_FOLDER);
+  if (!existsSync(folder)) return false;
+  const files = readdirSync(folder).filter(isDeviceFile);
+  return files.some((name) => statSync(join(folder, name)).size > 0);
 }
 
 async function inspect(

@@ -2,7 +2,8 @@
  * One process of the mixed storm. It writes each transaction on lists to its log before it runs it,
  * and the outcome after; what has no outcome when the process is gone is unknown. What a transaction
  * is drawn from: strict or snapshot isolation, a synchronous or an asynchronous body, a snapshot, a
- * plain get; keys, ranges and indexes; in sync or lazy. The process may be told to kill itself at
+ * plain get; keys, ranges and indexes; in sync or lazy. Beside them, rows of device tables are moved to pages, at once and
+ * in the background, pages are compacted, and the device's threads write rows anew. The process may be told to kill itself at
  * its n-th atomic step, wherever that is: opening, recovering another, committing.
  */
 
@@ -22,8 +23,10 @@ import type { Life } from "../helpers/process-storm.ts";
 import {
   ACCOUNTS,
   Account,
+  deviceWorkOf,
   Generation,
   generationOf,
+  IN_THREADS,
   KINDS,
   kindOf,
   LISTS_PER_GENERATION,
@@ -161,8 +164,16 @@ function* checkTag(reader: Reading, lists: Lists, row: List | undefined, seen: S
 }
 
 function draw(): Plan {
-  const first = (db.get(Generation, 0)?.current ?? 0) * LISTS_PER_GENERATION;
-  const anyKey = (): number => first + random.below(LISTS_PER_GENERATION);
+  const generation = db.get(Generation, 0)?.current ?? 0;
+  const planted = KINDS[order.plantedKind ?? -1] as Lists | undefined;
+  const anyKey = (): number => {
+    // Where a bug is planted it is met often.
+    if (planted !== undefined && random.below(2) === 0) {
+      const ids = listsIn(planted, generation);
+      return ids[random.below(ids.length)];
+    }
+    return generation * LISTS_PER_GENERATION + random.below(LISTS_PER_GENERATION);
+  };
   const dice = random.below(20);
   const way: MixedWay =
     dice < 10 ? "strict" : dice < 15 ? "snapshot" : dice < 18 ? "frozen" : "get";
@@ -294,6 +305,38 @@ function audit(): void {
   if (sum !== TOTAL) throw new Error(`the money in a snapshot: ${sum} instead of ${TOTAL}`);
 }
 
+/** Rows of device tables are few here: they go to pages, and pages are compacted, only if somebody says so. */
+function moveToPages(): void {
+  for (const { mover, collector, table } of deviceWorkOf(db)) {
+    mover.move(Number.POSITIVE_INFINITY);
+    table.writtenPages = 2 ** 30;
+    collector.work(performance.now() + BATCH_MS);
+  }
+}
+
+async function moveLater(): Promise<void> {
+  for (const { mover } of deviceWorkOf(db)) await mover.moveLater(isStopped);
+}
+
+/** The device's threads write all lists of a generation anew, as they are: an append meanwhile must not get lost. */
+async function rewriteInThreads(): Promise<void> {
+  const generation = db.get(Generation, 0)?.current ?? 0;
+  await db.updateWhere(IN_THREADS, {
+    place: "device",
+    where: (list) => list.generation.eq(generation),
+    set: { generation },
+  });
+}
+
+/** The same for what is awaited. */
+async function triedLater(work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof SituError)) throw error;
+  }
+}
+
 /** Money is moved beside, and may be refused: whoever is slow gives up. */
 function tried(work: () => void): void {
   try {
@@ -306,6 +349,7 @@ function tried(work: () => void): void {
 console.log("ready");
 while (!isStopped()) {
   const asynchronous: Plan[] = [];
+  const beside: Promise<void>[] = [];
   const until = performance.now() + BATCH_MS;
   while (performance.now() < until && asynchronous.length < IN_FLIGHT) {
     const dice = random.below(500);
@@ -314,10 +358,16 @@ while (!isStopped()) {
       if (plan.isAsync) asynchronous.push(plan);
       else runOne(plan);
     } else if (dice < 380) tried(transfer);
-    else if (dice < 498) tried(exchange);
+    else if (dice < 490) tried(exchange);
+    else if (dice < 498) tried(moveToPages);
     else tried(audit);
   }
-  await Promise.all(asynchronous.map((plan) => runAsynchronously({ ...plan, at: nowNs() })));
+  if (random.below(8) === 0) beside.push(triedLater(moveLater));
+  if (order.plantedKind === undefined && random.below(40) === 0) {
+    beside.push(triedLater(rewriteInThreads));
+  }
+  const plans = asynchronous.map((plan) => runAsynchronously({ ...plan, at: nowNs() }));
+  await Promise.all([...plans, ...beside]);
   await turn();
 }
 await db.close();

@@ -15,7 +15,7 @@ import { EntryIndex } from "../../src/tables/indexes/entry-index.ts";
 import { Successor } from "../../src/tables/migrations/successor.ts";
 import { endAll, StoreFolder, start } from "../helpers/engine-processes.ts";
 import { SHARINGS } from "../helpers/engine-store.ts";
-import { atEachStep, shrink } from "../helpers/resize-stage.ts";
+import { atEachStep, shrink, shrinkBeside } from "../helpers/resize-stage.ts";
 import type { SweepOrder } from "./expiry-child.ts";
 import { addRound, openSessions, Session } from "./expiry-store.ts";
 import type { MigrateOrder } from "./migrate-child.ts";
@@ -57,6 +57,12 @@ describe("making a store smaller", () => {
   test("is caught if a region that a dead one was ending stays between two states", () => {
     vi.spyOn(StoreMemory.prototype, "abandonRegions").mockImplementation(() => {});
     expect(shrinks).toThrow();
+  });
+
+  test("is caught if regions end whose units were not taken first", () => {
+    vi.spyOn(BlockTable.prototype, "takeRegion").mockImplementation(() => true);
+    expect(() => shrinkBeside(SHARINGS[0], "before")).toThrow(/before the limit/);
+    expect(() => shrinkBeside(SHARINGS[0], "after")).toThrow(/after the limit/);
   });
 });
 

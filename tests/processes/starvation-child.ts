@@ -1,4 +1,4 @@
-/** Writes single rows without pause; or is starved, and ends or stops itself in the middle of its turn. */
+/** Writes single rows without pause; or is starved, and ends or stops itself while it has priority. */
 
 import type { Database } from "../../src/index.ts";
 import {
@@ -34,13 +34,13 @@ async function write(db: Database, rows: number): Promise<number> {
 function hold(db: Database, signal: "SIGKILL" | "SIGSTOP"): number {
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   let committed = 0;
-  // The parent may not come to its writes for a while: then there is no conflict, and no turn.
+  // The parent may not come to its writes for a while: then there is no conflict, and nobody starves.
   for (let isDone = false; !isDone; committed++) {
     db.transactSync(
       (tx) => {
         tx.get(Account, 0);
         Atomics.wait(sleeper, 0, 0, 20);
-        if (!isDone && db.stats().counters.turns > 0) {
+        if (!isDone && db.stats().counters.starved > 0) {
           isDone = true;
           process.kill(process.pid, signal);
           // A signal is on its way for a moment.

@@ -39,6 +39,29 @@ describe("every module is reached from an entry", () => {
   });
 });
 
+/** Modules that scripts run or import from dist/ by their paths, which no compiler follows. */
+function compiledModules(text: string): string[] {
+  const found = text.matchAll(
+    /\bdist\/((?:benchmarks|examples|simulation|tests|workloads)\/[\w/-]+)\.js\b/g,
+  );
+  return [...found].map(([, path]) => `${path}.ts`);
+}
+
+describe("what scripts load from dist/ has a source", () => {
+  const scripts = ["package.json", ...filesIn("scripts", ".mjs")];
+
+  test.each(scripts)("%s", (path) => {
+    const missing = compiledModules(project.text(path)).filter((each) => !project.exists(each));
+    expect(missing).toEqual([]);
+  });
+
+  test("they are found", () => {
+    const all = scripts.flatMap((path) => compiledModules(project.text(path)));
+    expect(all).toContain("simulation/main.ts");
+    expect(all).toContain("benchmarks/harness/bench-options.ts");
+  });
+});
+
 describe("no modules wait for each other to be loaded", () => {
   test("in src/", () => {
     expect(cyclesOfValues(sources)).toEqual([]);

@@ -1,8 +1,8 @@
 // The command line of the suite: what it understands, and what it says about what it does not.
 import { describe, expect, test } from "vitest";
 import { engineNames } from "../../benchmarks/engines/engine.ts";
-import { parseSuiteArguments } from "../../benchmarks/suite/options.ts";
 import { suite } from "../../benchmarks/suite/plan.ts";
+import { parseSuiteArguments } from "../../benchmarks/suite/suite-options.ts";
 import { workloadNames } from "../../benchmarks/suite/workloads.ts";
 
 const parse = (text: string) => parseSuiteArguments(text.split(" ").filter((each) => each !== ""));
@@ -97,6 +97,16 @@ describe("a workload with conditions of its own", () => {
     expect(parse("tatp --quick").groups[0].size).toBe(10_000);
     expect(parse("tatp --quick --size 5").groups[0].size).toBe(5);
   });
+});
+
+test("graph is what the suite has of LinkBench and TAO, with its goals", () => {
+  const { groups, isWhole, hasBars } = parse("graph");
+  expect(groups).toEqual(suite(false).filter(({ id }) => id.startsWith("graph")));
+  expect({ isWhole, hasBars }).toEqual({ isWhole: false, hasBars: true });
+  expect(parse("graph --engines situ").groups.map(({ engines }) => engines)).toEqual([
+    ["situ"],
+    ["situ"],
+  ]);
 });
 
 describe("TPC-C", () => {

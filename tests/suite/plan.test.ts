@@ -71,13 +71,16 @@ describe("the issue's bars", () => {
     ["retwis-none-2", "retwis", 2, "none", 5],
     ["tpcc-none-2", "tpcc", 2, "none", 10],
     ["tpcc-sync-1", "tpcc", 1, "sync", 4],
+    ["tao-none-2", "tao", 2, "none", 10],
+    ["linkbench-none-2", "linkbench", 2, "none", 6],
+    ["linkbench-sync-1", "linkbench", 1, "sync", 5],
   ])("%s", (id, workload, processes, durability, atLeast) => {
     expect(bars.find(({ cell }) => cell === id)?.atLeast).toBe(atLeast);
     expect(cellOf(id)).toMatchObject({ workload, processes, durability });
   });
 
   test("are all there", () => {
-    expect(bars).toHaveLength(9);
+    expect(bars).toHaveLength(12);
     expect(cellOf("smallbank-sync-1")?.load).toEqual({ kind: "closed", inFlight: 64 });
   });
 });

@@ -9,7 +9,7 @@ import type { FixedNodes } from "../../src/stores/btree/fixed-nodes.ts";
 import { Geometry } from "../../src/stores/btree/geometry.ts";
 import { COUNT, HIGH_WORDS, LEVEL, LOW_WORDS } from "../../src/stores/btree/layout.ts";
 import { bool, str, u32 } from "../../src/tables/fields.ts";
-import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../src/tables/indexes/structure.ts";
 import type { Table } from "../../src/tables/table.ts";
 import { table } from "../../src/tables/table.ts";
 import {
@@ -326,7 +326,7 @@ describe("reading a damaged tree ends", () => {
       const cursor = store.open(Numbers).store.cursor({ from, to: undefined }, false);
       try {
         store.run((tx) => {
-          const rows: Values[] = [];
+          const rows: RowValues[] = [];
           for (let calls = 0; cursor.next(tx, rows, 2); calls++) expect(calls).toBeLessThan(3_000);
         });
         return "read";

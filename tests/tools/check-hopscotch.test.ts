@@ -6,7 +6,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ALLOCATED, INSTALLING, lockWord, PREPARED } from "../../src/memory/object.ts";
 import { BUCKET_SLOTS, SHARD_BUCKETS } from "../../src/runtime/limits.ts";
-import { BUCKET_ROWS, Geometry, NEXT } from "../../src/stores/hopscotch/layout.ts";
+import { BUCKET_ROWS, Geometry } from "../../src/stores/hopscotch/layout.ts";
 import { CHUNK_WORDS } from "../../src/stores/row-object.ts";
 import {
   DEPTH,
@@ -17,9 +17,10 @@ import {
   OVERFLOW,
   TAGS,
 } from "../../src/stores/shards/layout.ts";
+import { NEXT } from "../../src/stores/shards/overflow-chains.ts";
 import { codecOf } from "../../src/tables/codec/codec.ts";
 import { json, str, u32 } from "../../src/tables/fields.ts";
-import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../src/tables/indexes/structure.ts";
 import { table } from "../../src/tables/table.ts";
 import {
   CheckedStore,
@@ -289,7 +290,7 @@ describe("pairs", () => {
     const Named = table("named", { name: str(12) }, { key: "name" });
     const codec = codecOf(Named);
     const byHash = new Map<number, string>();
-    const rows: Values[] = [];
+    const rows: RowValues[] = [];
     for (let i = 0; rows.length === 0; i++) {
       const hash = codec.stageKey(`k${i}`);
       const other = byHash.get(hash);

@@ -15,11 +15,12 @@ import { Hopscotch } from "../../src/stores/hopscotch/hopscotch.ts";
 import { ENTRY_SCHEMA, ROOT_TABLES, writeSchema } from "../../src/tables/catalogue.ts";
 import { str, u32 } from "../../src/tables/fields.ts";
 import type { IndexState, StoredIndex } from "../../src/tables/indexes/definition.ts";
-import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../src/tables/indexes/structure.ts";
 import { table } from "../../src/tables/table.ts";
 import { inspectTable } from "../../src/tools/tables/inspect.ts";
 import { verifyTables } from "../../src/tools/tables/verify.ts";
 import { CheckedStore, expectFound, Planted, ROOMY, type Words } from "../helpers/checks.ts";
+import { SOAK } from "../helpers/seed.ts";
 import { seed } from "../helpers/store.ts";
 
 const LOCK = -4;
@@ -235,8 +236,8 @@ describe("indexes and rows", () => {
     what: string,
     part: number,
     change: (store: {
-      read(key: unknown): Values | undefined;
-      put(row: Values): void;
+      read(key: unknown): RowValues | undefined;
+      put(row: RowValues): void;
       remove(key: unknown): void;
     }) => void,
     expected: readonly RegExp[],
@@ -283,7 +284,7 @@ describe("indexes and rows", () => {
   });
 
   test("an entry of other values", async () => {
-    const change = ({ put, remove }: { put(row: Values): void; remove(key: unknown): void }) => {
+    const change = ({ put, remove }: { put(row: RowValues): void; remove(key: unknown): void }) => {
       remove(["city 3", 13]);
       put({ city: "city 4", id: 13 });
     };
@@ -480,10 +481,10 @@ test("problems are bounded in number, and all are counted", async () => {
 describe("damage at random", () => {
   /** So many words are changed in one run, and so many runs there are for each number. */
   test.each([
-    [1, 60],
-    [5, 40],
-    [200, 20],
-    [5_000, 8],
+    [1, 20 * SOAK],
+    [5, 14 * SOAK],
+    [200, 7 * SOAK],
+    [5_000, 3 * SOAK],
   ])("%i words", async (words, runs) => {
     const Ordered = table(
       "ordered",

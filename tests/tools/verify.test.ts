@@ -19,7 +19,7 @@ import {
   u32,
   u64,
 } from "../../src/tables/fields.ts";
-import type { Values } from "../../src/tables/indexes/structure.ts";
+import type { RowValues } from "../../src/tables/indexes/structure.ts";
 import type { TableStore } from "../../src/tables/indexes/table-store.ts";
 import { type Table, table } from "../../src/tables/table.ts";
 import { inspectTable } from "../../src/tools/tables/inspect.ts";
@@ -60,8 +60,8 @@ const KINDS = [
   ["ordered, rows as objects", { ...FIELDS, text: str() }, true],
 ] as const;
 
-function rowOf(random: Random, id: number, hasText: boolean, isLarge: boolean): Values {
-  const row: Values = {
+function rowOf(random: Random, id: number, hasText: boolean, isLarge: boolean): RowValues {
+  const row: RowValues = {
     id,
     group: random.below(7),
     name: `${id}-${random.below(10)}`,
@@ -77,7 +77,7 @@ function rowOf(random: Random, id: number, hasText: boolean, isLarge: boolean): 
 function mutate(
   target: CheckedStore,
   opened: TableStore,
-  model: Map<number, Values>,
+  model: Map<number, RowValues>,
   random: Random,
   rounds: number,
   keys: number,
@@ -105,7 +105,7 @@ describe.each(KINDS)("%s", (_, fields, ordered) => {
   test("random changes leave no problem", async () => {
     const random = new Random(seed);
     const opened = store.open(Things);
-    const model = new Map<number, Values>();
+    const model = new Map<number, RowValues>();
     // It grows, stays, and shrinks to nothing.
     for (const [rounds, keys] of [
       [60, 3_000],
@@ -188,7 +188,7 @@ test("rows with all types of fields, and the largest of all", async () => {
     { key: ["c", "m"], indexes: { byAll: { on: ["a", "b", "d", "f", "g", "h", "n"] } } },
   );
   const opened = store.open(All);
-  const row = (c: number, large: number): Values => ({
+  const row = (c: number, large: number): RowValues => ({
     a: 255,
     b: 65_535,
     c,
@@ -232,7 +232,7 @@ describe("while others write", () => {
     const Things = table("things", fields, { key: "id", ordered, indexes: INDEXES });
     const random = new Random(seed);
     const opened = store.open(Things);
-    const model = new Map<number, Values>();
+    const model = new Map<number, RowValues>();
     mutate(store, opened, model, random, 60, 3_000);
     // Another executor, as another process would: it changes the table at every turn.
     const writer = store.store.open();

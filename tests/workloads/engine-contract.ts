@@ -48,7 +48,7 @@ export const everyMethod = [
   "retwis",
 ] as const;
 
-const sharedByTwo = ["ycsb-a", "smallbank", "tatp", "tpcc", "retwis"] as const;
+const sharedByTwo = ["ycsb-a", "smallbank", "tatp", "tpcc", "retwis", "linkbench"] as const;
 /** TPC-C's customers: two warehouses, so that some transactions are remote. */
 const tpccSize = 600;
 

@@ -1,6 +1,7 @@
 // PostgreSQL, through node-postgres ("pg"): measured against postgres.js, its pipeline mode is the
 // faster one.
 import type { Table } from "situ";
+import type { LinkStore } from "../../../workloads/linkbench/store.ts";
 import type { TpccStore } from "../../../workloads/tpcc/store.ts";
 import type { InitialRow } from "../../../workloads/workload.ts";
 import { diskFolder } from "../../durable/disk.ts";
@@ -21,6 +22,7 @@ import type {
 } from "../engine.ts";
 import { plainClient } from "./connection.ts";
 import { Database, writerCount } from "./database.ts";
+import { postgresLinks } from "./linkbench.ts";
 import type { PgClient, PgModule } from "./module.ts";
 import { postgresObjects } from "./objects.ts";
 import { postgresSmallBank } from "./smallbank.ts";
@@ -132,6 +134,8 @@ class PostgresEngine implements Engine {
   readonly tatp: Engine["tatp"] = () => postgresTatp(this.#database);
 
   readonly tpcc = (): TpccStore => postgresTpcc(this.#database);
+
+  readonly linkbench = (): LinkStore => postgresLinks(this.#database);
 
   readonly objects: Engine["objects"] = (table) => postgresObjects(this.#database, table);
 

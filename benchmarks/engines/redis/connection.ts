@@ -13,6 +13,7 @@ export interface RedisClient {
   hvals(key: string): Promise<string[]>;
   hkeys(key: string): Promise<string[]>;
   hset(key: string, ...fieldsAndValues: string[]): Promise<number>;
+  zcard(key: string): Promise<number>;
   del(key: string): Promise<number>;
   flushall(): Promise<unknown>;
   evalsha(sha: string, keys: number, ...keysAndArguments: (string | number)[]): Promise<unknown>;
@@ -30,6 +31,7 @@ export interface RedisPipeline {
   get(key: string): unknown;
   hvals(key: string): unknown;
   hgetall(key: string): unknown;
+  zrange(key: string, from: number, to: number, scores: "WITHSCORES"): unknown;
   exec(): Promise<[Error | null, unknown][] | null>;
 }
 

@@ -1,6 +1,7 @@
 // Redis, through ioredis: measured against node-redis, it takes half the time per request.
 import { tmpdir } from "node:os";
 import type { Table } from "situ";
+import type { LinkStore } from "../../../workloads/linkbench/store.ts";
 import { CallForwarding } from "../../../workloads/tatp/store.ts";
 import type { InitialRow } from "../../../workloads/workload.ts";
 import { diskFolder } from "../../durable/disk.ts";
@@ -18,12 +19,19 @@ import type {
 import { BulkWriter } from "./bulk.ts";
 import { type IoredisModule, RedisConnection } from "./connection.ts";
 import { type Layout, type Row, RowLayout } from "./layout.ts";
+import { linkLayoutOf, linkScripts, redisLinks } from "./linkbench.ts";
 import { objectScripts, redisObjects } from "./objects.ts";
 import { redisSmallBank, smallBankScripts } from "./smallbank.ts";
 import { ForwardingLayout, redisTatp, tatpScripts } from "./tatp.ts";
 import { redisYcsb, ycsbScripts } from "./ycsb.ts";
 
-const scripts = [...ycsbScripts, ...smallBankScripts, ...tatpScripts, ...objectScripts];
+const scripts = [
+  ...ycsbScripts,
+  ...smallBankScripts,
+  ...tatpScripts,
+  ...objectScripts,
+  ...linkScripts,
+];
 
 const persistence: Readonly<Record<Durability, string>> = {
   none: "nothing on disk",
@@ -99,6 +107,8 @@ class RedisEngine implements Engine {
 
   readonly tatp: Engine["tatp"] = () => redisTatp(this.#redis);
 
+  readonly linkbench = (): LinkStore => redisLinks(this.#redis);
+
   readonly objects: Engine["objects"] = (table) => redisObjects(this.#redis, table);
 
   /** Redis runs one transaction after the other: none is ever undone. */
@@ -112,5 +122,6 @@ class RedisEngine implements Engine {
 }
 
 function layoutOf(table: Table): Layout {
-  return table.name === CallForwarding.name ? new ForwardingLayout() : new RowLayout(table);
+  if (table.name === CallForwarding.name) return new ForwardingLayout();
+  return linkLayoutOf(table.name) ?? new RowLayout(table);
 }

@@ -3,6 +3,13 @@
 import { rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { type Database, open, type Table } from "situ";
+import {
+  linkRowsOf,
+  loadLinks,
+  situLinks,
+  situLinksAsync,
+} from "../../../workloads/linkbench/situ.ts";
+import { LinkNode, type LinkStore } from "../../../workloads/linkbench/store.ts";
 import { situObjects, situObjectsAsync } from "../../../workloads/objects/situ.ts";
 import type { ObjectStore, ObjectTable } from "../../../workloads/objects/store.ts";
 import { situSmallBank } from "../../../workloads/smallbank/situ.ts";
@@ -82,7 +89,13 @@ function openStore(
   durability: Durability,
 ): Promise<Database> {
   const memoryBytes = memoryBytesFor(bytes);
-  return open({ path, memoryDir, tables, memoryBytes, durability });
+  // A graph brings its own tables.
+  const own = isGraph(tables) ? [] : tables;
+  return open({ path, memoryDir, tables: own, memoryBytes, durability });
+}
+
+function isGraph(tables: readonly Table[]): boolean {
+  return tables.includes(LinkNode as Table);
 }
 
 class SituEngine implements Engine {
@@ -100,17 +113,21 @@ class SituEngine implements Engine {
 
   /** Where each batch would wait for the disk: by a second opening that waits only at the end. */
   async load(rows: Parameters<Engine["load"]>[0]): Promise<void> {
-    const { durability } = this.#options;
+    const { durability, tables } = this.#options;
+    const fill = isGraph(tables) ? loadLinks : loadRows;
     if (durability === "sync") {
       const db = await openStore(this.#place, this.#options, "lazy");
-      loadRows(db, rows);
+      fill(db, rows);
       await db.close();
-    } else loadRows(this.#db, rows);
+    } else fill(this.#db, rows);
     // The log of the load would be due for a checkpoint at any moment of the run.
     if (durability !== "none") await this.#db.checkpoint();
   }
 
-  readonly rows: ReadRows = (table: Table) => this.#db.scan(table) as ReturnType<ReadRows>;
+  readonly rows: ReadRows = (table: Table) =>
+    isGraph(this.#options.tables)
+      ? linkRowsOf(this.#db)(table)
+      : (this.#db.scan(table) as ReturnType<ReadRows>);
 
   ycsb(table: YcsbTable): YcsbStore {
     return this.#isSync ? situYcsb(this.#db, table) : situYcsbAsync(this.#db, table);
@@ -127,6 +144,10 @@ class SituEngine implements Engine {
   tpcc(): TpccStore {
     if (this.#isSync) return situTpcc(this.#db);
     return awaitsItself(this.#options) ? situTpccDurable(this.#db) : situTpccAsync(this.#db);
+  }
+
+  linkbench(): LinkStore {
+    return this.#isSync ? situLinks(this.#db) : situLinksAsync(this.#db);
   }
 
   objects(table: ObjectTable): ObjectStore {

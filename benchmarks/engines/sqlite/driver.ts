@@ -1,12 +1,14 @@
 // SQLite, through better-sqlite3. It answers within the call, so it runs one transaction after the
 // other, however many are asked for.
 import type { Table } from "situ";
+import type { LinkStore } from "../../../workloads/linkbench/store.ts";
 import type { TpccStore } from "../../../workloads/tpcc/store.ts";
 import type { InitialRow } from "../../../workloads/workload.ts";
 import { loadPeer, needPeer, type Peer } from "../../harness/peers.ts";
 import type { Engine, EngineDriver, EngineHost, OpenOptions, Place } from "../engine.ts";
 import { columnsOf } from "../tables.ts";
 import { Connection } from "./connection.ts";
+import { sqliteLinks } from "./linkbench.ts";
 import type { SqliteModule } from "./module.ts";
 import { sqliteObjects } from "./objects.ts";
 import { describeSettings, pageBytes, pathFor, pragmasFor } from "./settings.ts";
@@ -87,6 +89,8 @@ class SqliteEngine implements Engine {
   readonly tatp: Engine["tatp"] = () => sqliteTatp(this.#connection);
 
   readonly tpcc = (): TpccStore => sqliteTpcc(this.#connection);
+
+  readonly linkbench = (): LinkStore => sqliteLinks(this.#connection);
 
   readonly objects: Engine["objects"] = (table) => sqliteObjects(this.#connection, table);
 

@@ -23,6 +23,8 @@ export interface SuiteOptions {
   readonly isWhole: boolean;
   /** Whether its cells are the suite's: nobody can claim a bar under conditions of his own. */
   readonly hasBars: boolean;
+  /** Whether what is counted of graphs follows (graph-counts/). */
+  readonly graphCounts: boolean;
 }
 
 export const suiteUsage = `npm run bench                       the suite: all workloads, Situ and its peers, and a report
@@ -32,6 +34,7 @@ npm run bench -- <workload>         one workload, under conditions of your own:
                                     ${workloadNames.slice(0, 6).join(", ")},
                                     ${workloadNames.slice(6).join(", ")}
 npm run bench -- tpcc               TPC-C as the suite has it, with its goals, unless there are conditions
+npm run bench -- graph              LinkBench and TAO's mix as the suite has them, with their goals; then graph-counts
 npm run bench -- --compare A B      what changed between two results
 
   --engines <a,b>      of ${engineNames.join(", ")}
@@ -102,7 +105,9 @@ export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
   if (surplus.length > 0)
     throw new TypeError(`one workload at a time; "${surplus.join(" ")}" is too much`);
   // TPC-C has several cells of its own in the suite, with goals: these are what its name stands for.
-  const isSuites = name === "tpcc" && ownConditions.every((each) => values[each] === undefined);
+  const isSuites =
+    (name === "tpcc" || name === "graph") &&
+    ownConditions.every((each) => values[each] === undefined);
   let groups: GroupPlan[];
   if (name === undefined) {
     for (const option of ownConditions) {
@@ -114,7 +119,8 @@ export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
     groups = isSuites ? chosen(suite(quick), name) : [ownGroup(parseWorkload(name), values, quick)];
   }
   if (engines !== undefined) {
-    if (name !== undefined) refuseUnable(parseWorkload(name), engines);
+    if (name === "graph") refuseUnable("linkbench", engines);
+    else if (name !== undefined) refuseUnable(parseWorkload(name), engines);
     groups = groups
       .map((plan) => ({ ...plan, engines: ableOf(plan, engines) }))
       .filter((plan) => plan.engines.length > 0);
@@ -130,6 +136,7 @@ export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
     folder,
     isWhole: name === undefined && values.only === undefined && engines === undefined,
     hasBars: name === undefined || isSuites,
+    graphCounts: name === "graph",
   };
 }
 
