@@ -15,6 +15,7 @@ holdsForEngine({
   workloads: ["ycsb-b", "ycsb-d", "smallbank", "objects-4-0"],
   onDisk: [],
   folderOf: undefined,
+  isServer: true,
 });
 
 describe("tables with a unique index, which a cluster has not", () => {

@@ -32,9 +32,12 @@ export const clusterDriver: EngineDriver = {
       return missingPeer(`situ node did not start: ${firstLine(error)}`);
     }
   },
-  async open(place, { tables }) {
+  async open(place, { tables, isFirst }) {
     const { cluster, connect } = place as unknown as ClusterPlace;
-    const db = await open({ connect, cluster, timeoutMs, tables: clusterTables(tables) });
+    const own = clusterTables(tables);
+    const db = await open({ connect, cluster, timeoutMs, tables: own });
+    // Nodes that have run another workload still have its rows.
+    if (isFirst) for (const table of own) await db.deleteWhere(table, { where: "all" });
     return new ClusterEngine(db);
   },
 };
