@@ -142,6 +142,8 @@ export class LivingNodes {
       clockRate: between(random, 0.97, 1.03),
       clockOffsetMs: between(random, 1e3, 1e6),
       send: (to, what) => this.#send(id, to, what),
+      // Nobody is waited for who is suspected: a life in which more nodes are removed shows more.
+      isConnected: () => false,
       adopted: (_, configuration) => this.#adopted(node, configuration),
       committed: (_, configuration) => {
         if (configuration.manager === id) {

@@ -43,6 +43,8 @@ export interface MembershipOptions {
   readonly nodes: number;
   /** The real ones, unless a bug is planted. */
   readonly parts?: Parts;
+  /** Whether connections last until a process ends; otherwise nobody is waited for who is suspected. */
+  readonly connectionsLast?: boolean;
 }
 
 export class SimulatedMembership {
@@ -51,6 +53,7 @@ export class SimulatedMembership {
   readonly #links: Random;
   readonly store: SimulatedStore;
   readonly #parts: Parts;
+  readonly #connectionsLast: boolean;
   readonly #machines: Machine[];
   /** The last life of each node. */
   readonly members: Member[] = [];
@@ -65,10 +68,12 @@ export class SimulatedMembership {
   /** The configuration that was judged last: that takes a while. */
   #judged: { readonly current: Configuration; readonly isBalanced: boolean } | undefined;
 
-  constructor({ seed, nodes, parts = REAL_PARTS }: MembershipOptions) {
+  constructor(options: MembershipOptions) {
+    const { seed, nodes, parts = REAL_PARTS, connectionsLast = false } = options;
     const world = new World({ seed, trace: false });
     this.world = world;
     this.#parts = parts;
+    this.#connectionsLast = connectionsLast;
     this.random = world.random("episodes");
     this.#links = world.random("links");
     const ids = Array.from({ length: nodes }, (_, id) => id);
@@ -119,6 +124,7 @@ export class SimulatedMembership {
       clockRate: between(random, 0.95, 1.05),
       clockOffsetMs: between(random, 1e3, 1e6),
       send: (to, what) => this.#send(id, to, what),
+      isConnected: (to) => this.#connectionsLast && this.members[to]?.isDead === false,
       committed: (who, configuration) => this.#isCommitted(who, configuration),
       removed: (who) => {
         // It comes back as another life, as a process that has ended and is started again; one that was to leave

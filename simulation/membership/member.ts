@@ -66,6 +66,8 @@ export interface MemberOptions {
   readonly clockOffsetMs: number;
   /** Over the network, which may lose it. */
   readonly send: (to: NodeId, what: LeaseMessage | MembershipMessage) => void;
+  /** Whether the process of the node is there. */
+  readonly isConnected: (to: NodeId) => boolean;
   readonly committed: (member: Member, configuration: Configuration) => void;
   /** Told of each configuration that it adopts. Who is told copies by itself, and says what it has (`filled`). */
   readonly adopted?: (member: Member, configuration: Configuration) => void;
@@ -178,10 +180,11 @@ export class Member {
   }
 
   #host(): MembershipHost {
-    const { store, send } = this.#options;
+    const { store, send, isConnected } = this.#options;
     return {
       nowMs: () => this.nowMs(),
       send,
+      isConnected,
       hasLease: () => this.gate.hasLease(this.membership.configurationId, this.nowMs()),
       swap: (previous, next, done) => {
         store.swap(previous, next, (outcome) => this.#now(() => done(outcome)));

@@ -48,6 +48,7 @@ export interface MembershipListener {
 
 /** What it needs of the node's endpoint. */
 export interface MembershipEndpoint extends Pick<Endpoint, "send"> {
+  isConnected(node: NodeId): boolean;
   setNodes(nodes: ReadonlyMap<NodeId, NodeAddress>): void;
 }
 
@@ -213,7 +214,7 @@ export class NodeMembership {
   }
 
   #host(): MembershipHost {
-    const { configurations, gate, listener } = this.#options;
+    const { configurations, endpoint, gate, listener } = this.#options;
     return {
       nowMs: () => this.#clock.atLeastMs(),
       hasLease: () => {
@@ -221,6 +222,7 @@ export class NodeMembership {
         return gate.hasLease(configurationId, this.#clock.nowMs());
       },
       send: (to, message) => this.#send(to, message),
+      isConnected: (node) => endpoint.isConnected(node),
       swap: (previous, next, done) => {
         configurations.swap(previous, next).then(
           (isSwapped) => done(isSwapped ? "swapped" : "refused"),

@@ -37,8 +37,8 @@ test("the same seed gives the same run", () => {
 });
 
 describe("what happens when", () => {
-  function healthy(nodes: number): SimulatedMembership {
-    const cluster = new SimulatedMembership({ seed: nodes, nodes });
+  function healthy(nodes: number, connectionsLast = false): SimulatedMembership {
+    const cluster = new SimulatedMembership({ seed: nodes, nodes, connectionsLast });
     untilWell(cluster);
     return cluster;
   }
@@ -112,6 +112,21 @@ describe("what happens when", () => {
     untilWell(cluster);
     expect(first.isDead).toBe(true);
     expect(cluster.members[2].instance).toBe("2.1");
+  });
+
+  test.each([
+    ["a node", 2],
+    ["the manager", 0],
+  ])("%s stands still for a little longer than its lease: it stays a member", (_, late) => {
+    const cluster = healthy(3, true);
+    const { instance } = cluster.members[late];
+    cluster.stop(late, 1.3 * LEASE_US);
+    cluster.runFor(10 * LEASE_US);
+    untilWell(cluster);
+    expect(cluster.store.current.configurationId).toBe(1);
+    expect(cluster.members[late].instance).toBe(instance);
+    const { suspicions } = cluster.members[late === 0 ? 1 : 0].membership;
+    expect(suspicions, "it was suspected").toBeGreaterThan(0);
   });
 
   test("a minority is cut off: it serves nothing, and changes nothing", () => {

@@ -10,6 +10,11 @@ export interface MembershipHost extends Steps {
   /** Never ahead of the true time (LeaseClock). */
   nowMs(): number;
   readonly send: SendMessage;
+  /**
+   * Whether there is a connection to the node. A process that has ended has none; one that is only late has, so
+   * it is worth waiting for. Nothing but that wait depends on it.
+   */
+  isConnected(node: NodeId): boolean;
   /** Whether this node has its leases in the configuration that it has adopted last. */
   hasLease(): boolean;
   /**

@@ -5,7 +5,8 @@
  *   suspect    the manager, when the lease of a node has run out; a node, when the manager's has. In the
  *              second case the nodes have turns, one lease apart, in the order of `placeInLine`
  *   probe      all others are asked whether they are there. With answers of a majority it goes on, unless
- *              they still hear the manager, or the suspicion has gone
+ *              they still hear the manager, or the suspicion has gone. Who is suspected and still connected is
+ *              given one lease for that: a process that was killed is not
  *   swap       the next configuration takes the place of this one in the store of configurations, if this one
  *              is still there: one of all who try succeeds. Its author is the manager
  *   announce   it is told to all members, and to those who may serve in earlier ones
@@ -316,6 +317,11 @@ export class Membership {
       return;
     }
     const suspects = this.#suspected(nowMs);
+    const hasManagerAgain = !this.isManager && suspects.length === 0 && !this.#isStuck(nowMs);
+    if (this.isMember && hasManagerAgain) {
+      this.#giveUp(this.#leaseMs / LEASE_RENEWALS);
+      return;
+    }
     // This node counts itself, as a member or as one who is back.
     const present = survey.present(suspects) + (this.isMember ? 0 : 1);
     const isEnough = this.hasMajority(present, configuration.nodes.length);
@@ -324,7 +330,9 @@ export class Membership {
     const isLate = nowMs >= beganMs + (isForced ? this.#leaseMs : this.#patienceMs);
     // Of those who are suspected, other lives may answer, and be needed; of the restarted, they do.
     const gone = suspects.filter((id) => !this.#restarted.has(id));
-    if (!isLate && (!isEnough || survey.isWaiting(gone))) return;
+    // A machine that stands still for a moment makes leases late, and ends no connection.
+    const isHopeful = gone.some((id) => this.#host.isConnected(id));
+    if (!isLate && (!isEnough || survey.isWaiting(gone) || isHopeful)) return;
     const planned = isEnough ? this.#planned(survey, suspects) : undefined;
     if (planned !== undefined) this.#swap(survey, planned);
     // Others may find out about the manager a little later.
