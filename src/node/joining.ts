@@ -29,6 +29,8 @@ export interface Candidate {
 export interface JoinedNode {
   readonly configuration: NodeConfiguration;
   readonly candidate: Candidate;
+  /** Whether its id was free and no more than that: another node may be taken in under it first. */
+  readonly hasFreeId: boolean;
   /** Its store remembers that it is a member. */
   admitted(): void;
   /** And that it has left, so that whatever starts it again does not bring it back. */
@@ -66,6 +68,7 @@ export async function joinedNode(
     return {
       configuration: { ...rest, id, cluster, instance, listen },
       candidate: { address, etcd, hasItsData },
+      hasFreeId: file.id === undefined && !hasItsData,
       admitted: () => memory.save({ ...memory.load()!, isMember: true }),
       left: () => memory.save({ ...memory.load()!, hasLeft: true }),
     };

@@ -9,7 +9,8 @@ import { openStore } from "../database/open.ts";
 import { settingsOf } from "../database/open-options.ts";
 import type { Executor } from "../engine/executor.ts";
 import { makeChannel } from "../fabric/rings/channel.ts";
-import { DEFAULT_TIMEOUT_MS, FIRST_SYNC_MS } from "../runtime/limits.ts";
+import { SituError } from "../runtime/errors.ts";
+import { DEFAULT_TIMEOUT_MS, FIRST_SYNC_MS, JOIN_ATTEMPTS } from "../runtime/limits.ts";
 import { raiseLife } from "../tables/served/lives.ts";
 import { Host } from "./host.ts";
 import { joinedNode, type Waiting } from "./joining.ts";
@@ -66,6 +67,18 @@ export class SituNode {
 
   /** With etcd: resolves when the node is a member, and may serve. */
   static async start(file: NodeFile, listener: NodeListener): Promise<SituNode> {
+    for (let attempt = 1; ; attempt++) {
+      const node = await SituNode.#start(file, listener, attempt === JOIN_ATTEMPTS);
+      if (node !== "id taken") return node;
+    }
+  }
+
+  /** Nodes that join at the same time may choose the same free id: one of them has to choose again. */
+  static async #start(
+    file: NodeFile,
+    listener: NodeListener,
+    isLast: boolean,
+  ): Promise<SituNode | "id taken"> {
     const { path, durability, memoryBytes } = file;
     const procedures = await Procedures.load(file.procedures);
     const settings = settingsOf({
@@ -76,6 +89,7 @@ export class SituNode {
       ...(memoryBytes === undefined ? {} : { memoryBytes }),
     });
     const closing: (() => unknown)[] = [];
+    let mayChooseAgain = false;
     try {
       const db = await openStore({ ...settings, isAlone: true });
       closing.push(() => db.close());
@@ -105,16 +119,21 @@ export class SituNode {
       closing.push(() => host.close());
       const parts = { database: db, nic, host, gate };
       if (joined === undefined) return new SituNode(configuration, parts, closing);
-      const { candidate, admitted, left } = joined;
+      const { candidate, admitted, left, hasFreeId } = joined;
+      mayChooseAgain = hasFreeId && !isLast;
       const serving = nic.join(candidate, (wasDrained) => {
         if (wasDrained) left();
         listener.removed?.(wasDrained);
       });
       const cluster = await unlessAborted(serving, listener.signal);
+      mayChooseAgain = false;
       admitted();
       return new SituNode({ ...configuration, cluster }, parts, closing);
     } catch (error) {
       await closeAll(closing);
+      if (mayChooseAgain && error instanceof SituError && error.code === "SITU_CONFIG") {
+        return "id taken";
+      }
       throw error;
     }
   }

@@ -706,6 +706,8 @@ export const STORE_PATIENCE_LEASES = 20;
 export const MAX_UNSETTLED = 32;
 /** So many leases pass between two changes of the configuration that can wait: copies that move, or have moved. */
 export const STEP_PAUSE_LEASES = 4;
+/** How often a node that is to have a free id starts to join, if others take the id that it has chosen. */
+export const JOIN_ATTEMPTS = 5;
 /** So many nodes are asked who the manager is, by one who wants something of it. */
 export const MAX_MANAGER_HOPS = 4;
 /** Changes of the configuration that wait at the manager; who wants more has to ask again. */
