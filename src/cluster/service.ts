@@ -231,10 +231,15 @@ export class NodeService implements ServingThread {
   /**
    * The configuration has changed; not all members know it yet. From now on this thread refuses what others send in
    * an earlier one, serves nothing of what the node has become the primary of, and stops what is in doubt.
+   *
+   * False if this thread stays in the configuration that it has: the other is no later one, or this life of the node
+   * has left with it. What it sends goes on to say the last configuration that it was a member of, and is refused by
+   * all members of later ones. Otherwise it could commit what others take for undone, as it is no member (doubts.ts).
    */
-  adopt(next: View): void {
+  adopt(next: View): boolean {
     const previous = this.view.current;
-    if (next.configurationId <= previous.configurationId) return;
+    if (next.configurationId <= previous.configurationId) return false;
+    if (previous.isMember && !next.isMember) return false;
     this.#previous = previous;
     this.view.current = next;
     this.driver.endpoint.configurationId = next.configurationId;
@@ -246,6 +251,7 @@ export class NodeService implements ServingThread {
     this.#sessions.adopted(previous, next);
     this.coordinator.adopt();
     this.#sessions.adopted(previous, next);
+    return true;
   }
 
   /** What this node has of an earlier membership counts where it is a copy again at once. */

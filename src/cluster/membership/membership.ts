@@ -19,7 +19,9 @@
  * the configuration knows, a majority of them goes on with what each has in its store.
  *
  * Invariants: the number of a node's configuration only grows. Nobody tells of a configuration that is not in
- * the store. A node that is not a member, or only in an earlier life, serves nothing and changes nothing.
+ * the store. A node that is not a member, or only in an earlier life, serves nothing and changes nothing. One that was a
+ * member acknowledges that it is none any more, and its services stay in the last configuration that it belonged to
+ * (NodeService.adopt): once a configuration is committed, no member accepts anything that they still send.
  */
 
 import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
