@@ -127,6 +127,11 @@ export class Host implements ProcedureHost {
     incoming.reply();
   }
 
+  /** This life of the node has left the cluster. */
+  leave(): void {
+    this.service.leave();
+  }
+
   /** The executor stays with the open store. */
   async close(): Promise<void> {
     await this.service.drain();

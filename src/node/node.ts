@@ -107,6 +107,7 @@ export class SituNode {
       if (joined === undefined) return new SituNode(configuration, parts, closing);
       const { candidate, admitted, left } = joined;
       const serving = nic.join(candidate, (wasDrained) => {
+        host.leave();
         if (wasDrained) left();
         listener.removed?.(wasDrained);
       });

@@ -122,7 +122,9 @@ test.each([1, 2])(
     });
     const ended = async <T>(what: string, running: Promise<T>): Promise<T> => {
       let isOver = false;
-      const end = (): void => void (isOver = true);
+      const end = (): void => {
+        isOver = true;
+      };
       running.then(end, end);
       await until(what, () => isOver);
       return running;
