@@ -5,7 +5,7 @@
  *   suspect    the manager, when the lease of a node has run out; a node, when the manager's has. In the
  *              second case the nodes have turns, one lease apart, in the order of `placeInLine`
  *   probe      all others are asked whether they are there. With answers of a majority it goes on, unless
- *              they still hear the manager, or the suspicion has gone
+ *              they still hear the manager, or the suspicion has gone within the time between two renewals
  *   swap       the next configuration takes the place of this one in the store of configurations, if this one
  *              is still there: one of all who try succeeds. Its author is the manager
  *   announce   it is told to all members, and to those who may serve in earlier ones
@@ -326,7 +326,8 @@ export class Membership {
     const isLate = nowMs >= beganMs + (isForced ? this.#leaseMs : this.#patienceMs);
     // Of those who are suspected, other lives may answer, and be needed; of the restarted, they do.
     const gone = suspects.filter((id) => !this.#restarted.has(id));
-    if (!isLate && (!isEnough || survey.isWaiting(gone))) return;
+    const mayRenew = this.#suspects.size > 0 && this.mayRenew(nowMs - this.#suspectedMs);
+    if (!isLate && (!isEnough || mayRenew || survey.isWaiting(gone))) return;
     const planned = isEnough ? this.#planned(survey, suspects) : undefined;
     if (planned !== undefined) this.#swap(survey, planned);
     // Others may find out about the manager a little later.
@@ -349,6 +350,11 @@ export class Membership {
   #returning(survey: Survey): Configuration {
     const { configuration, ids } = survey.withReturned(this.#joining!.node);
     return this.#host.plan(configuration, ids, this.self);
+  }
+
+  /** A node that stood still for a moment renews its lease as soon as it goes on. */
+  protected mayRenew(suspectedForMs: number): boolean {
+    return suspectedForMs < this.#leaseMs / LEASE_RENEWALS;
   }
 
   protected hasMajority(present: number, nodes: number): boolean {
