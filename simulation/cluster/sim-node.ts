@@ -188,8 +188,7 @@ export class SimulatedNode {
   /** There is a new configuration. */
   adopt(next: View): void {
     const before = this.service.view.current;
-    this.service.adopt(next);
-    if (this.service.view.current !== next) return;
+    if (!this.service.adopt(next)) return;
     for (const client of this.#life.clients) client.adopted(before, next);
   }
 

@@ -22,11 +22,15 @@ export const LEASE_MS = 40;
 const WAY_US = { minUs: 50, maxUs: 1_000 };
 /** One that was removed is started again after this time at most. */
 const AWAY_US = 4 * LEASE_MS * 1e3;
+/** Where nodes take their time to close, the process of one that was removed goes on for so long at most. */
+const CLOSING_US = 2 * LEASE_MS * 1e3;
 
 export interface LivingOptions extends SimulatedNodeOptions {
   readonly nodes: number;
   readonly backups: number;
   readonly partitions: number;
+  /** Whether one that was removed goes on for a while before its process ends. */
+  readonly closesSlowly?: boolean;
   /** Told what happens, line by line. */
   readonly tell: (line: string) => void;
   /** Told when a process of a node has ended, however. */
@@ -126,6 +130,11 @@ export class LivingNodes {
     const leave = (): void => {
       if (!node.isUp || node.instance !== instance) return;
       this.#options.tell(`node ${id} finds itself removed`);
+      if (this.#options.closesSlowly !== true) close();
+      else this.#fabric.at(this.#fabric.nowUs + between(random, 0, CLOSING_US), close);
+    };
+    const close = (): void => {
+      if (!node.isUp || node.instance !== instance) return;
       this.#end(node);
       this.#comeBack(node, between(random, 0, AWAY_US));
     };

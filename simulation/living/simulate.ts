@@ -32,6 +32,8 @@ export interface LivingRun {
   readonly isLogged: boolean;
   /** Whether nodes mostly die together. */
   readonly isHarsh: boolean;
+  /** Whether nodes that are removed go on for a while before their processes end. */
+  readonly closesSlowly: boolean;
 }
 
 export interface LivingReport {
@@ -56,6 +58,9 @@ const CALLS_FIRST = 7;
 /** Seeds whose nodes mostly die together: 11, 24, 37 and so on. */
 const HARSH_ONE_IN = 13;
 const HARSH_FIRST = 11;
+/** Seeds whose removed nodes go on for a while: 4, 9, 14 and so on. */
+const SLOW_ONE_IN = 5;
+const SLOW_FIRST = 4;
 const SIZE = { clients: 6, transactions: 20 } as const;
 
 /** What a seed decides beside chance. */
@@ -73,6 +78,8 @@ export function livingRun(seed: number): LivingRun {
     isLogged: seed % 5 === 0,
     // Later still.
     isHarsh: seed % HARSH_ONE_IN === HARSH_FIRST,
+    // The last.
+    closesSlowly: seed % SLOW_ONE_IN === SLOW_FIRST,
   };
 }
 
@@ -125,13 +132,14 @@ class LivingSimulation {
     const fabric = new SimulatedFabric({ seed: run.seed });
     this.#fabric = fabric;
     this.#tell = (line) => tell(`${(fabric.nowUs / 1e3).toFixed(1)} ms: ${line}`);
-    const { nodes, protocol, isLogged } = run;
+    const { nodes, protocol, isLogged, closesSlowly } = run;
     this.#cluster = new LivingNodes(fabric, {
       nodes,
       backups: Math.min(2, nodes - 1),
       partitions: PARTITIONS,
       protocol,
       isLogged,
+      closesSlowly,
       ...planted,
       ...(run.workload === "calls" ? { procedures: PROCEDURES } : {}),
       tell: this.#tell,

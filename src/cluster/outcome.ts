@@ -8,8 +8,9 @@
  *
  * A node answers when it has heard, in the present configuration, what all replicas of its partitions have seen,
  * and has no record of the transaction any more: until then, "not yet" (SITU_OVERLOADED, so it is asked
- * again). From then on its answer does not change, but by what it forgets: whatever a coordinator of an earlier
- * configuration has sent is refused, and recovery begins with what replicas have (protocols/recovery/).
+ * again). From then on its answer does not change, but by what it forgets: whatever a coordinator that has left has
+ * sent, or sends if it still runs, is of an earlier configuration and refused (NodeService.adopt), and recovery begins
+ * with what replicas have (protocols/recovery/).
  */
 
 import type { Incoming, NodeId } from "../fabric/fabric.ts";

@@ -137,6 +137,7 @@ export class NodeService implements ServingThread {
   readonly #mayServe: (() => boolean) | undefined;
   /** The view before the present one. */
   #previous: View;
+  #hasLeft = false;
 
   constructor(options: ServiceOptions) {
     const { view, endpoint, executor, tables, kept, disk, thread, life, newLife } = options;
@@ -231,10 +232,18 @@ export class NodeService implements ServingThread {
   /**
    * The configuration has changed; not all members know it yet. From now on this thread refuses what others send in
    * an earlier one, serves nothing of what the node has become the primary of, and stops what is in doubt.
+   *
+   * False if this thread stays in the configuration that it has: the other is no later one, or this life of the node
+   * has left with it. What it sends goes on to say the last configuration that it was a member of, and is refused by
+   * all members of later ones. Otherwise it could commit what others take for undone, as it is no member (doubts.ts).
    */
-  adopt(next: View): void {
+  adopt(next: View): boolean {
     const previous = this.view.current;
-    if (next.configurationId <= previous.configurationId) return;
+    if (next.configurationId <= previous.configurationId) return false;
+    if (previous.isMember && !next.isMember) {
+      this.leave();
+      return false;
+    }
     this.#previous = previous;
     this.view.current = next;
     this.driver.endpoint.configurationId = next.configurationId;
@@ -246,6 +255,12 @@ export class NodeService implements ServingThread {
     this.#sessions.adopted(previous, next);
     this.coordinator.adopt();
     this.#sessions.adopted(previous, next);
+    return true;
+  }
+
+  /** This life of the node is no member any more: nobody answers what it has under way. */
+  leave(): void {
+    this.#hasLeft = true;
   }
 
   /** What this node has of an earlier membership counts where it is a copy again at once. */
@@ -345,7 +360,10 @@ export class NodeService implements ServingThread {
     return threadOf(this.view.current.protocol, kind) !== this.#thread;
   }
 
-  /** Refuses to begin anything, and waits for what is under way: before the endpoint closes. */
+  /**
+   * Refuses to begin anything, and waits for what is under way: before the endpoint closes. Where the node has left, that
+   * would never end. Those who wait for it find their connections cut, and ask the members.
+   */
   async drain(): Promise<void> {
     this.#registry.refuseBeginnings(`node ${this.self} is being closed`);
     const { clock } = this.driver.endpoint;
@@ -353,9 +371,10 @@ export class NodeService implements ServingThread {
     const turn = (): Promise<void> =>
       new Promise((resolve) => void clock.after(DRAIN_LOOK_MS, resolve));
     while (this.coordinator.busy > 0 || this.participant.prepared > 0) {
-      if (clock.nowMs() >= deadlineMs) return;
+      if (this.#hasLeft || clock.nowMs() >= deadlineMs) return;
       await turn();
     }
+    if (this.#hasLeft) return;
     // So that backups need not wait for the next life of this node; others may be closed already.
     this.coordinator.flush();
     const patienceMs = clock.nowMs() + DRAIN_TRUNCATE_MS;

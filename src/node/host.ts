@@ -120,12 +120,16 @@ export class Host implements ProcedureHost {
     const { configurationId } = before;
     if (what === "adopted" && known.configurationId > configurationId) {
       const next = this.#viewOf(known);
-      this.service.adopt(next);
-      this.#client.adopted(before, next);
+      if (this.service.adopt(next)) this.#client.adopted(before, next);
     } else if (what === "committed" && known.configurationId === configurationId) {
       this.service.recover();
     }
     incoming.reply();
+  }
+
+  /** This life of the node has left the cluster. */
+  leave(): void {
+    this.service.leave();
   }
 
   /** The executor stays with the open store. */

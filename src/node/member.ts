@@ -142,7 +142,8 @@ export class Member {
     }
     const configured = { configuration: next, protocol, thread: place, places };
     const view = new View({ self: id, instance, ...configured });
-    nic.service.adopt(view);
+    // A life that has left stays where it is, with both of its threads.
+    if (!nic.service.adopt(view)) return;
     link.configurationId = next.configurationId;
     this.#tell("adopted", next);
   }

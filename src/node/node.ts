@@ -122,6 +122,7 @@ export class SituNode {
       const { candidate, admitted, left, hasFreeId } = joined;
       mayChooseAgain = hasFreeId && !isLast;
       const serving = nic.join(candidate, (wasDrained) => {
+        host.leave();
         if (wasDrained) left();
         listener.removed?.(wasDrained);
       });

@@ -3,7 +3,18 @@
 import { expect, test } from "vitest";
 import type { Incoming, NodeId } from "../../src/fabric/fabric.ts";
 import { Writer } from "../../src/fabric/wire.ts";
-import { COMMIT, LOCK, LOG, NEED_RECOVERY, READ, SCAN, SUBMIT } from "../../src/protocols/kinds.ts";
+import {
+  CALL,
+  COMMIT,
+  LOCK,
+  LOG,
+  NEED_RECOVERY,
+  OPEN_CALLS,
+  OPEN_SESSION,
+  READ,
+  SCAN,
+  SUBMIT,
+} from "../../src/protocols/kinds.ts";
 import { type Handler, Registry } from "../../src/protocols/phases/registry.ts";
 import { failureSync } from "../helpers/store.ts";
 import { encoded } from "./fake-endpoint.ts";
@@ -68,3 +79,14 @@ test("one that is being closed begins nothing, and ends what it has begun", () =
   registry.serve(thread, incoming(COMMIT, 0));
   expect(thread.served).toEqual(["begin", "end"]);
 });
+
+test.each([SUBMIT, OPEN_SESSION, CALL, OPEN_CALLS])(
+  "one that is being closed begins nothing for clients (kind %d)",
+  (kind) => {
+    const thread = { served: [] };
+    const registry = new Registry<Thread>([handler(kind, "begin")]);
+    registry.refuseBeginnings("node 3 is being closed");
+    failureSync("SITU_OVERLOADED", () => registry.serve(thread, incoming(kind, -1)));
+    expect(thread.served).toEqual([]);
+  },
+);

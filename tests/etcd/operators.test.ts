@@ -3,6 +3,7 @@
 import { afterEach, expect, test } from "vitest";
 import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { str, table, u32 } from "../../src/index.ts";
+import { Account } from "../cluster/procedures.ts";
 import { copiesApplied, eventually, situ } from "../helpers/cluster.ts";
 import { LivingCluster } from "../helpers/living-cluster.ts";
 
@@ -69,10 +70,10 @@ test("three nodes form a cluster, a fourth joins, and one is drained, or stays",
   await becomes(/^healthy: (?!.*drained)/);
 });
 
-test("a node is drained and removed while rows are written: it ends, and the others have all copies", async () => {
+test("a node is drained and removed while rows are written and procedures called: it ends, and the others have all copies", async () => {
   const Row = table("row", { id: u32(), text: str(16) }, { key: "id" });
-  cluster = await LivingCluster.start({ nodes: 4, leaseMs: 2_000 });
-  const db = await cluster.client([Row], { timeoutMs: 60_000 });
+  cluster = await LivingCluster.start({ nodes: 4, leaseMs: 2_000, procedures: true });
+  const db = await cluster.client([Row, Account], { timeoutMs: 60_000 });
   for (let id = 0; id < 100; id++) await db.put(Row, { id, text: "first" });
   const leaving = ((await cluster.configuration()).manager! + 1) % 4;
   let isOver = false;
@@ -82,7 +83,18 @@ test("a node is drained and removed while rows are written: it ends, and the oth
       await db.delete(Row, (id + 50) % 100);
     }
   };
-  const writing = write();
+  const accounts = [...Array(8).keys()];
+  const deposits = accounts.map(() => 0n);
+  /** Each is done once, at whichever node it begins. */
+  const call = async (id: number): Promise<void> => {
+    for (let near = 0; !isOver; near++) {
+      await db.call("deposit", [id, 1n], { near: [Row, near % 100] });
+      deposits[id]++;
+    }
+  };
+  const writing = Promise.all([write(), ...accounts.map(call)]);
+  // Told below.
+  writing.catch(() => {});
   try {
     const drained = await operate("drain", `${leaving}`);
     expect(drained.code, drained.stderr).toBe(0);
@@ -94,11 +106,12 @@ test("a node is drained and removed while rows are written: it ends, and the oth
     isOver = true;
     await writing;
   }
+  for (const id of accounts) expect((await db.get(Account, id))?.balance).toBe(deposits[id]);
   const left = [0, 1, 2, 3].filter((id) => id !== leaving);
   await cluster.whole(left);
   await becomes(/^healthy: any 1 of 3 nodes may fail/);
   await copiesApplied(left.map((id) => cluster.nodes[id]));
   const configuration = await cluster.configuration();
   await cluster.close();
-  expect(await cluster.problems(configuration, [Row] as never)).toEqual([]);
+  expect(await cluster.problems(configuration, [Row, Account] as never)).toEqual([]);
 });

@@ -87,6 +87,48 @@ describe("who is suspected", () => {
   });
 });
 
+describe("one that stood still", () => {
+  test("suspects nobody whose renewals it has not read yet, or who stood still as well", () => {
+    for (const stalled of THREE) {
+      const group = threeNodes();
+      group.pass(LEASE_MS);
+      group.nowMs += 2 * LEASE_MS;
+      expect(group.hasLease(stalled)).toBe(false);
+      expect(group.node(stalled).suspects()).toEqual([]);
+      group.node(stalled).tick();
+      expect(group.node(stalled).suspects()).toEqual([]);
+      group.deliver();
+      for (let ticks = 0; ticks < 20; ticks++) {
+        group.pass(LEASE_MS / 10);
+        expect(group.node(stalled).suspects()).toEqual([]);
+      }
+      expect(group.hasLease(stalled)).toBe(true);
+    }
+  });
+
+  test("suspects those who stay silent once it has listened for a lease", () => {
+    const group = threeNodes();
+    group.pass(LEASE_MS);
+    group.reaches = (from, to) => from !== 1 && to !== 1;
+    group.nowMs += 2 * LEASE_MS;
+    group.pass(LEASE_MS / 2);
+    expect(group.node("0.0").suspects()).toEqual([]);
+    group.pass(LEASE_MS / 2);
+    expect(group.node("0.0").suspects()).toEqual([1]);
+  });
+
+  test("again and again, it still suspects who is gone", () => {
+    const group = threeNodes();
+    group.pass(LEASE_MS);
+    group.reaches = (from, to) => from !== 1 && to !== 1;
+    for (let times = 0; times < 5; times++) {
+      group.nowMs += LEASE_MS;
+      group.pass(LEASE_MS / 5);
+    }
+    expect(group.node("0.0").suspects()).toEqual([1]);
+  });
+});
+
 describe("the holder stops before the other thinks that it has", () => {
   test("it counts from when it sent the request, less the drift of its clock", () => {
     const group = new LeaseGroup(first);

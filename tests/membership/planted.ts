@@ -22,6 +22,11 @@ class Impatient extends Membership {
   protected override announce(configuration: Configuration, nowMs: number): Announcement {
     return new ImpatientAnnouncement(configuration, nowMs);
   }
+
+  // In the time between two renewals most of these leases end.
+  protected override mayRenew(): boolean {
+    return false;
+  }
 }
 
 class ImpatientAnnouncement extends Announcement {

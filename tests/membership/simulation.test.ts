@@ -129,6 +129,16 @@ describe("what happens when", () => {
     expect(suspicions, "it was suspected").toBeGreaterThan(0);
   });
 
+  test.each([1, 2, 3])("all stand still for two leases (seed %d): nobody is removed", (seed) => {
+    const cluster = new SimulatedMembership({ seed, nodes: 4 });
+    untilWell(cluster);
+    const { configurationId } = cluster.store.current;
+    for (const { id } of cluster.members) cluster.stop(id, 2 * LEASE_US);
+    cluster.runFor(8 * LEASE_US);
+    expect(cluster.store.current.configurationId).toBe(configurationId);
+    expect(serving(cluster)).toEqual([0, 1, 2, 3]);
+  });
+
   test("a minority is cut off: it serves nothing, and changes nothing", () => {
     const cluster = healthy(5);
     cluster.cut([0, 1], [2, 3, 4], 10 * LEASE_US, false);

@@ -108,3 +108,30 @@ test("coordinator slow between LOG and COMMIT: readers of either row wait, and s
   scene.rest();
   expect(scene.balance(b)).toBe(FIRST_BALANCE + 1n);
 });
+
+test("coordinator that has left: it does not wait for answers that never come before it closes", async () => {
+  const scene = new Scene({ recovers: true });
+  const [a, b] = [scene.accountAt(COORDINATOR), scene.accountAt(OTHER)];
+  scene.open([a, b]);
+  const client = await scene.client();
+  const { fabric } = scene;
+  scene.when("served", LOCK, () => fabric.partition(OTHER, COORDINATOR), OTHER);
+  scene.start(transfer(client, a, b));
+  await scene.work(50);
+  const { service } = scene.nodes[COORDINATOR];
+  expect([service.coordinator.busy, service.participant.prepared]).toEqual([1, 1]);
+  let isDrained = false;
+  const drain = async (): Promise<void> => {
+    await service.drain();
+    isDrained = true;
+  };
+  const draining = drain();
+  await scene.work(50);
+  expect(isDrained).toBe(false);
+  service.leave();
+  await scene.work(50);
+  expect(isDrained).toBe(true);
+  await draining;
+  fabric.clearFaults();
+  scene.rest();
+});

@@ -19,6 +19,11 @@
  * What is old. A message counts only in its configuration and between the two lives of nodes that it
  * names. A grant names the request it answers, and counts from when that one was sent, whenever it comes.
  *
+ * Who is suspected. A node that has stood still finds leases run out whose renewals lie unread in its socket, or were
+ * never sent because the whole machine stood still. So it suspects only whom it has not heard for most of a lease in
+ * which it was there to listen: of a gap between two ticks no more counts than the time between two renewals. To suspect
+ * later is always safe; until when somebody serves does not depend on it.
+ *
  * A node that has restarted does not know what it promised in its earlier life; for the length of a lease it
  * answers as if it had promised one to somebody (`remainingMs`).
  */
@@ -74,6 +79,8 @@ class Peer {
   readonly instance: string;
   /** Its lease to this node ends then. */
   heldUntilMs = Number.NEGATIVE_INFINITY;
+  /** For how long this node had listened when that was extended last. */
+  heardAtMs: number;
   /** The newest request that came from it; and whether that could not be granted yet. */
   lastRequest = 0;
   isWaiting = false;
@@ -82,9 +89,10 @@ class Peer {
   readonly #sentMs = new Float64Array(MAX_LEASE_REQUESTS);
   #next = 0;
 
-  constructor(id: NodeId, instance: string) {
+  constructor(id: NodeId, instance: string, heardAtMs: number) {
     this.id = id;
     this.instance = instance;
+    this.heardAtMs = heardAtMs;
   }
 
   sent(number: number, nowMs: number): void {
@@ -116,6 +124,9 @@ export class Leases {
   /** Who has not been heard yet is suspected from then on. */
   #graceUntilMs = 0;
   #renewAtMs = 0;
+  /** For how long this node has listened, by its ticks, and when it ticked last. */
+  #listenedMs = 0;
+  #tickedMs = 0;
   #number = 0;
 
   constructor({ self, instance, clock, earlierLeaseMs, send }: LeaseOptions) {
@@ -148,8 +159,9 @@ export class Leases {
       id !== this.self && this.#isMember && (this.isManager || id === manager);
     this.#peers = nodes
       .filter(({ id }) => isPeer(id))
-      .map(({ id, instance = "" }) => new Peer(id, instance));
+      .map(({ id, instance = "" }) => new Peer(id, instance, this.#listenedMs));
     const nowMs = this.clock.nowMs();
+    this.#tickedMs = nowMs;
     this.#graceUntilMs = nowMs + leaseMs * (isFirst(configuration) ? FIRST_GRACE_LEASES : 1);
     this.#renewAtMs = nowMs;
     this.tick();
@@ -158,8 +170,12 @@ export class Leases {
   /** A node asks again each fifth of a lease. To be called a few times as often. */
   tick(): void {
     const nowMs = this.clock.nowMs();
-    if (this.#configuration === undefined || nowMs < this.#renewAtMs) return;
-    this.#renewAtMs = nowMs + this.#configuration.leaseMs / LEASE_RENEWALS;
+    if (this.#configuration === undefined) return;
+    const renewalMs = this.#configuration.leaseMs / LEASE_RENEWALS;
+    this.#listenedMs += Math.min(nowMs - this.#tickedMs, renewalMs);
+    this.#tickedMs = nowMs;
+    if (nowMs < this.#renewAtMs) return;
+    this.#renewAtMs = nowMs + renewalMs;
     // The manager asks whoever asks it.
     if (this.isManager) return;
     for (const peer of this.#peers) this.#say(peer, this.#newRequest(peer, nowMs), 0, 0);
@@ -200,8 +216,11 @@ export class Leases {
   /** Those whose leases to this node have run out: of the manager all nodes, of a node the manager. */
   suspects(): NodeId[] {
     const nowMs = this.clock.nowMs();
-    const isSuspected = ({ heldUntilMs }: Peer): boolean =>
+    const leaseMs = this.#configuration?.leaseMs ?? 0;
+    const silentSinceMs = this.#listenedMs - leaseMs * (1 - 1 / LEASE_RENEWALS);
+    const isSuspected = ({ heldUntilMs, heardAtMs }: Peer): boolean =>
       heldUntilMs <= nowMs &&
+      heardAtMs <= silentSinceMs &&
       (heldUntilMs > Number.NEGATIVE_INFINITY || nowMs >= this.#graceUntilMs);
     return this.#peers.filter(isSuspected).map(({ id }) => id);
   }
@@ -244,6 +263,7 @@ export class Leases {
     const sentMs = peer.sentMs(request);
     if (sentMs === undefined) return;
     const lastsMs = Math.min(grantMs, this.#configuration!.leaseMs) * (1 - LEASE_DRIFT);
+    peer.heardAtMs = this.#listenedMs;
     peer.heldUntilMs = Math.max(peer.heldUntilMs, this.heldFromMs(sentMs) + lastsMs);
   }
 

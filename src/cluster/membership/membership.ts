@@ -5,8 +5,8 @@
  *   suspect    the manager, when the lease of a node has run out; a node, when the manager's has. In the
  *              second case the nodes have turns, one lease apart, in the order of `placeInLine`
  *   probe      all others are asked whether they are there. With answers of a majority it goes on, unless
- *              they still hear the manager, or the suspicion has gone. Who is suspected and still connected is
- *              given one lease for that: a process that was killed is not
+ *              they still hear the manager, or the suspicion has gone within the time between two renewals;
+ *              within a lease, where there is a connection, which a process that was killed has not
  *   swap       the next configuration takes the place of this one in the store of configurations, if this one
  *              is still there: one of all who try succeeds. Its author is the manager
  *   announce   it is told to all members, and to those who may serve in earlier ones
@@ -20,7 +20,9 @@
  * the configuration knows, a majority of them goes on with what each has in its store.
  *
  * Invariants: the number of a node's configuration only grows. Nobody tells of a configuration that is not in
- * the store. A node that is not a member, or only in an earlier life, serves nothing and changes nothing.
+ * the store. A node that is not a member, or only in an earlier life, serves nothing and changes nothing. One that was a
+ * member acknowledges that it is none any more, and its services stay in the last configuration that it belonged to
+ * (NodeService.adopt): once a configuration is committed, no member accepts anything that they still send.
  */
 
 import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
@@ -330,9 +332,10 @@ export class Membership {
     const isLate = nowMs >= beganMs + (isForced ? this.#leaseMs : this.#patienceMs);
     // Of those who are suspected, other lives may answer, and be needed; of the restarted, they do.
     const gone = suspects.filter((id) => !this.#restarted.has(id));
+    const mayRenew = this.#suspects.size > 0 && this.mayRenew(nowMs - this.#suspectedMs);
     // A machine that stands still for a moment makes leases late, and ends no connection.
-    const isHopeful = gone.some((id) => this.#host.isConnected(id));
-    if (!isLate && (!isEnough || survey.isWaiting(gone) || isHopeful)) return;
+    const isHopeful = mayRenew || gone.some((id) => this.#host.isConnected(id));
+    if (!isLate && (!isEnough || isHopeful || survey.isWaiting(gone))) return;
     const planned = isEnough ? this.#planned(survey, suspects) : undefined;
     if (planned !== undefined) this.#swap(survey, planned);
     // Others may find out about the manager a little later.
@@ -355,6 +358,11 @@ export class Membership {
   #returning(survey: Survey): Configuration {
     const { configuration, ids } = survey.withReturned(this.#joining!.node);
     return this.#host.plan(configuration, ids, this.self);
+  }
+
+  /** A node that stood still for a moment renews its lease as soon as it goes on. */
+  protected mayRenew(suspectedForMs: number): boolean {
+    return suspectedForMs < this.#leaseMs / LEASE_RENEWALS;
   }
 
   protected hasMajority(present: number, nodes: number): boolean {

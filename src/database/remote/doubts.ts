@@ -11,7 +11,9 @@
  *                        became a commit, for it would remember that: copies note the origin of each record that
  *                        they install or apply. Other copies have none that P does not know of: P has asked them in m,
  *                        and takes over what they have. None can come any more: what the coordinator has sent belongs
- *                        to an earlier configuration than m, and is refused.
+ *                        to an earlier configuration than m, and is refused. So is what it sends from now on, if it
+ *                        still runs: a life of a node that has left never sends anything in a configuration that it is
+ *                        no member of (NodeService.adopt), be it that transaction or another attempt of its call.
  *
  *   None knows, and      Nobody can say. P may have died as well, or have forgotten (cluster/committed-origins.ts says
  *   no P remembers       for how long it has not): SITU_UNKNOWN_OUTCOME.
