@@ -125,22 +125,17 @@ export class Procedures {
   }
 
   /** Never rejects: an error is an outcome, too. */
-  async #run(
-    host: ProcedureHost,
-    called: CalledFor,
-    time: TimeLeft,
-  ): Promise<{ readonly returned: Returned; readonly bytes: number }> {
+  async #run(host: ProcedureHost, called: CalledFor, time: TimeLeft): Promise<Measured> {
     let returned: Returned;
     try {
-      returned = { isDone: true, value: await this.#runHereOrThere(host, called, time) };
-      return { returned, bytes: bytesOf(returned) };
+      return await this.#runHereOrThere(host, called, time);
     } catch (error) {
       returned = { isDone: false, error: toSend(called.procedure, error) };
       return { returned, bytes: returned.error.message.length };
     }
   }
 
-  async #runHereOrThere(host: ProcedureHost, called: CalledFor, time: TimeLeft): Promise<unknown> {
+  async #runHereOrThere(host: ProcedureHost, called: CalledFor, time: TimeLeft): Promise<Measured> {
     const { procedure: name, values, isPassedOn, origin } = called;
     const found = this.#byName.get(name);
     if (found === undefined) {
@@ -155,19 +150,22 @@ export class Procedures {
     // It takes no turn here: two nodes that waited for each other's would wait for ever.
     const elsewhere =
       place && !isPassedOn ? await this.#runThere(host, place, called, time) : undefined;
-    if (elsewhere !== undefined) return elsewhere.value;
+    if (elsewhere !== undefined) return measure(elsewhere.value);
     const call: CombinedCall<RemoteTransaction> = {
       origin,
       time,
-      body: (tx) => found.body(tx, ...values),
+      // In the transaction: what cannot be sent must not be committed.
+      body: async (tx) => measure(await found.body(tx, ...values)),
       notBegun: () => notBegun(name),
     };
-    if (place !== undefined) return await this.#combined(host).run(rowOf(host.db, place), call);
-    return await this.#inTurn(async () => {
+    if (place !== undefined) {
+      return (await this.#combined(host).run(rowOf(host.db, place), call)) as Measured;
+    }
+    return (await this.#inTurn(async () => {
       const leftMs = Math.ceil(time.leftMs());
       if (leftMs <= 0) throw notBegun(name);
       return await host.db.transactFor(origin, leftMs, async (tx) => call.body(tx));
-    });
+    })) as Measured;
   }
 
   /** A transaction of several calls takes one turn. */
@@ -262,12 +260,19 @@ function goneResult({ procedure }: Called): Returned {
 const measured = new Writer();
 measured.limit = MAX_FRAME_WORDS - REPLY_SPARE_WORDS;
 
-/** What cannot be sent must fail now: later, with the outcome known, there is nobody to tell. */
-function bytesOf(returned: Returned): number {
+/** What a procedure has returned, and what it takes. */
+interface Measured {
+  readonly returned: Returned;
+  readonly bytes: number;
+}
+
+/** Fails for what cannot be sent. */
+function measure(value: unknown): Measured {
+  const returned: Returned = { isDone: true, value };
   measured.clear();
   encodeReturned(measured, returned);
   if (measured.at > measured.limit) throw tooLong();
-  return measured.at * 4;
+  return { returned, bytes: measured.at * 4 };
 }
 
 export async function importModule(path: string): Promise<Record<string, unknown>> {

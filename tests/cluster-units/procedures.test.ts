@@ -33,6 +33,7 @@ export const somethingElse = 7;
 let folder: string;
 let procedures: Procedures;
 let opened: number;
+let committed: number;
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), "situ-test-procedures-"));
@@ -47,6 +48,7 @@ beforeEach(async () => {
     defer: () => expect.fail("a session is opened at once"),
   });
   opened = 0;
+  committed = 0;
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -54,7 +56,11 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const host = {
   db: {
     openTables: async () => void opened++,
-    transactFor: async (_: unknown, __: number, body: (tx: unknown) => unknown) => await body({}),
+    transactFor: async (_: unknown, __: number, body: (tx: unknown) => unknown) => {
+      const returned = await body({});
+      committed++;
+      return returned;
+    },
   },
   service: { self: 0 },
   meet: async () => {},
@@ -136,11 +142,15 @@ describe("procedures", () => {
     ["throws an odd object", "SITU_PROCEDURE"],
     ["throws", "SITU_PROCEDURE"],
     ["throws a coded error", "SITU_FULL"],
-  ])("one that %s fails with %s, each time it is asked for", async (name, code) => {
-    expect(await answerOf(name, 0)).toBe(code);
-    expect(await answerOf(name, 0)).toBe(code);
-    expect(await answerOf("add", 1, 1, 1)).toBe(2);
-  });
+  ])(
+    "one that %s fails with %s, each time it is asked for, and commits nothing",
+    async (name, code) => {
+      expect(await answerOf(name, 0)).toBe(code);
+      expect(await answerOf(name, 0)).toBe(code);
+      expect(committed).toBe(0);
+      expect(await answerOf("add", 1, 1, 1)).toBe(2);
+    },
+  );
 
   test("so many run at once; the others wait, and one whose time is over by then is not begun", async () => {
     let open = (): void => {};
