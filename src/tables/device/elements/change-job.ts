@@ -392,7 +392,11 @@ export class ChangeJob implements RowVisitor {
   }
 
   #crash(point: CrashPoint): void {
-    if (this.#order.crashAt === point) process.kill(process.pid, "SIGKILL");
+    const { death } = this.#order;
+    if (death?.at !== point) return;
+    if (death.of === "process") process.kill(process.pid, "SIGKILL");
+    // Ends nothing but the thread.
+    else process.exit();
   }
 }
 
