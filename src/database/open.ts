@@ -11,6 +11,7 @@ import { startLogAnew } from "../log/start.ts";
 import { unshareBuffers } from "../memory/thread-segments.ts";
 import { coded } from "../runtime/system-errors.ts";
 import { createCatalogue } from "../tables/catalogue.ts";
+import { keeperSync } from "../tables/device/keeper-role.ts";
 import type { NameOf, Table } from "../tables/table.ts";
 import type { Database, RemoteDatabase } from "./database.ts";
 import { LocalDatabase } from "./local/local-database.ts";
@@ -49,10 +50,10 @@ function isConnect(options: OpenOptions | ConnectOptions): options is ConnectOpt
 /** For those who have checked settings: the node. */
 export async function openStore(settings: Settings): Promise<LocalDatabase> {
   const db = await attach(settings, ({ executor, fresh, identity, recovered }) => {
-    const { mediaLog, path, sharing } = settings;
-    // Under the lock of the folder: one at a time.
+    const { mediaLog, path, sharing, timeoutMs } = settings;
     if (mediaLog !== undefined && sharing === "processes") {
-      noteMediaLog(deviceFilesOf(path), mediaLog, deviceFilesOf);
+      const note = (): void => noteMediaLog(deviceFilesOf(path), mediaLog, deviceFilesOf);
+      keeperSync(executor, timeoutMs, note);
     }
     if (fresh) {
       createCatalogue(executor);

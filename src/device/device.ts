@@ -67,8 +67,8 @@ export class Device implements PageLoads {
   readonly buffer: PageBuffer;
   readonly executor: Executor;
   readonly files: StoreFiles;
-  /** Where the media log is, if the store has one. */
-  readonly media: StoreFiles | undefined;
+  /** Where the media log is, if one has been found so far. */
+  #media: StoreFiles | undefined;
   /** By the root of the table, what those above keep of it; and what they have to do for it. */
   readonly tables = new Map<number, unknown>();
   readonly work: unknown[] = [];
@@ -101,8 +101,6 @@ export class Device implements PageLoads {
       );
     }
     this.files = deviceFilesOf(path);
-    const folder = mediaLogFolder(this.files);
-    this.media = folder === undefined ? undefined : deviceFilesOf(folder);
     const share = Math.floor((this.memoryBytes * DEVICE_BUFFER_SHARE) / DEVICE_PAGE_BYTES);
     this.buffer = new PageBuffer(
       Math.min(MAX_DEVICE_BUFFER_PAGES, Math.max(MIN_DEVICE_BUFFER_PAGES, share)),
@@ -119,11 +117,20 @@ export class Device implements PageLoads {
     return this.executor.slabs.blocks.limit * UNIT_BYTES;
   }
 
+  /** Where the media log is, if the store has one by now. */
+  findMedia(): StoreFiles | undefined {
+    if (this.#media === undefined) {
+      const folder = mediaLogFolder(this.files);
+      if (folder !== undefined) this.#media = deviceFilesOf(folder);
+    }
+    return this.#media;
+  }
+
   fileOf(high: number, low: number): PageFile {
     const key = `${high} ${low}`;
     let file = this.#opened.get(key);
     if (file === undefined) {
-      file = new PageFile(this.files, this.buffer, high, low, this.media);
+      file = new PageFile(this.files, this.buffer, high, low, () => this.findMedia());
       this.#opened.set(key, file);
     }
     return file;

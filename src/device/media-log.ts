@@ -8,7 +8,9 @@
  * space than the device file, and mends a single page.
  *
  * Which folder it is, is said by a file in the store's folder, so that all processes agree. It is made with the store,
- * before there is any page, and stays. It also says whose it is: of two copies of a store's folder, one would write over
+ * before there is any device file, and stays. Processes that have the store open by then have read that there is none:
+ * so whoever notes it has the keeper's role (tables/device/keeper-role.ts), and whoever makes a file, or is about to write to one
+ * for the first time, looks again under that role. It also says whose it is: of two copies of a store's folder, one would write over
  * what the other one needs.
  */
 
@@ -61,7 +63,7 @@ export function removeMediaLog(files: StoreFiles, openMedia: (folder: string) =>
   }
 }
 
-/** Notes the folder that the store is opened with. Called by one at a time. */
+/** Notes the folder that the store is opened with. For the keeper: nobody makes a file meanwhile. */
 export function noteMediaLog(
   files: StoreFiles,
   folder: string,

@@ -72,7 +72,8 @@ export class PageFile implements BufferedFile {
   readonly #files: StoreFiles;
   readonly #buffer: PageBuffer;
   #file: StoreFile | undefined;
-  readonly #media: StoreFiles | undefined;
+  #media: StoreFiles | undefined;
+  readonly #findMedia: () => StoreFiles | undefined;
   #mediaFile: StoreFile | undefined;
   /** Pages that were read from the media log, because they were damaged or missing. */
   mended = 0;
@@ -84,10 +85,11 @@ export class PageFile implements BufferedFile {
     buffer: PageBuffer,
     high: number,
     low: number,
-    media?: StoreFiles,
+    findMedia: () => StoreFiles | undefined = () => undefined,
   ) {
     this.#files = files;
-    this.#media = media;
+    this.#findMedia = findMedia;
+    this.#media = findMedia();
     this.#buffer = buffer;
     this.name = fileName(high, low);
     this.id = low | 0;
@@ -102,8 +104,9 @@ export class PageFile implements BufferedFile {
     return this.#file !== undefined || this.#files.has(this.name);
   }
 
-  /** Makes an empty file, which is there for certain when this returns. */
+  /** Makes an empty file, which is there for certain when this returns. For the keeper. */
   create(): void {
+    this.#lookForMedia();
     explainedOnDisk(this.path, () => {
       this.#files.makeFolder(DEVICE_FOLDER);
       // One who has died, or met an error, may have made it before.
@@ -129,6 +132,7 @@ export class PageFile implements BufferedFile {
    */
   rebuildIfLost(): void {
     const { name } = this;
+    this.#lookForMedia();
     const copy = this.#openMedia();
     if (this.#file === undefined && !this.#files.has(name)) {
       if (copy === undefined) throw this.missing();
@@ -137,6 +141,11 @@ export class PageFile implements BufferedFile {
       const media = this.#media;
       this.#onMedia(() => copyTo(media, name, this.#open()));
     }
+  }
+
+  /** Another process may have noted a media log since this file was first used (media-log.ts). */
+  #lookForMedia(): void {
+    this.#media ??= this.#findMedia();
   }
 
   #onMedia<T>(work: () => T): T {

@@ -80,6 +80,10 @@ const FIRST_ARENA_BYTES = 64 * 1024;
 export const MAX_WINDOW_START = 2048;
 
 export class AccessSet {
+  /** What sets are made with; tests make it less. */
+  static mostObjects = MAX_ACCESSES;
+  /** So many objects at most; a power of two. */
+  mostObjects = AccessSet.mostObjects;
   /** The entries. Replaced when the set grows: read it anew after an `add`. */
   words = new Int32Array(FIRST_CAPACITY * ENTRY_WORDS);
   /** Where the last entry ends. */
@@ -393,7 +397,7 @@ export class AccessSet {
 
   #grow(): void {
     const capacity = 2 * this.count;
-    if (capacity > MAX_ACCESSES) {
+    if (capacity > this.mostObjects) {
       throw new SituError(
         "SITU_TOO_LARGE",
         `the transaction touches more than ${this.count} objects: split it into smaller ones`,

@@ -815,6 +815,8 @@ export const DEVICE_SELECT_ROWS = 256;
 export const DEVICE_SELECT_AHEAD = 8;
 /** Updates in the device's threads. Rows of a table that one can be about. */
 export const MAX_DEVICE_CHANGE_ROWS = 1 << 23;
+/** Objects of its map that one reads when it is applied: as many, should each have a row of its own. */
+export const MAX_DEVICE_CHANGE_OBJECTS = 1 << 23;
 /** Pages that are reserved at a time at most, that are written at once, that a buffer has room for, and bytes after which they are synced meanwhile. */
 export const DEVICE_RESERVE_PAGES = 1_024;
 export const DEVICE_WRITE_PAGES = 64;
@@ -843,6 +845,10 @@ relation(MAX_ROW_BYTES < 4 * 2 ** 21, "the words of a row fit 21 bits of its pla
 relation(
   4 * DEVICE_MISSES_AT_ONCE <= MIN_DEVICE_BUFFER_PAGES,
   "the pages that an operation waits for do not drive each other out of the buffer",
+);
+relation(
+  MAX_DEVICE_CHANGE_OBJECTS >= MAX_DEVICE_CHANGE_ROWS,
+  "an update reads the objects of all rows that it may look at",
 );
 relation(MAX_SLOTS < 256, "a slot id fits eight bits and leaves one value for nobody");
 relation(1 << (32 - MAX_SHARD_DEPTH) === SHARD_BUCKETS, "hash bits: bucket and depth");

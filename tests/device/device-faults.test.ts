@@ -9,7 +9,8 @@ import { Random } from "../../src/runtime/random.ts";
 import { workOf } from "../../src/tables/device/device-work.ts";
 import { str, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { failureSync, MIB, memoryOf, seed, temporaryStores } from "../helpers/store.ts";
+import { failure, failureSync, MIB, memoryOf, seed, temporaryStores } from "../helpers/store.ts";
+import { changeHere } from "./change-here.ts";
 
 const stores = temporaryStores();
 const T = table("t", { id: u32(), n: u32(), text: str() }, { key: "id", storage: "device" });
@@ -99,5 +100,35 @@ it("keeps rows in memory while the disk is full, and goes on when there is room"
   flush(db);
   db.put(T, { id: rows, n: 1, text: "x".repeat(1_000) });
   expect(db.count(T)).toBe(rows + 1);
+  expect((await db.verify()).problems).toEqual([]);
+});
+
+it("changes nothing by an update in the device that meets a fault of the disk, and gives its pages back", async () => {
+  const path = stores.folder();
+  const disk = new FaultyFiles({ seed });
+  const db = await opened(path, disk);
+  put(db, 1, 400);
+  flush(db);
+  const update = (n: number) => changeHere(db, T, { set: { n } });
+  const expectAll = (n: number): void => {
+    const rows = db.scan(T).toArray();
+    expect(rows).toHaveLength(400);
+    expect(rows.every((row) => row.n === n)).toBe(true);
+  };
+  for (const on of ["write", "sync"] as const) {
+    disk.fail({ kind: "EIO", on, times: 1_000 });
+    expect((await failure("SITU_CORRUPT", () => update(2))).message).toContain(
+      "input/output error",
+    );
+    disk.forgive();
+    expectAll(1);
+  }
+  // What was taken is there again: the next one needs no more.
+  disk.capacityBytes = disk.usedBytes;
+  await update(3);
+  expectAll(3);
+  disk.capacityBytes = Number.POSITIVE_INFINITY;
+  await update(5);
+  expectAll(5);
   expect((await db.verify()).problems).toEqual([]);
 });

@@ -8,12 +8,20 @@ import type { Database } from "../../src/database/database.ts";
 import type { LocalDatabase } from "../../src/database/local/local-database.ts";
 import type { Change } from "../../src/database/watch.ts";
 import { knownDevice } from "../../src/device/device.ts";
+import { AccessSet } from "../../src/engine/access-set.ts";
 import { runReadOnly } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { readIdentity, removeMemory } from "../../src/folder/store-files.ts";
+import { updateProgram } from "../../src/tables/bulk/requests.ts";
+import { openTable } from "../../src/tables/catalogue.ts";
 import { type DeviceWork, workOf } from "../../src/tables/device/device-work.ts";
+import { ChangeJob } from "../../src/tables/device/elements/change-job.ts";
 import { hasDeviceJobs } from "../../src/tables/device/elements/device-jobs.ts";
+import { RememberedMaps } from "../../src/tables/device/elements/map-steps.ts";
+import { SIGNAL_WORDS } from "../../src/tables/device/elements/messages.ts";
+import { Projections } from "../../src/tables/device/elements/projection.ts";
 import { count, sum } from "../../src/tables/expressions/aggregates.ts";
+import { programText } from "../../src/tables/expressions/program.ts";
 import { i32, nullable, str, timestamp, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { failure, temporaryStores } from "../helpers/store.ts";
@@ -40,6 +48,7 @@ const SHAPES = {
   expiring: table("item", fields, { ...options, expires: "until" }) as unknown as Item,
 };
 const ROWS = 600;
+const SHORT_ROWS = 3_000;
 const place = "device" as const;
 
 type Both = Database & LocalDatabase;
@@ -342,6 +351,58 @@ describe("an update in the device", () => {
       ...Array.from({ length: 10 }, (_, id) => [id, "update", 77]),
       [599, "delete", 599],
     ]);
+  });
+
+  it("reads more of the map than other transactions may read", async () => {
+    const Short = table("short", { id: u32(), n: u32() }, options);
+    const db = (await stores.open({ tables: [Short], memoryBytes: 32 * 2 ** 20 })) as Both;
+    for (let from = 0; from < SHORT_ROWS; from += 500) {
+      db.transactSync((tx) => {
+        for (let id = from; id < from + 500; id++) tx.insert(Short, { id, n: 0 });
+      });
+    }
+    flush(db);
+    const { executor } = db;
+    const store = openTable(executor, Short as never);
+    type Row = { id: { eq(id: number): unknown } };
+    const program = { where: (row: Row) => row.id.eq(7), set: { n: 1 } };
+    const most = AccessSet.mostObjects;
+    AccessSet.mostObjects = 256;
+    try {
+      const job = new ChangeJob(
+        {
+          executor,
+          store,
+          shared: workIn(db).table,
+          projections: new Projections(),
+          maps: new RememberedMaps(),
+        },
+        {
+          kind: "change",
+          id: 1,
+          table: Short as never,
+          root: store.root,
+          program: programText(updateProgram(Short as never, program, true)),
+          momentMs: 0,
+          timeoutMs: 10_000,
+          waits: false,
+          signals: new Int32Array(new SharedArrayBuffer(SIGNAL_WORDS * 4)),
+          death: undefined,
+        },
+      );
+      const changed = await job.run(() => store);
+      await job.end();
+      expect(changed.matched).toBe(1);
+      const all = new Transaction(executor);
+      const cursor = workIn(db).table.map.cursor({ from: undefined, to: undefined }, false);
+      const walk = (tx: Transaction): void => {
+        while (cursor.skip(tx) > 0);
+      };
+      expect(() => runReadOnly(executor, all, walk, undefined)).toThrow("more than 256 objects");
+    } finally {
+      AccessSet.mostObjects = most;
+    }
+    expect(db.get(Short, 7)?.n).toBe(1);
   });
 
   it("is there after a restart, from the log", async () => {

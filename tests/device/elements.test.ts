@@ -7,8 +7,16 @@ import { describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import type { LocalDatabase } from "../../src/database/local/local-database.ts";
 import { knownDevice } from "../../src/device/device.ts";
+import { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
+import { aggregateProgram } from "../../src/tables/bulk/requests.ts";
+import { openTable } from "../../src/tables/catalogue.ts";
 import { workOf } from "../../src/tables/device/device-work.ts";
+import { RememberedMaps } from "../../src/tables/device/elements/map-steps.ts";
+import { SIGNAL_WORDS } from "../../src/tables/device/elements/messages.ts";
+import { Projections } from "../../src/tables/device/elements/projection.ts";
+import { runRead } from "../../src/tables/device/elements/read-job.ts";
 import { avg, count, max, min, sum } from "../../src/tables/expressions/aggregates.ts";
+import { programText } from "../../src/tables/expressions/program.ts";
 import { bytes, enumOf, f64, i64, nullable, str, timestamp, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { failure, temporaryStores } from "../helpers/store.ts";
@@ -34,6 +42,7 @@ const SHAPES = {
   expiring: table("item", fields, { ...options, expires: "until" }) as unknown as Item,
 };
 const ROWS = 900;
+const sumOfTotal = (i: { total: never }) => ({ s: sum(i.total) });
 const STATUSES = ["open", "late", "paid"] as const;
 
 type Both = Database & LocalDatabase;
@@ -208,6 +217,43 @@ describe("operations on the device", () => {
     await failure("SITU_CORRUPT", () =>
       db.aggregate(Item, { place: "device", values: (i) => ({ s: sum(i.total) }) }),
     );
+  });
+
+  it("take a page that was used again for no damage, if their snapshot is gone", async () => {
+    const db = await filled(Item);
+    const { executor } = db;
+    const { table: shared } = workOf(knownDevice(executor)!)[0];
+    const store = openTable(executor, Item as never);
+    const snapshot = Snapshot.take(executor, 60_000, 60_000);
+    const { file } = shared;
+    const readLater = file.readLater.bind(file);
+    // When the places are known, and before any page is read.
+    file.readLater = (first, pages, into) => {
+      file.readLater = readLater;
+      snapshot.release();
+      file.write(Buffer.from("another row"), first);
+      return readLater(first, pages, into);
+    };
+    const order = {
+      kind: "aggregate" as const,
+      id: 1,
+      table: Item as never,
+      root: store.root,
+      program: programText(aggregateProgram(Item as never, { values: sumOfTotal }, true)),
+      snapshot: snapshot.share(),
+      part: 0,
+      parts: 1,
+      signals: new Int32Array(new SharedArrayBuffer(SIGNAL_WORDS * 4)),
+    };
+    const opened = {
+      executor,
+      store,
+      shared,
+      projections: new Projections(),
+      maps: new RememberedMaps(),
+    };
+    const listener = { rows: () => {}, taken: async () => {}, manyInDelta: () => {} };
+    await failure("SITU_SNAPSHOT_TOO_OLD", () => runRead(opened, order, listener));
   });
 
   it("end when the database is closed", async () => {

@@ -14,6 +14,7 @@ import { FaultyFiles } from "../../simulation/faulty-files.ts";
 import type { LocalDatabase } from "../../src/database/local/local-database.ts";
 import { destroy } from "../../src/database/open.ts";
 import { knownDevice, replaceDeviceFiles } from "../../src/device/device.ts";
+import { DEVICE_KEEPER } from "../../src/memory/control.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { type DeviceWork, workOf } from "../../src/tables/device/device-work.ts";
 import { count, sum } from "../../src/tables/expressions/aggregates.ts";
@@ -210,6 +211,36 @@ it("keeps rows in memory while the other disk fails", async () => {
   expect(workIn(db).mover.moved).toBe(ROWS + 1);
   expectRows(db, 1);
   expect((await db.verify()).problems).toEqual([]);
+});
+
+it("is written by processes that had the store open before there was one", async () => {
+  const path = stores.folder();
+  const media = stores.folder();
+  const before = await opened(path);
+  // It knows its tables, and that they have no file.
+  expect(before.count(T)).toBe(0);
+  const after = await opened(path, media);
+  put(before, 1);
+  flush(before);
+  await before.updateWhere(T, { place: "device", set: { n: 2 } });
+  expect(readFileSync(fileIn(media)).length).toBe(readFileSync(fileIn(path)).length);
+  expect((await after.verify()).problems).toEqual([]);
+  await before.close();
+  await after.close();
+  rmSync(fileIn(path));
+  const again = await opened(path);
+  expectRows(again, 2);
+});
+
+it("waits for one who writes pages when it is noted, and gives up if that does not move", async () => {
+  const path = stores.folder();
+  const db = await opened(path);
+  const { i32 } = db.executor.memory.control;
+  Atomics.store(i32, DEVICE_KEEPER, db.executor.slot + 1);
+  const later = { path, tables: [T], mediaLog: stores.folder(), timeoutMs: 20 };
+  await expect(stores.open(later)).rejects.toMatchObject({ code: "SITU_TIMEOUT" });
+  Atomics.store(i32, DEVICE_KEEPER, 0);
+  await stores.open(later);
 });
 
 it("belongs to one store, from its beginning, and goes with it", async () => {

@@ -12,7 +12,7 @@ export interface ChangeDeath {
 
 const { path, crashAt, round } = JSON.parse(process.argv[2]) as ChangeDeath;
 const db = await openItems(path);
-localDatabase(db).elements.crashAt = crashAt;
+localDatabase(db).elements.death = { at: crashAt, of: "process" };
 await db.updateWhere(Item, { place: "device", set: { round } });
 // A step that is passed after the answer was sent.
 await new Promise((resolve) => setTimeout(resolve, 60_000));

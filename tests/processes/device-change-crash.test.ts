@@ -1,5 +1,5 @@
 /**
- * Faults of updates in the device's threads: the process is killed at every step of one. All rows are changed or
+ * Faults of updates in the device's threads: the process is killed at every step of one, or only the thread ends. All rows are changed or
  * none is, nothing is locked or announced by the dead, pages come back, and others go on.
  */
 
@@ -58,4 +58,33 @@ test.each([
     if (!staysOpen) await open.close();
   }
   if (staysOpen) await open.close();
+});
+
+test("a thread that ends at a step of an update: all or nothing, and the next update has another one", async () => {
+  const open = await openItems(folder.path);
+  const { elements, executor } = localDatabase(open);
+  let round = 1;
+  writeRound(open, round);
+  moveAll(open);
+  for (const at of CRASH_POINTS) {
+    elements.death = { at, of: "thread" };
+    const update = open.updateWhere(Item, { place: "device", set: { round: round + 1 } });
+    // Its answer may have been on its way.
+    if (at === "ended") await update.catch(() => {});
+    else await expect(update, at).rejects.toMatchObject({ code: "SITU_UNKNOWN_OUTCOME" });
+    if (at === "applied" || at === "ended") round++;
+    const rounds = new Set([...open.scan(Item)].map((row) => row.round));
+    expect([...rounds], at).toEqual([round]);
+    elements.death = undefined;
+    const { matched } = await open.updateWhere(Item, { place: "device", set: { round: ++round } });
+    expect(matched, at).toBe(ITEMS);
+    do {
+      executor.sweep();
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    } while (hasDeviceJobs(executor));
+    moveAll(open);
+    expect(workIn(open).failure, at).toBeUndefined();
+    expect((await open.verify()).problems, at).toEqual([]);
+  }
+  await open.close();
 });

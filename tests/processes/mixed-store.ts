@@ -21,6 +21,7 @@ import {
   u32,
 } from "../../src/index.ts";
 import { type DeviceWork, workOf } from "../../src/tables/device/device-work.ts";
+import { COUNTERS, fillCounters } from "./mixed-counters.ts";
 
 export interface List {
   id: number;
@@ -28,14 +29,17 @@ export interface List {
   generation: number;
   /** Changes with every append, and no other list of the table has the same. */
   tag: number;
+  /** How often the device's threads have written it anew. */
+  rewrites: number;
   values: Uint8Array;
 }
 export type Lists = Table<List, number, Partial<Omit<List, "id">>>;
 
 /** Rows up to 128 bytes lie in the structure itself. */
 const INLINE_BYTES = 96;
-const inline = { id: u32(), generation: u32(), tag: u32(), values: bytes(INLINE_BYTES) };
-const behindPointer = { id: u32(), generation: u32(), tag: u32(), values: bytes() };
+const numbers = { id: u32(), generation: u32(), tag: u32(), rewrites: u32() };
+const inline = { ...numbers, values: bytes(INLINE_BYTES) };
+const behindPointer = { ...numbers, values: bytes() };
 const byGeneration = { on: ["generation"] } as const;
 const byGenerationHash = { on: ["generation"], kind: "hash" } as const;
 const byTag = { on: ["tag"], unique: true } as const;
@@ -67,7 +71,7 @@ export const KINDS: readonly Lists[] = [
   }),
 ];
 
-/** Whose rows the threads of the device write anew: no index names their generation. */
+/** Whose rows the threads of the device write anew. */
 export const IN_THREADS = KINDS.find(({ name }) => name === "device-hashed")!;
 
 /** What there is to do for the device tables that a process has used so far. */
@@ -103,13 +107,14 @@ export function listsIn(lists: Lists, generation: number): number[] {
   );
 }
 
-export function rowOf(id: number, values: readonly number[]): List {
+export function rowOf(id: number, values: readonly number[], rewrites = 0): List {
   const data = Buffer.alloc(values.length * VALUE_BYTES);
   for (const [i, value] of values.entries()) data.writeUIntLE(value, i * VALUE_BYTES, VALUE_BYTES);
   return {
     id,
     generation: generationOf(id),
     tag: id * TAGS + (values.length % TAGS),
+    rewrites,
     values: new Uint8Array(data),
   };
 }
@@ -156,7 +161,7 @@ const TIMEOUT_MS = 120_000;
 export function openMixed(path: string, durability?: DurabilityMode): Promise<Database> {
   return open({
     path,
-    tables: [...KINDS, Account, ...TOKENS, Generation],
+    tables: [...KINDS, ...COUNTERS, Account, ...TOKENS, Generation],
     memoryBytes: 96 * 2 ** 20,
     timeoutMs: TIMEOUT_MS,
     ...(durability === undefined ? {} : { durability }),
@@ -168,6 +173,7 @@ export function fillMixed(db: Database): void {
     for (let id = 0; id < ACCOUNTS; id++) tx.insert(Account, { id, balance: FIRST_BALANCE });
     tx.insert(Generation, { id: 0, current: 0 });
   });
+  fillCounters(db);
 }
 
 /** How a transaction is run. */

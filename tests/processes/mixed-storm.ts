@@ -16,6 +16,7 @@ import { Random } from "../../src/runtime/random.ts";
 import { endAll, StoreFolder } from "../helpers/engine-processes.ts";
 import { restProblems, slotProblems } from "../helpers/process-rest.ts";
 import { killAndReplace, type Life, type StormOptions } from "../helpers/process-storm.ts";
+import { type CounterLine, counterProblems, countUpdates } from "./mixed-counters.ts";
 import {
   ACCOUNTS,
   Account,
@@ -52,6 +53,8 @@ export interface MixedStormReport {
   readonly ways: Readonly<Record<MixedWay | "async", number>>;
   readonly splits: number;
   readonly recoveries: number;
+  /** Updates in the device that ended well. */
+  readonly deviceUpdates: number;
   readonly lists: number;
   /** Everything that is wrong, as sentences; anomalies are among them. */
   readonly problems: readonly string[];
@@ -60,7 +63,7 @@ export interface MixedStormReport {
 }
 
 /** The storm goes on until so much has happened in each way. */
-const ENOUGH = { transactions: 300, ofEachWay: 15 } as const;
+const ENOUGH = { transactions: 300, ofEachWay: 15, deviceUpdates: 20 } as const;
 /** After the last process is gone: nobody is listed, no snapshot is open, no version is kept. */
 const REST_MS = 60_000;
 const LONGEST = { ms: 700, steps: 80_000 };
@@ -84,6 +87,7 @@ export async function runMixedStorm(options: MixedStormOptions): Promise<MixedSt
         ...life,
         path,
         log: join(path, logName(life.life)),
+        counterLog: join(path, counterLogName(life.life)),
         isDurable: durability !== "none",
         plantedKind,
       }),
@@ -93,7 +97,10 @@ export async function runMixedStorm(options: MixedStormOptions): Promise<MixedSt
       seats,
       kills: options.kills,
       endMs: performance.now() + minutes * 60_000,
-      isEnough: () => isEnough(readHistory(path)) && hasPages(path),
+      isEnough: () =>
+        isEnough(readHistory(path)) &&
+        hasPages(path) &&
+        (plantedKind !== undefined || countUpdates(readUpdates(path)) >= ENOUGH.deviceUpdates),
       withStops: true,
       longest: LONGEST,
       problems,
@@ -148,6 +155,8 @@ async function inspect(
   const db = await openMixed(path);
   try {
     const generations = (db.get(Generation, 0)?.current ?? 0) + 1;
+    const updates = readUpdates(path);
+    problems.push(...counterProblems(db, updates));
     const finalReads = touchEverything(db, generations * LISTS_PER_GENERATION, problems);
     problems.push(...(await restProblems(db, REST_MS)));
     problems.push(...(await slotProblems(path)));
@@ -166,6 +175,7 @@ async function inspect(
       ways: waysOf(history),
       splits: counters.splits,
       recoveries: counters.recoveries,
+      deviceUpdates: countUpdates(updates),
       lists: finalReads.size,
       problems,
       anomalies: [...counts.keys()],
@@ -209,22 +219,30 @@ function logName(life: number): string {
   return `life-${life}.log`;
 }
 
+function counterLogName(life: number): string {
+  return `life-${life}-updates.log`;
+}
+
 function readHistory(path: string): Told[] {
   const history: Told[] = [];
   for (const name of readdirSync(path)) {
     const life = /^life-(\d+)\.log$/.exec(name)?.[1];
-    if (life === undefined) continue;
-    const text = readFileSync(join(path, name), "utf8");
-    // A line that the death cut off was the outcome of nothing, or a plan that never ran.
-    const whole = text.slice(0, text.lastIndexOf("\n") + 1);
-    const lines = whole.split("\n").filter((line) => line !== "");
-    readLife(
-      lines.map((line) => JSON.parse(line) as LogLine),
-      Number(life),
-      history,
-    );
+    if (life !== undefined) readLife(linesOf<LogLine>(join(path, name)), Number(life), history);
   }
   return history;
+}
+
+function readUpdates(path: string): CounterLine[][] {
+  const names = readdirSync(path).filter((name) => /^life-\d+-updates\.log$/.test(name));
+  return names.map((name) => linesOf<CounterLine>(join(path, name)));
+}
+
+function linesOf<Line>(path: string): Line[] {
+  const text = readFileSync(path, "utf8");
+  // A line that the death cut off was the outcome of nothing, or a plan that never ran.
+  const whole = text.slice(0, text.lastIndexOf("\n") + 1);
+  const lines = whole.split("\n").filter((line) => line !== "");
+  return lines.map((line) => JSON.parse(line) as Line);
 }
 
 /** Errors after which a transaction may be there nevertheless. */

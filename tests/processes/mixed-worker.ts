@@ -3,14 +3,17 @@
  * and the outcome after; what has no outcome when the process is gone is unknown. What a transaction
  * is drawn from: strict or snapshot isolation, a synchronous or an asynchronous body, a snapshot, a
  * plain get; keys, ranges and indexes; in sync or lazy. Beside them, rows of device tables are moved to pages, at once and
- * in the background, pages are compacted, and the device's threads write rows anew. The process may be told to kill itself at
- * its n-th atomic step, wherever that is: opening, recovering another, committing.
+ * in the background, pages are compacted, and the device's threads change rows (mixed-counters.ts). The process may be told to
+ * kill itself at its n-th atomic step, wherever that is: opening, recovering another, committing; then the device's threads
+ * have a step at which they kill it, or only themselves, too.
  */
 
 import { openSync, writeSync } from "node:fs";
+import { localDatabase } from "../../src/database/local/local-database.ts";
 import { SituError, type Transaction } from "../../src/index.ts";
 import { sleepSync } from "../../src/runtime/clock.ts";
 import { Random } from "../../src/runtime/random.ts";
+import { CRASH_POINTS } from "../../src/tables/device/elements/messages.ts";
 import {
   dieAtStep,
   isStopped,
@@ -20,6 +23,7 @@ import {
   turn,
 } from "../helpers/process-child.ts";
 import type { Life } from "../helpers/process-storm.ts";
+import { auditCounters, type CounterLine, CounterWork } from "./mixed-counters.ts";
 import {
   ACCOUNTS,
   Account,
@@ -52,6 +56,8 @@ import {
 export interface MixedOrder extends Life {
   readonly path: string;
   readonly log: string;
+  /** Of updates in the device. */
+  readonly counterLog: string;
   /** Whether the store has a log: then some transactions wait for the disk. */
   readonly isDurable: boolean;
   /** A bug: reads of this kind of table are not validated. */
@@ -61,16 +67,22 @@ export interface MixedOrder extends Life {
 type Plan = Extract<LogLine, { planned: unknown }>;
 
 const BATCH_MS = 4;
+/** One in so many calls of the device is cut off, where the process is to die anyway. */
+const DEATH_CHANCE = 6;
 const IN_FLIGHT = 3;
 const order = orderOf<MixedOrder>();
 const random = new Random(order.seed);
 const log = openSync(order.log, "a");
+const counterLog = openSync(order.counterLog, "a");
 let numbers = 0;
 let appended = 0;
 
 dieAtStep(order.dieAtStep);
 listenForStop();
 const db = await openMixed(order.path);
+const counterWork = new CounterWork(db, random, (line: CounterLine) => {
+  writeSync(counterLog, `${JSON.stringify(line)}\n`);
+});
 
 function write(line: LogLine): void {
   writeSync(log, `${JSON.stringify(line)}\n`);
@@ -133,7 +145,7 @@ function* play(reader: Reading, { planned }: Plan): Steps<Seen> {
       seen.lists.push(values);
       yield* checkTag(reader, lists, row, seen);
     } else if (values.length >= MOST_VALUES) throw new TooLong();
-    else yield (reader as Writing).put(lists, rowOf(key, [...values, value]));
+    else yield (reader as Writing).put(lists, rowOf(key, [...values, value], row?.rewrites));
   }
   return seen;
 }
@@ -206,7 +218,7 @@ function end({ number, planned }: Plan, seen: Seen, at = nowNs()): void {
 
 function fail({ number, planned }: Plan, error: unknown): void {
   if (error instanceof TooLong) startGeneration(planned[0][0]);
-  else if (!(error instanceof SituError)) throw error;
+  else passUnlessCorrupt(error);
   const failed = error instanceof SituError ? error.code : "too long";
   write({ number, at: nowNs(), failed });
 }
@@ -303,6 +315,7 @@ function audit(): void {
     snapshot.close();
   }
   if (sum !== TOTAL) throw new Error(`the money in a snapshot: ${sum} instead of ${TOTAL}`);
+  auditCounters(db);
 }
 
 /** Rows of device tables are few here: they go to pages, and pages are compacted, only if somebody says so. */
@@ -318,14 +331,33 @@ async function moveLater(): Promise<void> {
   for (const { mover } of deviceWorkOf(db)) await mover.moveLater(isStopped);
 }
 
-/** The device's threads write all lists of a generation anew, as they are: an append meanwhile must not get lost. */
+/** The device's threads write all lists of a generation anew: an append meanwhile must not get lost. */
 async function rewriteInThreads(): Promise<void> {
   const generation = db.get(Generation, 0)?.current ?? 0;
   await db.updateWhere(IN_THREADS, {
     place: "device",
     where: (list) => list.generation.eq(generation),
-    set: { generation },
+    set: (list) => ({ rewrites: list.rewrites.plus(1) }),
   });
+}
+
+async function changeInThreads(): Promise<void> {
+  const { elements } = localDatabase(db);
+  const isDeath = order.dieAtStep > 0 && random.below(DEATH_CHANCE) === 0;
+  elements.death = isDeath
+    ? {
+        at: CRASH_POINTS[random.below(CRASH_POINTS.length)],
+        of: random.below(2) === 0 ? "process" : "thread",
+      }
+    : undefined;
+  if (random.below(4) === 0) await rewriteInThreads();
+  else await counterWork.onDevice();
+}
+
+/** No disk fails here: what is damaged, Situ has damaged. */
+function passUnlessCorrupt(error: unknown): void {
+  if (!(error instanceof SituError)) throw error;
+  if (error.code === "SITU_CORRUPT") throw new Error(error.message, { cause: error });
 }
 
 /** The same for what is awaited. */
@@ -333,7 +365,7 @@ async function triedLater(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    if (!(error instanceof SituError)) throw error;
+    passUnlessCorrupt(error);
   }
 }
 
@@ -342,7 +374,7 @@ function tried(work: () => void): void {
   try {
     work();
   } catch (error) {
-    if (!(error instanceof SituError)) throw error;
+    passUnlessCorrupt(error);
   }
 }
 
@@ -357,14 +389,15 @@ while (!isStopped()) {
       const plan = draw();
       if (plan.isAsync) asynchronous.push(plan);
       else runOne(plan);
-    } else if (dice < 380) tried(transfer);
+    } else if (dice < 350) tried(transfer);
+    else if (dice < 380) tried(() => counterWork.onHost());
     else if (dice < 490) tried(exchange);
     else if (dice < 498) tried(moveToPages);
     else tried(audit);
   }
   if (random.below(8) === 0) beside.push(triedLater(moveLater));
-  if (order.plantedKind === undefined && random.below(40) === 0) {
-    beside.push(triedLater(rewriteInThreads));
+  if (order.plantedKind === undefined && random.below(8) === 0) {
+    beside.push(triedLater(changeInThreads));
   }
   const plans = asynchronous.map((plan) => runAsynchronously({ ...plan, at: nowNs() }));
   await Promise.all([...plans, ...beside]);

@@ -10,7 +10,8 @@
 
 import type { Executor } from "../../engine/executor.ts";
 import { DEVICE_FLUSHER, DEVICE_KEEPER } from "../../memory/control.ts";
-import { sleep } from "../../runtime/clock.ts";
+import { nowMs, sleep, sleepSync } from "../../runtime/clock.ts";
+import { TimeoutError } from "../../runtime/errors.ts";
 import type { DeviceTable } from "./device-table.ts";
 
 /** How long to wait for one who has the role. */
@@ -40,6 +41,21 @@ export async function asKeeperSoon<T>(
 /** For one who has dropped a table: false as long as another may work for it that does not know. */
 export function nobodyKeeps(executor: Executor): boolean {
   return withRole(executor, () => true) === true;
+}
+
+/** For one who has no table yet: waits until nobody else has the role. */
+export function keeperSync<T>(executor: Executor, timeoutMs: number, work: () => T): T {
+  const endMs = nowMs() + timeoutMs;
+  for (;;) {
+    const done = withRole(executor, work);
+    if (done !== NOT_KEEPER) return done;
+    if (nowMs() >= endMs) {
+      throw new TimeoutError(
+        `gave up after ${timeoutMs} ms: another process writes pages of device tables and does not move; is it stopped?`,
+      );
+    }
+    sleepSync(ROLE_MS);
+  }
 }
 
 function withRole<T>(executor: Executor, work: () => T): T | typeof NOT_KEEPER {

@@ -29,6 +29,7 @@ import {
   DEVICE_CATCH_UP_ROUNDS,
   DEVICE_CATCH_UP_ROWS,
   DEVICE_STEP_ENTRIES,
+  MAX_DEVICE_CHANGE_OBJECTS,
 } from "../../../runtime/limits.ts";
 import { programsOf } from "../../bulk/cursor.ts";
 import type { Taken } from "../../bulk/runs.ts";
@@ -115,6 +116,8 @@ export class ChangeJob implements RowVisitor {
     this.#writer = new VersionWriter(shared, this.#map, () => this.#check(), filled);
     this.#tx = new Transaction(executor);
     this.#tx.subject = `table ${store.table.name}`;
+    // It reads the whole map.
+    this.#tx.set.mostObjects = MAX_DEVICE_CHANGE_OBJECTS;
   }
 
   /** All but step 6. */
@@ -392,7 +395,11 @@ export class ChangeJob implements RowVisitor {
   }
 
   #crash(point: CrashPoint): void {
-    if (this.#order.crashAt === point) process.kill(process.pid, "SIGKILL");
+    const { death } = this.#order;
+    if (death?.at !== point) return;
+    if (death.of === "process") process.kill(process.pid, "SIGKILL");
+    // Ends nothing but the thread.
+    else process.exit();
   }
 }
 

@@ -3,8 +3,8 @@
  * is the paper's delta VID map (§4.1.4). A place names page, slot and generation, so it stands for one version of
  * one row: whoever finds it in the table's map again knows that the row has not changed, and no key is needed.
  *
- * Rows have numbers by their pages (page-ranges.ts), and what becomes of them is in arrays by these. Several threads that
- * share an update have a map each, of different pages; they are put together before they are applied.
+ * Rows have numbers by their pages (page-ranges.ts), and what becomes of them is in arrays by these. An update is carried out
+ * by one thread, which has one map for all pages.
  */
 
 import { SituError } from "../../../runtime/errors.ts";

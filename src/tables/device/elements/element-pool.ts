@@ -25,7 +25,7 @@ import type { TableStore } from "../../indexes/table-store.ts";
 import type { Changed } from "./change-job.ts";
 import {
   type ChangeOrder,
-  type CrashPoint,
+  type Death,
   type ElementTask,
   errorFrom,
   type Order,
@@ -109,8 +109,8 @@ class ElementThread {
 export class ElementPool {
   /** How many threads there are; for tests, before the first operation. */
   size = Math.max(1, Math.min(MAX_DEVICE_ELEMENTS, availableParallelism() - 1));
-  /** For tests: the step of an update at which this process dies. */
-  crashAt: CrashPoint | undefined;
+  /** For tests: the step at which updates are cut off. */
+  death: Death | undefined;
   readonly #executor: Executor;
   readonly #memory: string | undefined;
   #threads: ElementThread[] = [];
@@ -236,7 +236,7 @@ export class ElementPool {
       timeoutMs,
       waits,
       signals: this.#newSignals(),
-      crashAt: this.crashAt,
+      death: this.death,
     };
     const abort = (): void => stop([order]);
     signal?.addEventListener("abort", abort);

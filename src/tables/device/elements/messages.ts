@@ -46,8 +46,8 @@ export interface ChangeOrder {
   /** Whether it is done only when it is on disk. */
   readonly waits: boolean;
   readonly signals: Int32Array<SharedArrayBuffer>;
-  /** For tests: where the process dies. */
-  readonly crashAt: CrashPoint | undefined;
+  /** For tests: where it is cut off. */
+  readonly death: Death | undefined;
 }
 
 /** The steps of an update, for those who test what a death leaves: see change-job.ts. */
@@ -60,6 +60,12 @@ export const CRASH_POINTS = [
   "ended",
 ] as const;
 export type CrashPoint = (typeof CRASH_POINTS)[number];
+
+/** At a step of an update: the process dies, or only the thread does. */
+export interface Death {
+  readonly at: CrashPoint;
+  readonly of: "process" | "thread";
+}
 
 /** The word of an operation's signals that turns to 1 when it is to end. */
 export const STOPPED = 0;

@@ -72,8 +72,14 @@ export async function runRead(
       : new Selecting(order, instance, short, keyed, listener);
   const map = maps.of(shared);
   const walk = new PageWalk(map, order.part, order.parts, projection);
-  await walk.walk(reads, visitor);
-  await visitor.end();
+  try {
+    await walk.walk(reads, visitor);
+    await visitor.end();
+  } catch (error) {
+    // A page that was used again meanwhile looks damaged to one who comes from an old place.
+    snapshot.check();
+    throw error;
+  }
   // What was read from pages counts only if they could not be used again meanwhile.
   snapshot.check();
   if (order.part === 0 && walk.keyed * order.parts >= DEVICE_CATCH_UP_ROWS) listener.manyInDelta();
