@@ -10,7 +10,7 @@ import type { NodeId } from "../../src/fabric/fabric.ts";
 import type { Routine } from "../../src/protocols/message.ts";
 import { ComputeThread, type NamDirectory } from "../../src/protocols/nam/compute-thread.ts";
 import { isLockedHigh } from "../../src/protocols/nam/header.ts";
-import type { NamTable } from "../../src/protocols/nam/layout.ts";
+import { type NamTable, VERSION_LOW_AT } from "../../src/protocols/nam/layout.ts";
 import type { Members } from "../../src/protocols/nam/members.ts";
 import { changeMembers, type MembersState } from "../../src/protocols/nam/membership.ts";
 import { settle } from "../../src/protocols/nam/settle.ts";
@@ -97,12 +97,12 @@ class Scene {
   }
 
   /** A commit of client 0, until so many of its verbs were served. */
-  stopAfter(verbs: number): { readonly outcome: () => string } {
+  stopAfter(verbs: number, keys: readonly number[] = KEYS): { readonly outcome: () => string } {
     const [client] = this.clients;
     let outcome = "running";
     const served = this.cluster.served();
     client.compute.driver.run(
-      client.committing(KEYS, 10),
+      client.committing(keys, 10),
       20,
       ({ kind }) => {
         outcome = kind;
@@ -135,6 +135,19 @@ class Scene {
         }
       }
     }
+  }
+
+  /** Cells that a key has at its primary. */
+  cellsOf({ table }: Client, key: number): number {
+    let cells = 0;
+    const { server } = table.home(keyOf(key));
+    const { i32 } = this.cluster.servers[server].region(table.segments.cells);
+    for (let cell = 0; cell < table.cellsHeld; cell++) {
+      const at = table.cellAt(cell);
+      const isUsed = i32[at + VERSION_LOW_AT] !== 0;
+      if (isUsed && table.hasKey(i32, keyOf(key), at) && table.isPrimary({ server, cell })) cells++;
+    }
+    return cells;
   }
 
   /** A client that did not do anything finds one state, and all goes on. */
@@ -327,5 +340,64 @@ it("a snapshot from before is right or too old, a transaction from before begins
   expect(codeOf(() => reader.read([2], before))).toBe("SITU_STALE_CONFIGURATION");
   expect(reader.read(KEYS)).toEqual(AFTER);
 });
+
+describe.each([0, 1, 2])("keys that begin in one cell, whose primary is server %i", (primary) => {
+  const [first, second] = keysWithOneHome(primary);
+
+  it.each([
+    ["alone", [first]],
+    ["with another that is pushed on", [first, keysWithOneHome(primary)[2]]],
+  ])("an insert that only the dead primary had, %s, hides nothing behind it", (_, keys) => {
+    let times = 0;
+    for (let at = 0; at <= VERBS; at++) {
+      const scene = new Scene();
+      const { fabric, servers } = scene.cluster;
+      const [writer, client, other] = scene.clients;
+      scene.stopAfter(at, keys);
+      // From here on nothing of the writer's arrives at the copy.
+      const { id } = writer.compute;
+      const fault = { kind: "loss", probability: 1, from: id, to: (primary + 1) % 3 } as const;
+      fabric.addFault(fault);
+      scene.step(scene.cluster.served() + keys.length);
+      fabric.crash(id);
+      fabric.removeFault(fault);
+      const { table } = client;
+      const home = table.home(keyOf(first));
+      const { range, cell } = table.rangeOf(home);
+      const isThere = table.placesOf(range, cell).map((place) => {
+        const { i32 } = servers[place.server].region(table.segments.cells);
+        return i32[table.cellAt(place.cell) + VERSION_LOW_AT] !== 0;
+      });
+      let outcome = client.run(client.committing([second], 20)).kind;
+      if (isThere.join() === "true,false") {
+        expect(outcome).toBe("committed");
+        times++;
+      }
+      fabric.crash(primary);
+      client.change([primary]);
+      if (outcome === "committed") expect(client.read([second])).toEqual([20 + second]);
+      outcome = client.run(client.committing([second, ...keys], 30)).kind;
+      expect([at, outcome]).toEqual([at, "committed"]);
+      other.change([primary]);
+      expect(other.read([second, ...keys])).toEqual([second, ...keys].map((key) => 30 + key));
+      expect(scene.cellsOf(other, second)).toBe(1);
+      scene.check(other);
+    }
+    expect(times).toBeGreaterThan(0);
+  });
+});
+
+/** Keys whose search begins in one cell of a server. */
+function keysWithOneHome(server: NodeId): number[] {
+  const { table } = new Scene().clients[0];
+  const byCell = new Map<number, number[]>();
+  for (let key = 10; ; key++) {
+    const home = table.home(keyOf(key));
+    if (home.server !== server) continue;
+    const keys = [...(byCell.get(home.cell) ?? []), key];
+    byCell.set(home.cell, keys);
+    if (keys.length === 3) return keys;
+  }
+}
 
 function ignore(): void {}
