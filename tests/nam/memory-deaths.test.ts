@@ -7,10 +7,13 @@
 import { describe, expect, it } from "vitest";
 import { type ComputeServer, NamCluster } from "../../simulation/nam/cluster.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
+import { NAM_MEMBERS } from "../../src/protocols/kinds.ts";
 import type { Routine } from "../../src/protocols/message.ts";
+import { claimPair } from "../../src/protocols/nam/claim.ts";
 import { ComputeThread, type NamDirectory } from "../../src/protocols/nam/compute-thread.ts";
 import { isLockedHigh } from "../../src/protocols/nam/header.ts";
-import { type NamTable, VERSION_LOW_AT } from "../../src/protocols/nam/layout.ts";
+import { JsonMessage } from "../../src/protocols/nam/json-message.ts";
+import { KEY_AT, type NamTable, VERSION_LOW_AT } from "../../src/protocols/nam/layout.ts";
 import type { Members } from "../../src/protocols/nam/members.ts";
 import { changeMembers, type MembersState } from "../../src/protocols/nam/membership.ts";
 import { settle } from "../../src/protocols/nam/settle.ts";
@@ -353,6 +356,86 @@ describe.each([0, 1, 2])("keys that begin in one cell, whose primary is server %
       const scene = new Scene();
       const { fabric, servers } = scene.cluster;
       const [writer, client, other] = scene.clients;
+describe("a server refuses to change its members on anybody's word, and counts it", () => {
+  const asking = (to: NodeId, request: object): Routine<unknown> =>
+    (function* () {
+      const message = new JsonMessage<object>(to, NAM_MEMBERS, { formation: 0, ...request });
+      yield [message];
+      return message.answer;
+    })();
+
+  it("to enter, without a ballot that it was asked in, or members that can go on", () => {
+    const scene = new Scene();
+    const [client] = scene.clients;
+    const [server] = scene.cluster.servers;
+    const ask = (request: object): unknown => client.run(asking(0, request));
+    const alive = [0, 1];
+    const enter = { what: "enter", epoch: 2, ballot: 7, alive };
+    const refused: readonly object[] = [
+      enter,
+      { ...enter, epoch: 2 ** 31 - 1 },
+      { what: "accept", epoch: 2, ballot: 7, alive: [0] },
+      { what: "accept", epoch: 2, ballot: 7, alive: [0, 0] },
+      { what: "accept", epoch: 2, ballot: 7, alive: [0, 1, 2] },
+      { what: "ready", epoch: 2, ballot: 7 },
+    ];
+    for (const request of refused) {
+      expect(codeOf(() => ask(request))).toBe("SITU_PERMISSION");
+    }
+    ask({ what: "accept", epoch: 2, ballot: 7, alive });
+    expect(codeOf(() => ask({ ...enter, ballot: 8 }))).toBe("SITU_PERMISSION");
+    expect(codeOf(() => ask({ ...enter, alive: [0, 2] }))).toBe("SITU_PERMISSION");
+    expect(server.guard.refused).toBe(refused.length + 2);
+    expect([server.members.epoch, server.members.alive, server.isReady]).toEqual([
+      1,
+      [0, 1, 2],
+      true,
+    ]);
+    // Nobody was shut out.
+    expect(client.run(client.committing(KEYS, 10)).kind).toBe("committed");
+  });
+
+  it("to be ready, before anybody has recovered", () => {
+    const scene = new Scene();
+    const [client, other] = scene.clients;
+    const [server] = scene.cluster.servers;
+    const alive = [0, 1];
+    for (const what of ["accept", "enter"]) {
+      for (const to of alive) {
+        client.run(asking(to, { what, epoch: 2, ballot: 7, alive }));
+      }
+    }
+    const ready = { what: "ready", epoch: 2, ballot: 7 };
+    expect(codeOf(() => client.run(asking(0, ready)))).toBe("SITU_PERMISSION");
+    expect(server.isReady).toBe(false);
+    client.directory.members.become(2, alive);
+    const thread = new ComputeThread(2, client.directory);
+    client.run(claimPair(thread, 1, true));
+    expect(codeOf(() => client.run(asking(0, { ...ready, ballot: 6 })))).toBe("SITU_PERMISSION");
+    expect([server.isReady, server.guard.refused]).toEqual([false, 2]);
+    // Somebody comes by and does what is left.
+    other.change([2]);
+    scene.goesOn(other);
+  });
+
+  it("a server that was not asked before one that has died had decided is brought along", () => {
+    const scene = new Scene({ memoryServers: 5, copies: 3 });
+    const [client, other] = scene.clients;
+    scene.cluster.fabric.crash(4);
+    const alive = [0, 1, 2, 3];
+    // Decided by the first three; only one of them has entered.
+    for (const to of [0, 1, 2]) {
+      client.run(asking(to, { what: "accept", epoch: 2, ballot: 7, alive }));
+    }
+    client.run(asking(1, { what: "enter", epoch: 2, ballot: 7, alive }));
+    // Meanwhile another one dies.
+    scene.cluster.fabric.crash(0);
+    other.change([0, 4]);
+    expect([other.directory.members.epoch, other.directory.members.alive]).toEqual([3, [1, 2, 3]]);
+    scene.goesOn(other);
+  });
+});
+
       scene.stopAfter(at, keys);
       // From here on nothing of the writer's arrives at the copy.
       const { id } = writer.compute;

@@ -60,7 +60,7 @@ export interface Claim {
 export class PairGuard implements Guard {
   readonly #server: MemoryServer;
   readonly #pairs = new Map<number, PairState>();
-  /** Verbs that were turned away, for those who watch. */
+  /** Verbs and messages that were turned away, for those who watch. */
   refused = 0;
 
   constructor(server: MemoryServer) {
@@ -86,6 +86,11 @@ export class PairGuard implements Guard {
       latest: 0,
     });
     return { isGranted: true, incarnation };
+  }
+
+  /** Whether anybody has claimed a pair since all were shut out. */
+  get isClaimed(): boolean {
+    return [...this.#pairs.values()].some(({ isOut }) => !isOut);
   }
 
   /** Refuses everybody until they have claimed their pairs again. */
