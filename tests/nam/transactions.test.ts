@@ -1,11 +1,12 @@
 /** Transactions by verb (NAM-DB §3 to §6): what they see, what they cost, and what a memory server refuses. */
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Views } from "../../src/memory/views.ts";
 import { highOf, LOCKED_BIT, MAX_TIMESTAMP } from "../../src/protocols/nam/header.ts";
 import { JOURNALS, OVERFLOW, TIMESTAMPS, VECTOR_AT } from "../../src/protocols/nam/segments.ts";
 import type { GuardedVerb } from "../../src/protocols/nam/verbs.ts";
 import { AddVerb, SwapVerb, WriteVerb } from "../../src/protocols/nam/verbs.ts";
+import { Timestamps } from "../../src/protocols/nam/timestamps.ts";
 import { codeOf, DATA_WORDS, keyOf, NamScene, rowOf } from "./scene.ts";
 
 /** Two keys whose search begins in the same cell. */
@@ -307,6 +308,47 @@ describe("limits", () => {
     const scene = new NamScene({ journalWords: 128 });
     expect(codeOf(() => scene.write({ 1: 1, 2: 2, 3: 3 }))).toBe("SITU_TOO_LARGE");
     expect(scene.locked()).toBe(0);
+  it.each([2, 3])(
+    "old versions of a record are counted in 32 bits, and a ring of %i goes on at their end",
+    (ring) => {
+      for (const kept of [2 ** 31 - 3, 2 ** 32 - 5]) {
+        const scene = new NamScene({
+          tables: [{ name: "records", keyWords: 1, dataWords: DATA_WORDS, cells: 96, ring }],
+        });
+        const { table } = scene;
+        scene.write({ 1: 0 });
+        const { server, cell } = table.home(keyOf(1));
+        const memory = scene.cluster.servers[server];
+        // As after so many updates, of which all old versions were moved.
+        const { i32 } = memory.region(table.segments.cells);
+        i32[table.cellAt(cell) + KEPT_AT] = kept;
+        sign(i32, table.cellAt(cell), table.bodyWords);
+        memory.region(table.segments.rings).i32[table.blockAt(cell) + MOVED_COUNT_AT] = kept;
+        const readers = [];
+        for (let value = 1; value <= 12; value++) {
+          const reader = scene.transaction(1);
+          scene.run(reader.begin(), 1);
+          readers.push(reader);
+          if (value % 3 === 0) {
+            // One that dies when it has installed, and is settled.
+            vi.spyOn(Timestamps.prototype, "publish").mockImplementation(function* () {});
+            scene.write({ 1: value });
+            vi.restoreAllMocks();
+            expect(scene.settle(0)[0].settlement).toBe("forward");
+            scene.run(scene.cluster.open(scene.compute[0]));
+          } else expect(scene.write({ 1: value }).kind).toBe("committed");
+          memory.mover.round(0, 1_000);
+        }
+        expect(readers.map((reader) => scene.readIn(reader, [1], 1)[0])).toEqual([
+          0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+        ]);
+        expect(memory.mover.moved).toBe(12);
+        expect(scene.read([1], 1)).toEqual([12]);
+        expect(scene.locked()).toBe(0);
+      }
+    },
+  );
+
     // Nothing has happened: the thread goes on, with its first timestamp.
     expect(scene.write({ 1: 1 })).toEqual({ kind: "committed", timestamp: 1 });
   });

@@ -126,7 +126,7 @@ function* findOld(
   { table, key, place }: Search,
   newest: Int32Array,
 ): Routine<Int32Array | undefined> {
-  const kept = newest[KEPT_AT];
+  const kept = newest[KEPT_AT] >>> 0;
   if (kept === 0) return undefined;
   let overflow: number | undefined;
   for (let reads = 0; reads < MOST_READS; reads++) {

@@ -5,7 +5,7 @@
  *   cells   the newest version of each record, in place:
  *             words 0, 1   version: as a header, never locked
  *             words 2, 3   checksum of the rest of the body
- *             word 4       how many old versions were kept of it
+ *             word 4       how many old versions were kept of it (`keptAfter`)
  *             word 5       0; 1 if the cell is no key's (see below)
  *             then         key, data, to an even word
  *             last two     header: what compare-and-swap works on
@@ -45,6 +45,9 @@ export const HEADER_WORDS = 2;
 export const OVERFLOW_AT = 0;
 export const MOVED_COUNT_AT = 1;
 export const RING_AT = 2;
+
+/** A count of old versions is below this. */
+const MOST_KEPT = 2 ** 32;
 
 /** How many cells a key may be away from where its hash puts it. */
 export const MOST_PROBES = 32;
@@ -188,6 +191,15 @@ export class NamTable {
 
   blockAt(cell: number): number {
     return cell * this.blockWords;
+  }
+
+  /**
+   * The count of old versions after this one. It has 32 bits. At their end it goes on where the ring has come around once: the
+   * next version has the next place of the ring, and 0 says that there never was one.
+   */
+  keptAfter(kept: number): number {
+    const next = (kept >>> 0) + 1;
+    return next < MOST_KEPT - (MOST_KEPT % this.ring) ? next : this.ring;
   }
 
   /** The header of the old version with this number, counted from 0. */
