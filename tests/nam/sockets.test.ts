@@ -13,11 +13,20 @@ import { open, type RemoteDatabase, table, u32 } from "../../src/index.ts";
 import { memoryNodeOf } from "../../src/node/memory-configuration.ts";
 import { MemoryNode } from "../../src/node/memory-node.ts";
 import { Driver } from "../../src/protocols/driver.ts";
+import { NAM_EXTENTS, NAM_MEMBERS } from "../../src/protocols/kinds.ts";
 import { claimPair } from "../../src/protocols/nam/claim.ts";
 import { ComputeThread } from "../../src/protocols/nam/compute-thread.ts";
 import { formMemory } from "../../src/protocols/nam/formation.ts";
-import { FIRST_TABLE, JOURNALS, OVERFLOW, TIMESTAMPS } from "../../src/protocols/nam/segments.ts";
-import { WriteVerb } from "../../src/protocols/nam/verbs.ts";
+import { MAX_TIMESTAMP } from "../../src/protocols/nam/header.ts";
+import { JsonMessage } from "../../src/protocols/nam/json-message.ts";
+import {
+  FIRST_TABLE,
+  JOURNALS,
+  OVERFLOW,
+  TIMESTAMPS,
+  VECTOR_AT,
+} from "../../src/protocols/nam/segments.ts";
+import { ReadVerb, WriteVerb } from "../../src/protocols/nam/verbs.ts";
 import { eventually, RealCluster, situ } from "../helpers/cluster.ts";
 import { endAll, start } from "../helpers/engine-processes.ts";
 import { ACCOUNTS, Account, BALANCE } from "./accounts.ts";
@@ -263,7 +272,53 @@ test("a client that writes where it may not is refused, and counted; so is one w
   });
   expect(other.thread.incarnation).toBeGreaterThan(thread.incarnation);
   expect((await nodes[0].stats()).refusedVerbs).toBe(places.length + 1);
-  expect(await db.get(Account, 1)).toEqual(account(1));
+  // Nor is a message taken at its word.
+  const { formation } = other.thread.directory;
+  const messages: readonly (readonly [kind: number, request: object])[] = [
+    [NAM_EXTENTS, { what: "free", id: 0 }],
+    [NAM_MEMBERS, { what: "enter", epoch: 2, ballot: 5, alive: [0] }],
+    [NAM_MEMBERS, { what: "ready", epoch: 2, ballot: 5 }],
+  ];
+  for (const [kind, request] of messages) {
+    const message = new JsonMessage<object>(0, kind, { formation, ...request });
+    const asking = (function* () {
+      yield [message];
+      return message.answer;
+    })();
+    await expect(driver.start(asking, 120_000)).rejects.toMatchObject({ code: "SITU_PERMISSION" });
+  }
+  expect((await nodes[0].stats()).refusedVerbs).toBe(places.length + 1 + messages.length);
+  await db.put(Account, account(1, 8));
+  expect(await db.get(Account, 1)).toEqual(account(1, 8));
+});
+
+test("a slot that has no timestamps left is left, and nobody is told of it", async () => {
+  const { connect } = await startHere(1, 4);
+  const { driver, thread } = await rawThread(connect, 1);
+  const word = VECTOR_AT + 1;
+  const words = new Int32Array([MAX_TIMESTAMP - 1]);
+  await driver.start(thread.send([new WriteVerb(thread, 0, TIMESTAMPS, word, words)]), 120_000);
+  // The first thread reads, the second one has one timestamp left.
+  const db = await openHere(connect);
+  for (let id = 0; id < 4; id++) await db.put(Account, account(id));
+  const other = await rawThread(connect, 3);
+  const read = new ReadVerb(other.thread, 0, TIMESTAMPS, word, 1);
+  await other.driver.start(other.thread.sendHarmless([read]), 120_000);
+  expect(read.words[0] >>> 0).toBe(MAX_TIMESTAMP);
+  expect(await db.getMany(Account, [0, 1, 2, 3])).toEqual([0, 1, 2, 3].map((id) => account(id)));
+});
+
+test("where there is no room for old versions that is said, not a conflict", async () => {
+  const { connect } = await startHere(1, 16, { overflowBytes: 4_096 });
+  const db = await openHere(connect);
+  const again = (timeoutMs: number): Promise<void> =>
+    db.transact((tx) => tx.put(Account, account(1)), { ...SNAPSHOT, timeoutMs });
+  const outcomes: unknown[] = [];
+  while (outcomes.length === 0) await again(1_000).catch((error) => outcomes.push(error));
+  expect(outcomes).toMatchObject([{ code: "SITU_FULL" }]);
+  const tx = await db.begin(SNAPSHOT);
+  await tx.put(Account, account(1));
+  await expect(tx.commit()).rejects.toMatchObject({ code: "SITU_FULL" });
 });
 
 test("compute servers that are killed are settled by others: no lock stays, no money is lost", async () => {

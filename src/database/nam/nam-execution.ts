@@ -39,6 +39,8 @@ export class NamExecution implements Execution<RemoteTransaction> {
   #tx!: RemoteTransaction;
   #attempt!: NamTransaction;
   #isCommitting = false;
+  /** What the last attempt found no room for is not a conflict. */
+  #hasNoRoom = false;
 
   constructor(host: NamHost, limits: AsyncLimits) {
     this.#host = host;
@@ -48,6 +50,7 @@ export class NamExecution implements Execution<RemoteTransaction> {
   begin(): RemoteTransaction {
     const { threads, timestamps } = this.#host;
     this.#isCommitting = false;
+    this.#hasNoRoom = false;
     this.#attempt = new NamTransaction(threads.reader, timestamps);
     this.#tx = new RemoteTransaction(
       namFetcher(this.#host, this.#attempt, () => this.#leftMs(), true),
@@ -76,7 +79,10 @@ export class NamExecution implements Execution<RemoteTransaction> {
     const thread = await threads.acquire(this.#leftMs());
     try {
       const outcome = await driver.start(attempt.commit(thread), this.#leftMs());
-      return outcome.kind === "committed";
+      if (outcome.kind === "committed") return true;
+      this.#hasNoRoom = outcome.reason === "no room";
+      this.retry.inTheWay = this.#hasNoRoom ? noRoom : undefined;
+      return false;
     } catch (error) {
       if (!(error instanceof SituError)) throw error;
       if (attempt.begun === undefined) return this.#unlessPassing(error);
@@ -123,6 +129,7 @@ export class NamExecution implements Execution<RemoteTransaction> {
   }
 
   whyNot(): SituError {
+    if (this.#hasNoRoom) return noRoom();
     return new ConflictError(
       "another transaction has written, or is writing, what this one writes: this one was rolled back. Begin it again",
       [],
@@ -206,5 +213,13 @@ export function noScans(): SituError {
   return new SituError(
     "SITU_UNSUPPORTED",
     'memory servers (protocol "nam") have no scans: read rows by their keys, or use a cluster with the protocol "rpc" or "one-sided"',
+function noRoom(): SituError {
+  return new SituError(
+    "SITU_FULL",
+    "a memory server has no room for the old version of a row, and nothing was committed: try again after longestTransactionMs, " +
+      "or give the memory servers a larger overflowBytes",
+  );
+}
+
   );
 }
