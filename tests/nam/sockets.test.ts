@@ -105,6 +105,18 @@ test("rows are read and written; two clients see each other's; a snapshot stays"
     account(1),
     account(2, 5, "ä".repeat(40)),
   ]);
+  // All rows are of that state, too.
+  const byId = (rows: { id: number }[]): object[] => rows.sort((a, b) => a.id - b.id);
+  const then = [account(1), account(2, 5, "ä".repeat(40))];
+  expect(byId(await before.scan(Account).toArray())).toEqual(then);
+  expect(await before.count(Account)).toBe(2);
+  expect(await db.count(Account)).toBe(1);
+  for (let id = 100; id < 300; id++) await db.put(Account, account(id));
+  const now = [account(1, 7), ...Array.from({ length: 200 }, (_, i) => account(100 + i))];
+  expect(byId(await db.scan(Account).toArray())).toEqual(now);
+  expect(await other.count(Account)).toBe(201);
+  expect(await other.scan(Account, { limit: 20 }).toArray()).toHaveLength(20);
+  expect(byId(await before.scan(Account).toArray())).toEqual(then);
   await db.put(Account, account(2));
   expect(await other.get(Account, 2)).toEqual(account(2));
   expect(await before.has(Account, 2)).toBe(true);
@@ -144,8 +156,11 @@ test("isolation is snapshot isolation, and has to be asked for: write skew is th
 test("what memory servers cannot do fails with a code", async () => {
   const { connect } = await startHere(1);
   const db = await openHere(connect);
-  await expect(db.count(Account)).rejects.toMatchObject({ code: "SITU_UNSUPPORTED" });
-  expect(() => db.scan(Account)).toThrow(expect.objectContaining({ code: "SITU_UNSUPPORTED" }));
+  await expect(db.transact((tx) => tx.count(Account), SNAPSHOT)).rejects.toMatchObject({
+    code: "SITU_UNSUPPORTED",
+  });
+  expect(() => db.select(Account)).toThrow(expect.objectContaining({ code: "SITU_UNSUPPORTED" }));
+  expect(() => db.scan(Account, { eq: 1 } as object)).toThrow(/account/);
   await expect(db.call("x")).rejects.toMatchObject({ code: "SITU_UNSUPPORTED" });
   const ordered = table("ordered", { id: u32() }, { key: "id", ordered: true });
   await expect(open({ connect, tables: [ordered], ...PATIENT })).rejects.toMatchObject({

@@ -154,7 +154,7 @@ export function namFetcher(
   leftMs: () => number,
   mayRetry: boolean,
 ): Fetcher {
-  const { driver, threads, view } = host;
+  const { driver, view } = host;
   return {
     view,
     tableOf: (table) => host.tableOf(table),
@@ -163,26 +163,38 @@ export function namFetcher(
       throw noScans();
     },
     fetch: async (entries) => {
-      const { reader } = threads;
-      try {
-        const wanted = entries.map((entry) => {
-          const rows = host.rowsOf(entry);
-          return { table: rows.extents, key: rows.key(entry.key) };
-        });
-        const found = await driver.start(attempt.read(wanted), leftMs());
-        for (const [i, entry] of entries.entries()) take(entry, host.rowsOf(entry), found[i]);
-        return true;
-      } catch (error) {
-        if (!(error instanceof SituError)) throw error;
-        if (error.code === "SITU_STALE_CONFIGURATION") {
-          await threads.replaceReader(reader, leftMs());
-          if (!mayRetry) throw tooOld(error);
-        }
-        if (mayRetry && isPassing(error)) throw CONFLICT;
-        throw error;
-      }
+      const wanted = entries.map((entry) => {
+        const rows = host.rowsOf(entry);
+        return { table: rows.extents, key: rows.key(entry.key) };
+      });
+      const reading = (): Promise<(Int32Array | undefined)[]> =>
+        driver.start(attempt.read(wanted), leftMs());
+      const found = await readWith(host, reading, leftMs, mayRetry);
+      for (const [i, entry] of entries.entries()) take(entry, host.rowsOf(entry), found[i]);
+      return true;
     },
   };
+}
+
+/** With the thread that reads; another one is entered if that is not this process's any more. */
+export async function readWith<T>(
+  { threads }: NamHost,
+  read: () => Promise<T>,
+  leftMs: () => number,
+  mayRetry: boolean,
+): Promise<T> {
+  const { reader } = threads;
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof SituError)) throw error;
+    if (error.code === "SITU_STALE_CONFIGURATION") {
+      await threads.replaceReader(reader, leftMs());
+      if (!mayRetry) throw tooOld(error);
+    }
+    if (mayRetry && isPassing(error)) throw CONFLICT;
+    throw error;
+  }
 }
 
 function take(entry: Entry, rows: NamRows, data: Int32Array | undefined): void {
@@ -201,18 +213,6 @@ function isPassing({ code }: SituError): boolean {
   );
 }
 
-function tooOld(cause: SituError): SituError {
-  return new SituError(
-    "SITU_SNAPSHOT_TOO_OLD",
-    "this process was taken for dead meanwhile, and its snapshot with it: take a new one",
-    { cause },
-  );
-}
-
-export function noScans(): SituError {
-  return new SituError(
-    "SITU_UNSUPPORTED",
-    'memory servers (protocol "nam") have no scans: read rows by their keys, or use a cluster with the protocol "rpc" or "one-sided"',
 function noRoom(): SituError {
   return new SituError(
     "SITU_FULL",
@@ -221,5 +221,24 @@ function noRoom(): SituError {
   );
 }
 
+function tooOld(cause: SituError): SituError {
+  return new SituError(
+    "SITU_SNAPSHOT_TOO_OLD",
+    "this process was taken for dead meanwhile, and its snapshot with it: take a new one",
+    { cause },
+  );
+}
+
+export function noBulk(): SituError {
+  return new SituError(
+    "SITU_UNSUPPORTED",
+    'memory servers (protocol "nam") have no bulk operations: scan a snapshot (await db.snapshot()), and change rows by their keys',
+  );
+}
+
+export function noScans(): SituError {
+  return new SituError(
+    "SITU_UNSUPPORTED",
+    'memory servers (protocol "nam") have no scans in transactions: read rows by their keys, or scan a snapshot (await db.snapshot())',
   );
 }

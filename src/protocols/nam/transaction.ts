@@ -31,6 +31,7 @@ import {
   VERSION_HIGH_AT,
   VERSION_LOW_AT,
 } from "./layout.ts";
+import { type Scanned, type ScanPlace, scanCells } from "./scan.ts";
 import { JOURNALS } from "./segments.ts";
 import type { Timestamps } from "./timestamps.ts";
 import { type GuardedVerb, ReadVerb, SwapVerb, superseded, WriteVerb } from "./verbs.ts";
@@ -100,6 +101,12 @@ export class NamTransaction {
       if (isWritten) return data;
       return found?.body === undefined ? undefined : table.dataOf(found.body);
     });
+  }
+
+  /** The records of the next cells of a table, without what the transaction itself has written. */
+  *scan(table: NamTable, place: ScanPlace): Routine<Scanned> {
+    const visibility = yield* this.begin();
+    return yield* scanCells(this.#thread, visibility, table, place);
   }
 
   /** The record has this data, if the transaction commits; undefined deletes it. */
