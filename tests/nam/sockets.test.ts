@@ -4,12 +4,15 @@
  * killed and memory servers go away.
  */
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { CLIENT } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
-import { open, type RemoteDatabase, table, u32 } from "../../src/index.ts";
+import { dump, load, open, type RemoteDatabase, table, u32 } from "../../src/index.ts";
 import { memoryNodeOf } from "../../src/node/memory-configuration.ts";
 import { MemoryNode } from "../../src/node/memory-node.ts";
 import { Driver } from "../../src/protocols/driver.ts";
@@ -117,6 +120,18 @@ test("rows are read and written; two clients see each other's; a snapshot stays"
   expect(await other.count(Account)).toBe(201);
   expect(await other.scan(Account, { limit: 20 }).toArray()).toHaveLength(20);
   expect(byId(await before.scan(Account).toArray())).toEqual(then);
+  // Out as text, and in again.
+  const folder = mkdtempSync(join(tmpdir(), "situ-dump-"));
+  try {
+    const dumped = await dump({ connect }, join(folder, "dump"));
+    expect(dumped.tables).toMatchObject([{ name: "account", rows: now.length }]);
+    for (const id of [1, 150]) await db.delete(Account, id);
+    const loaded = await load(join(folder, "dump"), { connect }, { onConflict: "skip" });
+    expect(loaded.tables).toMatchObject([{ rows: 2, skipped: now.length - 2 }]);
+    expect(byId(await db.scan(Account).toArray())).toEqual(now);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
   await db.put(Account, account(2));
   expect(await other.get(Account, 2)).toEqual(account(2));
   expect(await before.has(Account, 2)).toBe(true);
