@@ -71,6 +71,9 @@ export async function dump(
   }
 }
 
+/** What names of the tables begin with that a graph of a cluster is made of (tables/graph/row-tables.ts). */
+const GRAPH_ROWS = "@";
+
 async function dumpCluster(
   from: ConnectOptions,
   target: string,
@@ -79,6 +82,12 @@ async function dumpCluster(
   const { db, tables } = await openCluster({ maxSnapshotMs: MAX_TIMEOUT_MS, ...from });
   await using _ = db;
   const names = options.tables ?? [...tables.keys()];
+  if (options.tables === undefined && names.some((name) => name.startsWith(GRAPH_ROWS))) {
+    throw new SituError(
+      "SITU_UNSUPPORTED",
+      "the cluster has a graph, which dump cannot write: name the tables to dump",
+    );
+  }
   const chosen = names.map((name) => tables.get(name) ?? noTable(name, "the cluster"));
   makeEmpty(target);
   await using snapshot = await db.snapshot();
