@@ -23,8 +23,10 @@ const closer = {
     needs: [],
   },
   nam: {
-    about: "NAM-DB simulated: Figures 4, 6 and 7 of the paper, verbs of a commit",
+    about:
+      "NAM-DB simulated: Figures 4, 6 and 7 of the paper, verbs of a commit; `loopback`: O(4,2) on sockets against rpc",
     needs: [],
+    takesNames: true,
   },
   durable: {
     about: "log, commits that wait for the disk and recovery, against PostgreSQL and bare syncs",

@@ -1,12 +1,13 @@
 /**
  * Describe: the first message of a client, and of a node to another: who are you, and what is the
- * configuration? And open table: makes a table known to a node, and says where it lies there.
+ * configuration? And open table: makes a table known to a node, and says where it lies there, or lists those that there are.
  */
 
 import { DESCRIBE_KIND, type Incoming, type NodeId } from "../fabric/fabric.ts";
 import type { Reader, Writer } from "../fabric/wire.ts";
 import { OPEN_TABLE } from "../protocols/kinds.ts";
 import { Message } from "../protocols/message.ts";
+import type { Schema } from "../tables/schema.ts";
 import { type Configuration, configurationOf, packConfiguration } from "./configuration.ts";
 import type { NodeService } from "./service.ts";
 
@@ -69,8 +70,24 @@ export class OpenTable extends Message {
   }
 }
 
+/** OPEN-TABLE of no schema: tells those of all tables instead. */
+export class ListTables extends Message {
+  readonly kind = OPEN_TABLE;
+  schemas: Schema[] = [];
+
+  encode(out: Writer): void {
+    out.text("");
+  }
+
+  protected decode(reply: Reader): void {
+    const told = JSON.parse(reply.text()) as string[];
+    this.schemas = told.map((schema) => JSON.parse(schema) as Schema);
+  }
+}
+
 /** At the node. */
 export function serveOpenTable({ tables }: NodeService, incoming: Incoming): void {
-  const place = tables.open(incoming.body.text());
-  incoming.reply().text(place);
+  const schema = incoming.body.text();
+  const said = schema === "" ? JSON.stringify(tables.schemas()) : tables.open(schema);
+  incoming.reply().text(said);
 }

@@ -326,3 +326,8 @@ export interface RemoteDatabase<Names extends string = string> extends AnyDataba
   /** Runs a procedure at a node, next to the data, and returns what it returned. */
   call(name: string, values?: readonly unknown[], options?: CallOptions): Promise<unknown>;
 }
+
+/** Whether a database is in this machine's memory. */
+export function isLocal(db: AnyDatabase): db is Database {
+  return "stats" in db;
+}

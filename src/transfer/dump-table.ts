@@ -1,7 +1,12 @@
 /** The rows of a table as text, piece by piece, all of one state. */
 
-import type { Database } from "../database/database.ts";
-import type { Snapshot } from "../database/snapshot.ts";
+import {
+  type AnyDatabase,
+  type Database,
+  isLocal,
+  type RemoteDatabase,
+} from "../database/database.ts";
+import type { RemoteSnapshot, Snapshot } from "../database/snapshot.ts";
 import { nowMs, turn } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
@@ -34,7 +39,7 @@ export interface DumpTableOptions {
   /** Default: "jsonl". */
   readonly format?: DumpFormat;
   /** The state to dump. Default: a snapshot that is taken when the first piece is asked for. */
-  readonly snapshot?: Snapshot;
+  readonly snapshot?: Snapshot | RemoteSnapshot;
   /** Stops the dump. */
   readonly signal?: AbortSignal;
   /** Called from time to time with the progress. */
@@ -49,33 +54,49 @@ export function formatOf(call: string, format: unknown): Format {
 }
 
 export async function* dumpTable(
-  db: Database,
+  db: AnyDatabase,
   table: Table,
   options: DumpTableOptions = {},
 ): AsyncGenerator<string, void, void> {
   refuseUnknownOptions("dumpTable", options, ["format", "snapshot", "signal", "onProgress"]);
   const writer = formatOf("dumpTable", options.format ?? "jsonl").writer(fieldTexts(table));
-  const { signal, onProgress, snapshot = db.snapshot() } = options;
+  const { signal, onProgress } = options;
+  const snapshot = options.snapshot ?? (await (db as Database | RemoteDatabase).snapshot());
   const subject = `table ${table.name}`;
   let rows = 0;
   let turnMs = nowMs();
   let piece = writer.head;
+  const isPieceFull = (row: unknown): boolean => {
+    piece += writer.line(row as object);
+    rows++;
+    return piece.length >= PIECE_LENGTH;
+  };
+  const given = async (): Promise<void> => {
+    piece = "";
+    if (nowMs() - turnMs < SCAN_YIELD_MS) return;
+    onProgress?.({ subject, rows });
+    await turn();
+    turnMs = nowMs();
+  };
   try {
-    for (const row of snapshot.scan(table)) {
-      piece += writer.line(row as object);
-      rows++;
-      if (piece.length < PIECE_LENGTH) continue;
-      signal?.throwIfAborted();
-      yield piece;
-      piece = "";
-      if (nowMs() - turnMs < SCAN_YIELD_MS) continue;
-      onProgress?.({ subject, rows });
-      await turn();
-      turnMs = nowMs();
+    if (isLocal(db)) {
+      for (const row of (snapshot as Snapshot).scan(table)) {
+        if (!isPieceFull(row)) continue;
+        signal?.throwIfAborted();
+        yield piece;
+        await given();
+      }
+    } else {
+      for await (const row of (snapshot as RemoteSnapshot).scan(table)) {
+        if (!isPieceFull(row)) continue;
+        signal?.throwIfAborted();
+        yield piece;
+        await given();
+      }
     }
     if (piece !== "") yield piece;
     onProgress?.({ subject, rows });
   } finally {
-    if (options.snapshot === undefined) snapshot.close();
+    if (options.snapshot === undefined) await snapshot.close();
   }
 }

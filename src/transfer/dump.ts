@@ -1,15 +1,16 @@
-/** All tables of a store as text in a folder, in the state of one snapshot. */
+/** All tables of a store, or of a cluster, as text in a folder, in the state of one snapshot. */
 
 import { createWriteStream, mkdirSync, readdirSync } from "node:fs";
 import { open as openFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
-import type { Database } from "../database/database.ts";
+import type { AnyDatabase } from "../database/database.ts";
 import { definitionAt, storedGraphs } from "../database/local/graph/open-graph.ts";
 import type { LocalDatabase } from "../database/local/local-database.ts";
 import type { LocalSnapshot } from "../database/local/local-snapshot.ts";
 import { folderOf } from "../database/open-options.ts";
-import type { Snapshot } from "../database/snapshot.ts";
+import type { ConnectOptions } from "../database/remote/connect-options.ts";
+import type { RemoteSnapshot, Snapshot } from "../database/snapshot.ts";
 import { wallClockMs } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
@@ -22,7 +23,7 @@ import type { Table } from "../tables/table.ts";
 import { dumpGraph } from "./dump-graph.ts";
 import { type DumpFormat, dumpTable, formatOf, type TransferProgress } from "./dump-table.ts";
 import { type Dumped, fileOf, MANIFEST, manifestText } from "./manifest.ts";
-import { openStored } from "./stored-tables.ts";
+import { openCluster, openStored } from "./stored-tables.ts";
 
 /** What `dump` takes. */
 export interface DumpOptions {
@@ -37,13 +38,15 @@ export interface DumpOptions {
 }
 
 export async function dump(
-  path: string,
+  from: string | ConnectOptions,
   folder: string,
   options: DumpOptions = {},
 ): Promise<Dumped> {
   refuseUnknownOptions("dump", options, ["format", "tables", "signal", "onProgress"]);
   formatOf("dump", options.format ?? "jsonl");
   const target = folderOf("the folder of the dump", folder);
+  if (typeof from === "object" && from !== null) return dumpCluster(from, target, options);
+  const path = from;
   // A dump may take long. A snapshot whose room writers need is released, whatever its age.
   const { db, tables } = await openStored({ path, maxSnapshotMs: MAX_TIMEOUT_MS });
   try {
@@ -68,6 +71,29 @@ export async function dump(
   }
 }
 
+/** What names of the tables begin with that a graph of a cluster is made of (tables/graph/row-tables.ts). */
+const GRAPH_ROWS = "@";
+
+async function dumpCluster(
+  from: ConnectOptions,
+  target: string,
+  options: DumpOptions,
+): Promise<Dumped> {
+  const { db, tables } = await openCluster({ maxSnapshotMs: MAX_TIMEOUT_MS, ...from });
+  await using _ = db;
+  const names = options.tables ?? [...tables.keys()];
+  if (options.tables === undefined && names.some((name) => name.startsWith(GRAPH_ROWS))) {
+    throw new SituError(
+      "SITU_UNSUPPORTED",
+      "the cluster has a graph, which dump cannot write: name the tables to dump",
+    );
+  }
+  const chosen = names.map((name) => tables.get(name) ?? noTable(name, "the cluster"));
+  makeEmpty(target);
+  await using snapshot = await db.snapshot();
+  return await coded(target, () => dumpAll(db, chosen, [], target, options, snapshot));
+}
+
 /** Snapshots know only the tables that were open before: graphs are opened first. */
 function changedMeanwhile(name: string): never {
   throw new SituError(
@@ -84,8 +110,10 @@ function refuseCsv(path: string): never {
   );
 }
 
-export function noTable(name: unknown, path: string): never {
-  throw new SituError("SITU_UNKNOWN_TABLE", `the store at ${path} has no table ${show(name)}`);
+/** `where`: the path of a store, or what else it is. */
+export function noTable(name: unknown, where: string): never {
+  const what = where === "the cluster" ? where : `the store at ${where}`;
+  throw new SituError("SITU_UNKNOWN_TABLE", `${what} has no table ${show(name)}`);
 }
 
 function makeEmpty(folder: string): void {
@@ -95,12 +123,12 @@ function makeEmpty(folder: string): void {
 }
 
 async function dumpAll(
-  db: Database,
+  db: AnyDatabase,
   tables: readonly Table[],
   graphs: ReturnType<typeof storedGraphs>,
   folder: string,
   { format = "jsonl", signal, onProgress }: DumpOptions,
-  snapshot: Snapshot,
+  snapshot: Snapshot | RemoteSnapshot,
 ): Promise<Dumped> {
   const { extension } = formatOf("dump", format);
   const write = async (

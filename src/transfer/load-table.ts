@@ -8,7 +8,7 @@
  */
 
 import type { AsyncTransaction } from "../database/async-transaction.ts";
-import type { AnyDatabase, Database } from "../database/database.ts";
+import { type AnyDatabase, isLocal } from "../database/database.ts";
 import type { Transaction } from "../database/transaction.ts";
 import { nowMs, turn } from "../runtime/clock.ts";
 import { SituError, type SituErrorCode } from "../runtime/errors.ts";
@@ -183,6 +183,8 @@ class TextLoad {
   /** The line of each row in the batch. */
   readonly #numbers: number[] = [];
   #batchSkipped = 0;
+  /** The cluster wants to be told that snapshot isolation is enough. */
+  #isSnapshotOnly = false;
   #turnMs = nowMs();
 
   constructor(
@@ -314,8 +316,8 @@ class TextLoad {
     const db = this.#db;
     let at = 0;
     try {
-      if ("transactSync" in db) {
-        (db as Database).transactSync((tx) => {
+      if (isLocal(db)) {
+        db.transactSync((tx) => {
           this.#batchSkipped = 0;
           for (at = 0; at < this.#batch.length; at++) {
             const isAdded = this.#sink.add(tx, this.#batch[at], this.#onConflict);
@@ -324,19 +326,53 @@ class TextLoad {
           if (this.#source !== undefined) tx.put(Loads, this.#placeRow(this.#source));
         });
       } else {
-        await db.transact(async (tx) => {
-          this.#batchSkipped = 0;
-          for (at = 0; at < this.#batch.length; at++) {
-            const isAdded = await this.#sink.addLater?.(tx, this.#batch[at], this.#onConflict);
-            if (isAdded === undefined) throw onlyLocal(this.#sink);
-            if (!isAdded) this.#batchSkipped++;
-          }
+        this.#batchSkipped = 0;
+        await this.#writeThere(db, 0, this.#batch.length, (next) => {
+          at = next;
         });
       }
     } catch (error) {
       const isMistake = error instanceof SituError && MISTAKES.includes(error.code);
       throw isMistake && at < numbers.length ? atLine(numbers[at], error) : error;
     }
+  }
+
+  /** Rows of the batch to a cluster. What is too large for one transaction there is written in several. */
+  async #writeThere(
+    db: AnyDatabase,
+    from: number,
+    to: number,
+    reached: (at: number) => void,
+  ): Promise<void> {
+    let at = from;
+    let skipped = 0;
+    const body = async (tx: AsyncTransaction): Promise<void> => {
+      skipped = 0;
+      for (at = from; at < to; at++) {
+        reached(at);
+        const isAdded = await this.#sink.addLater?.(tx, this.#batch[at], this.#onConflict);
+        if (isAdded === undefined) throw onlyLocal(this.#sink);
+        if (!isAdded) skipped++;
+      }
+      reached(at);
+    };
+    try {
+      // Rows that are read are those that are written, so it comes to the same where there is less isolation (NAM-DB).
+      await db.transact(body, this.#isSnapshotOnly ? { isolation: "snapshot" } : {});
+    } catch (error) {
+      const code = error instanceof SituError ? error.code : undefined;
+      if (code === "SITU_UNSUPPORTED" && at === from && !this.#isSnapshotOnly) {
+        this.#isSnapshotOnly = true;
+        await this.#writeThere(db, from, to, reached);
+        return;
+      }
+      const half = from + ((to - from) >> 1);
+      if (code !== "SITU_TOO_LARGE" || at < to || half === from) throw error;
+      await this.#writeThere(db, from, half, reached);
+      await this.#writeThere(db, half, to, reached);
+      return;
+    }
+    this.#batchSkipped += skipped;
   }
 
   /** As it is once the batch is committed. */

@@ -1,16 +1,17 @@
 /**
- * A dump into a store, which is created if it is not there. A load that was interrupted is resumed by the same
+ * A dump into a store or a cluster. A store is created if it is not there. A load that was interrupted is resumed by the same
  * call: each file goes on where it was (load-table.ts), as long as it is the same file.
  */
 
 import { closeSync, createReadStream, openSync, readSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { DurabilityMode } from "../attach/settings.ts";
-import type { Database } from "../database/database.ts";
+import { type AnyDatabase, type Database, isLocal } from "../database/database.ts";
 import { restoredGraph } from "../database/local/graph/open-graph.ts";
 import type { LocalDatabase } from "../database/local/local-database.ts";
 import { open } from "../database/open.ts";
 import { folderOf, type OpenOptions } from "../database/open-options.ts";
+import type { ConnectOptions } from "../database/remote/connect-options.ts";
 import { crc32 } from "../runtime/checksum.ts";
 import { SituError } from "../runtime/errors.ts";
 import { refuseUnknownOptions } from "../runtime/known-options.ts";
@@ -31,7 +32,7 @@ import {
   type TextSource,
 } from "./load-table.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
-import { openStored } from "./stored-tables.ts";
+import { openCluster, openStored } from "./stored-tables.ts";
 
 /** What `load` takes. */
 export interface LoadOptions {
@@ -45,7 +46,7 @@ export interface LoadOptions {
   readonly memoryBytes?: OpenOptions["memoryBytes"];
   /** For a store that is created: as in `open`. */
   readonly memoryDir?: string;
-  /** As in `open`. */
+  /** As in `open`, for a store. */
   readonly durability?: DurabilityMode;
   /** Stops the load; the same call resumes it. */
   readonly signal?: AbortSignal;
@@ -83,7 +84,12 @@ interface Source {
   readonly file: string;
   /** How many rows dump.json says that it has. */
   readonly rows?: number;
-  run(db: Database, text: TextSource, options: LoadTableOptions, place: Place): Promise<Loaded>;
+  run(
+    db: AnyDatabase,
+    text: TextSource,
+    options: LoadTableOptions,
+    place: Place | undefined,
+  ): Promise<Loaded>;
 }
 
 function tableSource(table: Table, file: string, format: DumpFormat): Source {
@@ -110,12 +116,22 @@ function graphSource({ name, definition }: Manifest["graphs"][number], file: str
 
 export async function load(
   from: string,
-  path: string,
+  into: string | ConnectOptions,
   options: LoadOptions = {},
 ): Promise<LoadedStore> {
   refuseUnknownOptions("load", options, OPTIONS);
   const source = resolve(from);
   const { memoryBytes, memoryDir, durability } = options;
+  if (typeof into === "object" && into !== null) {
+    if (durability !== undefined) {
+      throw new SituError(
+        "SITU_CONFIG",
+        "load: the nodes of a cluster have a durability of their own",
+      );
+    }
+    return coded(source, () => loadCluster(source, into, options));
+  }
+  const path = into;
   const settings = {
     path: folderOf("path", path),
     ...(memoryBytes === undefined ? {} : { memoryBytes }),
@@ -127,6 +143,29 @@ export async function load(
       ? loadFolder(source, settings, options)
       : loadFile(source, options.table, settings, options),
   );
+}
+
+async function loadCluster(
+  source: string,
+  into: ConnectOptions,
+  options: LoadOptions,
+): Promise<LoadedStore> {
+  if (options.table !== undefined) {
+    const { db, tables } = await openCluster(into);
+    await using _ = db;
+    const table = tables.get(options.table) ?? noTable(options.table, "the cluster");
+    const format = options.format ?? (source.endsWith(".csv") ? "csv" : "jsonl");
+    return await loadAll(db, [tableSource(table, source, format)], options);
+  }
+  const { tables, sources } = dumpIn(source, options);
+  if (sources.some(({ kind }) => kind === "graphs")) {
+    throw new SituError(
+      "SITU_UNSUPPORTED",
+      "the dump has a graph, which cannot be loaded into a cluster: load its tables one by one, with table",
+    );
+  }
+  await using db = await open({ ...into, tables });
+  return await loadAll(db, sources, options);
 }
 
 async function loadFile(
@@ -147,6 +186,16 @@ async function loadFolder(
   settings: OpenOptions,
   options: LoadOptions,
 ): Promise<LoadedStore> {
+  const { tables, sources } = dumpIn(folder, options);
+  await using db = await open({ ...settings, tables: [...tables, Loads] });
+  return await loadAll(db, sources, options);
+}
+
+/** What a folder has, checked as far as that can be done without reading its files. */
+function dumpIn(
+  folder: string,
+  options: LoadOptions,
+): { readonly tables: readonly Table[]; readonly sources: readonly Source[] } {
   const manifest: Manifest = readManifest(folder);
   if (options.format !== undefined) {
     throw new SituError(
@@ -174,12 +223,11 @@ async function loadFolder(
       rows: dumped.rows,
     })),
   ];
-  await using db = await open({ ...settings, tables: [...tables, Loads] });
-  return await loadAll(db, sources, options);
+  return { tables, sources };
 }
 
 async function loadAll(
-  db: Database,
+  db: AnyDatabase,
   sources: readonly Source[],
   options: LoadOptions,
 ): Promise<LoadedStore> {
@@ -188,8 +236,10 @@ async function loadAll(
   const done = { tables: [], graphs: [] } as Record<keyof LoadedStore, (Loaded & Named)[]>;
   for (const source of sources) {
     const { kind, name, file, rows } = source;
-    const place = placeOf(db, kind === "tables" ? name : `graph ${name}`, file);
-    places.push(place.source);
+    // Where it was interrupted is kept in a store, not in a cluster.
+    const what = kind === "tables" ? name : `graph ${name}`;
+    const place = isLocal(db) ? placeOf(db, what, file) : undefined;
+    if (place !== undefined) places.push(place.source);
     const given = {
       ...(onConflict === undefined ? {} : { onConflict }),
       ...(signal === undefined ? {} : { signal }),
@@ -211,9 +261,11 @@ async function loadAll(
     done[kind].push({ name, ...loaded });
   }
   // All of it is there: a later load of the same files is a new one.
-  db.transactSync((tx) => {
-    for (const source of places) tx.delete(Loads, source);
-  });
+  if (isLocal(db)) {
+    db.transactSync((tx) => {
+      for (const source of places) tx.delete(Loads, source);
+    });
+  }
   return done;
 }
 

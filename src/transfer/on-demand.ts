@@ -3,7 +3,8 @@
  * starts.
  */
 
-import type { AnyDatabase, Database } from "../database/database.ts";
+import type { AnyDatabase } from "../database/database.ts";
+import type { ConnectOptions } from "../database/remote/connect-options.ts";
 import type { Table } from "../tables/table.ts";
 import type { DumpOptions } from "./dump.ts";
 import type { DumpTableOptions } from "./dump-table.ts";
@@ -17,7 +18,7 @@ import type { Dumped } from "./manifest.ts";
  *     await pipeline(dumpTable(db, Order, { format: "csv" }), createWriteStream("orders.csv"));
  */
 export async function* dumpTable<Row, Key>(
-  db: Database,
+  db: AnyDatabase,
   table: Table<Row, Key>,
   options?: DumpTableOptions,
 ): AsyncGenerator<string, void, void> {
@@ -36,21 +37,28 @@ export async function loadTable<Row, Key>(
   return start(db, table, text, options);
 }
 
-/** Writes the tables of a store to an empty folder, as text: see `load`. All rows are of one state. */
-export async function dump(path: string, folder: string, options?: DumpOptions): Promise<Dumped> {
+/**
+ * Writes the tables of a store, given by its path, or of a cluster, given as `open` takes it, to an empty folder, as text: see
+ * `load`. All rows are of one state.
+ */
+export async function dump(
+  from: string | ConnectOptions,
+  folder: string,
+  options?: DumpOptions,
+): Promise<Dumped> {
   const { dump: start } = await import("./dump.ts");
-  return start(path, folder, options);
+  return start(from, folder, options);
 }
 
 /**
- * Loads a dump into the store at `path`, which is created if it is not there; with `table`, a single file.
- * After an interruption, the same call goes on where the load was.
+ * Loads a dump into the store at a path, which is created if it is not there, or into a cluster; with `table`, a single file.
+ * After an interruption, the same call goes on where the load was. Into a cluster it begins again: use `onConflict`.
  */
 export async function load(
   from: string,
-  path: string,
+  into: string | ConnectOptions,
   options?: LoadOptions,
 ): Promise<LoadedStore> {
   const { load: start } = await import("./load.ts");
-  return start(from, path, options);
+  return start(from, into, options);
 }

@@ -1,9 +1,10 @@
-/** Opening a store with the tables that it has, without knowing how its users have declared them. */
+/** Opening a store, or a cluster, with the tables that it has, without knowing how its users have declared them. */
 
 import { existsSync } from "node:fs";
-import type { Database } from "../database/database.ts";
+import type { Database, RemoteDatabase } from "../database/database.ts";
 import { open } from "../database/open.ts";
 import type { OpenOptions } from "../database/open-options.ts";
+import type { ConnectOptions } from "../database/remote/connect-options.ts";
 import { readIdentity } from "../folder/store-files.ts";
 import { SituError } from "../runtime/errors.ts";
 import { DEFAULT_TIMEOUT_MS } from "../runtime/limits.ts";
@@ -42,6 +43,20 @@ export async function openStored(
   } finally {
     await plain.close();
   }
+}
+
+/** Connects to a cluster with all of its tables, or with those that are given. */
+export async function openCluster(
+  options: ConnectOptions,
+): Promise<{ readonly db: RemoteDatabase; readonly tables: ReadonlyMap<string, Table> }> {
+  let { tables } = options;
+  if (tables === undefined) {
+    // Only those who need it load the client of a cluster.
+    const { clusterTables } = await import("../database/remote/cluster-tables.ts");
+    tables = (await clusterTables(options)).map(tableFromSchema);
+  }
+  const db = await open({ ...options, tables });
+  return { db, tables: new Map(tables.map((table) => [table.name, table])) };
 }
 
 /** Without indexes that somebody is building just now: to declare them is to build them, too. */

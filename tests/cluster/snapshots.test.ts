@@ -1,9 +1,12 @@
 /** Snapshots of real clusters: sums that never waver while others write, and how snapshots end. */
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { type RemoteDatabase, type RemoteSnapshot, SituError } from "../../src/index.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { eventually, RealCluster } from "../helpers/cluster.ts";
+import { eventually, RealCluster, situ } from "../helpers/cluster.ts";
 import { codeOf } from "../helpers/failure.ts";
 import { LivingCluster } from "../helpers/living-cluster.ts";
 import { Account } from "./procedures.ts";
@@ -92,6 +95,29 @@ describe.each(["rpc", "one-sided"] as const)("%s", (protocol) => {
       expect(read).toBe(TOTAL);
     }
     expect(states.size).toBeGreaterThan(1);
+    // As text, while money moves on: of one state, and loaded into a cluster or a store it is that one.
+    const folder = mkdtempSync(join(tmpdir(), "situ-dump-"));
+    try {
+      const to = join(folder, "dump");
+      const connection = ["--connect", real.connect.join(",")];
+      const dumped = await situ(["dump", ...connection, "--to", to]);
+      expect(dumped).toMatchObject({ code: 0 });
+      expect(dumped.stdout).toContain(`accounts: ${ACCOUNTS} rows`);
+      isOver = true;
+      await Promise.all(working);
+      await db.put(Account, { id: 0, balance: 0n });
+      const again = ["load", "--from", to, ...connection, "--on-conflict"];
+      const skipped = await situ([...again, "skip"]);
+      expect(skipped).toMatchObject({ code: 0, stderr: "" });
+      expect(skipped.stdout).toContain(`${ACCOUNTS} rows skipped`);
+      expect((await db.get(Account, 0))?.balance).toBe(0n);
+      expect(await situ([...again, "replace"])).toMatchObject({ code: 0 });
+      await using snapshot = await db.snapshot();
+      expect(sum(await byScan(snapshot))).toBe(TOTAL);
+      expect((await situ(["dump", "--to", to])).stderr).toContain("--connect HOST:PORT");
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test("what was acknowledged before is there; of a row that others changed, the first wins", async () => {

@@ -7,12 +7,16 @@
 import { describe, expect, it } from "vitest";
 import { type ComputeServer, NamCluster } from "../../simulation/nam/cluster.ts";
 import type { NodeId } from "../../src/fabric/fabric.ts";
+import { NAM_MEMBERS } from "../../src/protocols/kinds.ts";
 import type { Routine } from "../../src/protocols/message.ts";
+import { claimPair } from "../../src/protocols/nam/claim.ts";
 import { ComputeThread, type NamDirectory } from "../../src/protocols/nam/compute-thread.ts";
 import { isLockedHigh } from "../../src/protocols/nam/header.ts";
-import type { NamTable } from "../../src/protocols/nam/layout.ts";
+import { JsonMessage } from "../../src/protocols/nam/json-message.ts";
+import { KEY_AT, type NamTable, VERSION_LOW_AT } from "../../src/protocols/nam/layout.ts";
 import type { Members } from "../../src/protocols/nam/members.ts";
 import { changeMembers, type MembersState } from "../../src/protocols/nam/membership.ts";
+import { FIRST_PLACE, type Scanned, type ScanPlace } from "../../src/protocols/nam/scan.ts";
 import { settle } from "../../src/protocols/nam/settle.ts";
 import { Timestamps } from "../../src/protocols/nam/timestamps.ts";
 import { NamTransaction } from "../../src/protocols/nam/transaction.ts";
@@ -66,6 +70,17 @@ class Client {
     return this.run(transaction.read(wanted)).map((row) => row?.[0]);
   }
 
+  /** The keys of all records. */
+  scan(transaction = this.transaction()): number[] {
+    const keys: number[] = [];
+    for (let place: ScanPlace | undefined = FIRST_PLACE; place !== undefined; ) {
+      const { bodies, next }: Scanned = this.run(transaction.scan(this.table, place));
+      keys.push(...bodies.map((body) => body[KEY_AT]));
+      place = next;
+    }
+    return keys;
+  }
+
   changing(suspects: readonly NodeId[]): Routine<MembersState> {
     const random = this.scene.cluster.fabric.random("members");
     return changeMembers(this.directory, suspects, (below) => random.below(below));
@@ -97,12 +112,12 @@ class Scene {
   }
 
   /** A commit of client 0, until so many of its verbs were served. */
-  stopAfter(verbs: number): { readonly outcome: () => string } {
+  stopAfter(verbs: number, keys: readonly number[] = KEYS): { readonly outcome: () => string } {
     const [client] = this.clients;
     let outcome = "running";
     const served = this.cluster.served();
     client.compute.driver.run(
-      client.committing(KEYS, 10),
+      client.committing(keys, 10),
       20,
       ({ kind }) => {
         outcome = kind;
@@ -135,6 +150,19 @@ class Scene {
         }
       }
     }
+  }
+
+  /** Cells that a key has at its primary. */
+  cellsOf({ table }: Client, key: number): number {
+    let cells = 0;
+    const { server } = table.home(keyOf(key));
+    const { i32 } = this.cluster.servers[server].region(table.segments.cells);
+    for (let cell = 0; cell < table.cellsHeld; cell++) {
+      const at = table.cellAt(cell);
+      const isUsed = i32[at + VERSION_LOW_AT] !== 0;
+      if (isUsed && table.hasKey(i32, keyOf(key), at) && table.isPrimary({ server, cell })) cells++;
+    }
+    return cells;
   }
 
   /** A client that did not do anything finds one state, and all goes on. */
@@ -327,5 +355,145 @@ it("a snapshot from before is right or too old, a transaction from before begins
   expect(codeOf(() => reader.read([2], before))).toBe("SITU_STALE_CONFIGURATION");
   expect(reader.read(KEYS)).toEqual(AFTER);
 });
+
+describe("a server refuses to change its members on anybody's word, and counts it", () => {
+  const asking = (to: NodeId, request: object): Routine<unknown> =>
+    (function* () {
+      const message = new JsonMessage<object>(to, NAM_MEMBERS, { formation: 0, ...request });
+      yield [message];
+      return message.answer;
+    })();
+
+  it("to enter, without a ballot that it was asked in, or members that can go on", () => {
+    const scene = new Scene();
+    const [client] = scene.clients;
+    const [server] = scene.cluster.servers;
+    const ask = (request: object): unknown => client.run(asking(0, request));
+    const alive = [0, 1];
+    const enter = { what: "enter", epoch: 2, ballot: 7, alive };
+    const refused: readonly object[] = [
+      enter,
+      { ...enter, epoch: 2 ** 31 - 1 },
+      { what: "accept", epoch: 2, ballot: 7, alive: [0] },
+      { what: "accept", epoch: 2, ballot: 7, alive: [0, 0] },
+      { what: "accept", epoch: 2, ballot: 7, alive: [0, 1, 2] },
+      { what: "ready", epoch: 2, ballot: 7 },
+    ];
+    for (const request of refused) {
+      expect(codeOf(() => ask(request))).toBe("SITU_PERMISSION");
+    }
+    ask({ what: "accept", epoch: 2, ballot: 7, alive });
+    expect(codeOf(() => ask({ ...enter, ballot: 8 }))).toBe("SITU_PERMISSION");
+    expect(codeOf(() => ask({ ...enter, alive: [0, 2] }))).toBe("SITU_PERMISSION");
+    expect(server.guard.refused).toBe(refused.length + 2);
+    expect([server.members.epoch, server.members.alive, server.isReady]).toEqual([
+      1,
+      [0, 1, 2],
+      true,
+    ]);
+    // Nobody was shut out.
+    expect(client.run(client.committing(KEYS, 10)).kind).toBe("committed");
+  });
+
+  it("to be ready, before anybody has recovered", () => {
+    const scene = new Scene();
+    const [client, other] = scene.clients;
+    const [server] = scene.cluster.servers;
+    const alive = [0, 1];
+    for (const what of ["accept", "enter"]) {
+      for (const to of alive) {
+        client.run(asking(to, { what, epoch: 2, ballot: 7, alive }));
+      }
+    }
+    const ready = { what: "ready", epoch: 2, ballot: 7 };
+    expect(codeOf(() => client.run(asking(0, ready)))).toBe("SITU_PERMISSION");
+    expect(server.isReady).toBe(false);
+    client.directory.members.become(2, alive);
+    const thread = new ComputeThread(2, client.directory);
+    client.run(claimPair(thread, 1, true));
+    expect(codeOf(() => client.run(asking(0, { ...ready, ballot: 6 })))).toBe("SITU_PERMISSION");
+    expect([server.isReady, server.guard.refused]).toEqual([false, 2]);
+    // Somebody comes by and does what is left.
+    other.change([2]);
+    scene.goesOn(other);
+  });
+
+  it("a server that was not asked before one that has died had decided is brought along", () => {
+    const scene = new Scene({ memoryServers: 5, copies: 3 });
+    const [client, other] = scene.clients;
+    scene.cluster.fabric.crash(4);
+    const alive = [0, 1, 2, 3];
+    // Decided by the first three; only one of them has entered.
+    for (const to of [0, 1, 2]) {
+      client.run(asking(to, { what: "accept", epoch: 2, ballot: 7, alive }));
+    }
+    client.run(asking(1, { what: "enter", epoch: 2, ballot: 7, alive }));
+    // Meanwhile another one dies.
+    scene.cluster.fabric.crash(0);
+    other.change([0, 4]);
+    expect([other.directory.members.epoch, other.directory.members.alive]).toEqual([3, [1, 2, 3]]);
+    scene.goesOn(other);
+  });
+});
+
+describe.each([0, 1, 2])("keys that begin in one cell, whose primary is server %i", (primary) => {
+  const [first, second] = keysWithOneHome(primary);
+
+  it.each([
+    ["alone", [first]],
+    ["with another that is pushed on", [first, keysWithOneHome(primary)[2]]],
+  ])("an insert that only the dead primary had, %s, hides nothing behind it", (_, keys) => {
+    let times = 0;
+    for (let at = 0; at <= VERBS; at++) {
+      const scene = new Scene();
+      const { fabric, servers } = scene.cluster;
+      const [writer, client, other] = scene.clients;
+      scene.stopAfter(at, keys);
+      // From here on nothing of the writer's arrives at the copy.
+      const { id } = writer.compute;
+      const fault = { kind: "loss", probability: 1, from: id, to: (primary + 1) % 3 } as const;
+      fabric.addFault(fault);
+      scene.step(scene.cluster.served() + keys.length);
+      fabric.crash(id);
+      fabric.removeFault(fault);
+      const { table } = client;
+      const home = table.home(keyOf(first));
+      const { range, cell } = table.rangeOf(home);
+      const isThere = table.placesOf(range, cell).map((place) => {
+        const { i32 } = servers[place.server].region(table.segments.cells);
+        return i32[table.cellAt(place.cell) + VERSION_LOW_AT] !== 0;
+      });
+      let outcome = client.run(client.committing([second], 20)).kind;
+      if (isThere.join() === "true,false") {
+        expect(outcome).toBe("committed");
+        times++;
+      }
+      fabric.crash(primary);
+      client.change([primary]);
+      if (outcome === "committed") expect(client.read([second])).toEqual([20 + second]);
+      outcome = client.run(client.committing([second, ...keys], 30)).kind;
+      expect([at, outcome]).toEqual([at, "committed"]);
+      other.change([primary]);
+      expect(other.read([second, ...keys])).toEqual([second, ...keys].map((key) => 30 + key));
+      expect(scene.cellsOf(other, second)).toBe(1);
+      expect(other.scan().toSorted()).toEqual([1, 2, 4, second, ...keys].toSorted());
+      scene.check(other);
+    }
+    expect(times).toBeGreaterThan(0);
+  });
+});
+
+/** Keys whose search begins in one cell of a server. */
+function keysWithOneHome(server: NodeId): number[] {
+  const { table } = new Scene().clients[0];
+  const byCell = new Map<number, number[]>();
+  for (let key = 10; ; key++) {
+    const home = table.home(keyOf(key));
+    if (home.server !== server) continue;
+    const keys = [...(byCell.get(home.cell) ?? []), key];
+    byCell.set(home.cell, keys);
+    if (keys.length === 3) return keys;
+  }
+}
 
 function ignore(): void {}

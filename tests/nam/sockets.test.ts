@@ -4,20 +4,32 @@
  * killed and memory servers go away.
  */
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterEach, expect, test } from "vitest";
 import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { CLIENT } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
-import { open, type RemoteDatabase, table, u32 } from "../../src/index.ts";
+import { dump, load, open, type RemoteDatabase, table, u32 } from "../../src/index.ts";
 import { memoryNodeOf } from "../../src/node/memory-configuration.ts";
 import { MemoryNode } from "../../src/node/memory-node.ts";
 import { Driver } from "../../src/protocols/driver.ts";
+import { NAM_EXTENTS, NAM_MEMBERS } from "../../src/protocols/kinds.ts";
 import { claimPair } from "../../src/protocols/nam/claim.ts";
 import { ComputeThread } from "../../src/protocols/nam/compute-thread.ts";
 import { formMemory } from "../../src/protocols/nam/formation.ts";
-import { FIRST_TABLE, JOURNALS, OVERFLOW, TIMESTAMPS } from "../../src/protocols/nam/segments.ts";
-import { WriteVerb } from "../../src/protocols/nam/verbs.ts";
+import { MAX_TIMESTAMP } from "../../src/protocols/nam/header.ts";
+import { JsonMessage } from "../../src/protocols/nam/json-message.ts";
+import {
+  FIRST_TABLE,
+  JOURNALS,
+  OVERFLOW,
+  TIMESTAMPS,
+  VECTOR_AT,
+} from "../../src/protocols/nam/segments.ts";
+import { ReadVerb, WriteVerb } from "../../src/protocols/nam/verbs.ts";
 import { eventually, RealCluster, situ } from "../helpers/cluster.ts";
 import { endAll, start } from "../helpers/engine-processes.ts";
 import { ACCOUNTS, Account, BALANCE } from "./accounts.ts";
@@ -96,6 +108,30 @@ test("rows are read and written; two clients see each other's; a snapshot stays"
     account(1),
     account(2, 5, "ä".repeat(40)),
   ]);
+  // All rows are of that state, too.
+  const byId = (rows: { id: number }[]): object[] => rows.sort((a, b) => a.id - b.id);
+  const then = [account(1), account(2, 5, "ä".repeat(40))];
+  expect(byId(await before.scan(Account).toArray())).toEqual(then);
+  expect(await before.count(Account)).toBe(2);
+  expect(await db.count(Account)).toBe(1);
+  for (let id = 100; id < 300; id++) await db.put(Account, account(id));
+  const now = [account(1, 7), ...Array.from({ length: 200 }, (_, i) => account(100 + i))];
+  expect(byId(await db.scan(Account).toArray())).toEqual(now);
+  expect(await other.count(Account)).toBe(201);
+  expect(await other.scan(Account, { limit: 20 }).toArray()).toHaveLength(20);
+  expect(byId(await before.scan(Account).toArray())).toEqual(then);
+  // Out as text, and in again.
+  const folder = mkdtempSync(join(tmpdir(), "situ-dump-"));
+  try {
+    const dumped = await dump({ connect }, join(folder, "dump"));
+    expect(dumped.tables).toMatchObject([{ name: "account", rows: now.length }]);
+    for (const id of [1, 150]) await db.delete(Account, id);
+    const loaded = await load(join(folder, "dump"), { connect }, { onConflict: "skip" });
+    expect(loaded.tables).toMatchObject([{ rows: 2, skipped: now.length - 2 }]);
+    expect(byId(await db.scan(Account).toArray())).toEqual(now);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
   await db.put(Account, account(2));
   expect(await other.get(Account, 2)).toEqual(account(2));
   expect(await before.has(Account, 2)).toBe(true);
@@ -135,8 +171,11 @@ test("isolation is snapshot isolation, and has to be asked for: write skew is th
 test("what memory servers cannot do fails with a code", async () => {
   const { connect } = await startHere(1);
   const db = await openHere(connect);
-  await expect(db.count(Account)).rejects.toMatchObject({ code: "SITU_UNSUPPORTED" });
-  expect(() => db.scan(Account)).toThrow(expect.objectContaining({ code: "SITU_UNSUPPORTED" }));
+  await expect(db.transact((tx) => tx.count(Account), SNAPSHOT)).rejects.toMatchObject({
+    code: "SITU_UNSUPPORTED",
+  });
+  expect(() => db.select(Account)).toThrow(expect.objectContaining({ code: "SITU_UNSUPPORTED" }));
+  expect(() => db.scan(Account, { eq: 1 } as object)).toThrow(/account/);
   await expect(db.call("x")).rejects.toMatchObject({ code: "SITU_UNSUPPORTED" });
   const ordered = table("ordered", { id: u32() }, { key: "id", ordered: true });
   await expect(open({ connect, tables: [ordered], ...PATIENT })).rejects.toMatchObject({
@@ -263,7 +302,53 @@ test("a client that writes where it may not is refused, and counted; so is one w
   });
   expect(other.thread.incarnation).toBeGreaterThan(thread.incarnation);
   expect((await nodes[0].stats()).refusedVerbs).toBe(places.length + 1);
-  expect(await db.get(Account, 1)).toEqual(account(1));
+  // Nor is a message taken at its word.
+  const { formation } = other.thread.directory;
+  const messages: readonly (readonly [kind: number, request: object])[] = [
+    [NAM_EXTENTS, { what: "free", id: 0 }],
+    [NAM_MEMBERS, { what: "enter", epoch: 2, ballot: 5, alive: [0] }],
+    [NAM_MEMBERS, { what: "ready", epoch: 2, ballot: 5 }],
+  ];
+  for (const [kind, request] of messages) {
+    const message = new JsonMessage<object>(0, kind, { formation, ...request });
+    const asking = (function* () {
+      yield [message];
+      return message.answer;
+    })();
+    await expect(driver.start(asking, 120_000)).rejects.toMatchObject({ code: "SITU_PERMISSION" });
+  }
+  expect((await nodes[0].stats()).refusedVerbs).toBe(places.length + 1 + messages.length);
+  await db.put(Account, account(1, 8));
+  expect(await db.get(Account, 1)).toEqual(account(1, 8));
+});
+
+test("a slot that has no timestamps left is left, and nobody is told of it", async () => {
+  const { connect } = await startHere(1, 4);
+  const { driver, thread } = await rawThread(connect, 1);
+  const word = VECTOR_AT + 1;
+  const words = new Int32Array([MAX_TIMESTAMP - 1]);
+  await driver.start(thread.send([new WriteVerb(thread, 0, TIMESTAMPS, word, words)]), 120_000);
+  // The first thread reads, the second one has one timestamp left.
+  const db = await openHere(connect);
+  for (let id = 0; id < 4; id++) await db.put(Account, account(id));
+  const other = await rawThread(connect, 3);
+  const read = new ReadVerb(other.thread, 0, TIMESTAMPS, word, 1);
+  await other.driver.start(other.thread.sendHarmless([read]), 120_000);
+  expect(read.words[0] >>> 0).toBe(MAX_TIMESTAMP);
+  expect(await db.getMany(Account, [0, 1, 2, 3])).toEqual([0, 1, 2, 3].map((id) => account(id)));
+});
+
+test("where there is no room for old versions that is said, not a conflict", async () => {
+  const { connect } = await startHere(1, 16, { overflowBytes: 4_096 });
+  const db = await openHere(connect);
+  const again = (timeoutMs: number): Promise<void> =>
+    db.transact((tx) => tx.put(Account, account(1)), { ...SNAPSHOT, timeoutMs });
+  const outcomes: unknown[] = [];
+  while (outcomes.length === 0) await again(1_000).catch((error) => outcomes.push(error));
+  expect(outcomes).toMatchObject([{ code: "SITU_FULL" }]);
+  const tx = await db.begin(SNAPSHOT);
+  await tx.put(Account, account(1));
+  await expect(tx.commit()).rejects.toMatchObject({ code: "SITU_FULL" });
 });
 
 test("compute servers that are killed are settled by others: no lock stays, no money is lost", async () => {

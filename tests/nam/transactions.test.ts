@@ -1,9 +1,12 @@
 /** Transactions by verb (NAM-DB §3 to §6): what they see, what they cost, and what a memory server refuses. */
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Views } from "../../src/memory/views.ts";
 import { highOf, LOCKED_BIT, MAX_TIMESTAMP } from "../../src/protocols/nam/header.ts";
+import { KEPT_AT, KEY_AT, MOVED_COUNT_AT, sign } from "../../src/protocols/nam/layout.ts";
+import { FIRST_PLACE, type Scanned, type ScanPlace } from "../../src/protocols/nam/scan.ts";
 import { JOURNALS, OVERFLOW, TIMESTAMPS, VECTOR_AT } from "../../src/protocols/nam/segments.ts";
+import { Timestamps } from "../../src/protocols/nam/timestamps.ts";
 import type { GuardedVerb } from "../../src/protocols/nam/verbs.ts";
 import { AddVerb, SwapVerb, WriteVerb } from "../../src/protocols/nam/verbs.ts";
 import { codeOf, DATA_WORDS, keyOf, NamScene, rowOf } from "./scene.ts";
@@ -50,6 +53,46 @@ describe("transactions", () => {
     }
     expect(scene.readIn(reader, [1, 2, 9], 1)).toEqual([1, 2, undefined]);
     expect(scene.read([1, 2, 9], 1)).toEqual([106, 206, 6]);
+  });
+
+  it("a scan sees the same as reads by key, of one point in time, while records are written and read torn", () => {
+    const scene = new NamScene({ journalWords: 4_096 });
+    scene.write(Object.fromEntries(UP_TO_20.map((key) => [key, key])));
+    scene.write({ 3: undefined });
+    const reader = scene.transaction(1);
+    scene.run(reader.begin(), 1);
+    const { fabric, servers } = scene.cluster;
+    // Somebody writes all the time, in the middle of what is read.
+    let round = 0;
+    const again = (): void => {
+      if (++round > 40) return;
+      const transaction = scene.transaction(0);
+      for (const key of [1, 3, 5, 60]) {
+        const data = (round + key) % 5 === 0 ? undefined : rowOf(1_000 + round);
+        transaction.write(scene.table, keyOf(key), data);
+      }
+      for (const { mover } of servers) mover.round(0, 1_000);
+      const { driver } = scene.compute[0];
+      driver.run(transaction.commit(), 0, again, again);
+    };
+    again();
+    for (let times = 0; times < 12; times++) {
+      const rows = new Map<number, Int32Array>();
+      for (let place: ScanPlace | undefined = FIRST_PLACE; place !== undefined; ) {
+        const { bodies, next }: Scanned = scene.run(reader.scan(scene.table, place), 1);
+        for (const body of bodies) {
+          expect(rows.has(body[KEY_AT])).toBe(false);
+          rows.set(body[KEY_AT], scene.table.dataOf(body));
+        }
+        place = next;
+      }
+      expect([...rows.keys()].toSorted((a, b) => a - b)).toEqual(
+        UP_TO_20.filter((key) => key !== 3),
+      );
+      for (const [key, data] of rows) expect(data).toEqual(rowOf(key));
+    }
+    fabric.run(fabric.nowUs + 1_000);
+    expect(round).toBeGreaterThan(10);
   });
 
   it("the first committer wins; the other one's writes leave nothing behind", () => {
@@ -264,6 +307,47 @@ describe("limits", () => {
     expect(scene.locked()).toBe(0);
     expect(scene.read([1], 1)).toEqual([1]);
   });
+
+  it.each([2, 3])(
+    "old versions of a record are counted in 32 bits, and a ring of %i goes on at their end",
+    (ring) => {
+      for (const kept of [2 ** 31 - 3, 2 ** 32 - 5]) {
+        const scene = new NamScene({
+          tables: [{ name: "records", keyWords: 1, dataWords: DATA_WORDS, cells: 96, ring }],
+        });
+        const { table } = scene;
+        scene.write({ 1: 0 });
+        const { server, cell } = table.home(keyOf(1));
+        const memory = scene.cluster.servers[server];
+        // As after so many updates, of which all old versions were moved.
+        const { i32 } = memory.region(table.segments.cells);
+        i32[table.cellAt(cell) + KEPT_AT] = kept;
+        sign(i32, table.cellAt(cell), table.bodyWords);
+        memory.region(table.segments.rings).i32[table.blockAt(cell) + MOVED_COUNT_AT] = kept;
+        const readers = [];
+        for (let value = 1; value <= 12; value++) {
+          const reader = scene.transaction(1);
+          scene.run(reader.begin(), 1);
+          readers.push(reader);
+          if (value % 3 === 0) {
+            // One that dies when it has installed, and is settled.
+            vi.spyOn(Timestamps.prototype, "publish").mockImplementation(function* () {});
+            scene.write({ 1: value });
+            vi.restoreAllMocks();
+            expect(scene.settle(0)[0].settlement).toBe("forward");
+            scene.run(scene.cluster.open(scene.compute[0]));
+          } else expect(scene.write({ 1: value }).kind).toBe("committed");
+          memory.mover.round(0, 1_000);
+        }
+        expect(readers.map((reader) => scene.readIn(reader, [1], 1)[0])).toEqual([
+          0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+        ]);
+        expect(memory.mover.moved).toBe(12);
+        expect(scene.read([1], 1)).toEqual([12]);
+        expect(scene.locked()).toBe(0);
+      }
+    },
+  );
 
   it("where the overflow region is full, writers give way; when the longest transaction time is over they go on", () => {
     const scene = new NamScene({ overflowWords: 64, longestTransactionMs: 100 });

@@ -4,7 +4,7 @@ import { COMMON, command } from "../command.ts";
 import { defaulted, duration, flag, path, required, secret, text, whole } from "../option-kinds.ts";
 
 /** Where the cluster is. */
-const CONNECTION = {
+export const CONNECTION = {
   connect: required(text("HOST:PORT", "a node of the cluster, or several with commas between")),
   cluster: defaulted("situ", text("NAME", "the name of the cluster (situ)")),
   secretFile: path("FILE", "a file with the secret of the cluster"),

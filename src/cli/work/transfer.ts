@@ -1,22 +1,44 @@
 /** dump and load: thin over src/transfer/, with a line that says how far they are. */
 
 import { once } from "node:events";
+import type { ConnectOptions } from "../../database/remote/connect-options.ts";
 import { counted, shownSize } from "../../runtime/units.ts";
 import { dump, noTable } from "../../transfer/dump.ts";
 import { type DumpFormat, dumpTable } from "../../transfer/dump-table.ts";
 import { load } from "../../transfer/load.ts";
-import { openStored } from "../../transfer/stored-tables.ts";
+import { openCluster, openStored } from "../../transfer/stored-tables.ts";
 import { EXIT_OK, UsageError } from "../failures.ts";
+import { connectionOf } from "./cluster-connection.ts";
 import type { Context, Run } from "./context.ts";
 import { watched } from "./watched.ts";
 
-export const runDump: Run<"dump"> = async ({ path, to, table, format = "jsonl" }, context) => {
+/** A dump of a cluster may take long; each of its requests may not. */
+const ANSWER_MS = 5_000;
+
+/** The path of a store, or where a cluster is. */
+function placeOf(
+  values: Omit<Parameters<typeof connectionOf>[0], "connect"> & {
+    readonly path: string | undefined;
+    readonly connect: string | undefined;
+  },
+): { readonly place: string | ConnectOptions; readonly name: string } {
+  const { path, connect } = values;
+  if (path !== undefined && connect === undefined) return { place: path, name: path };
+  if (connect === undefined || path !== undefined) {
+    throw new UsageError("say which: --path DIR for a store, or --connect HOST:PORT for a cluster");
+  }
+  return { place: connectionOf({ ...values, connect }, ANSWER_MS), name: connect };
+}
+
+export const runDump: Run<"dump"> = async (values, context) => {
+  const { to, table, format = "jsonl" } = values;
+  const { place, name: path } = placeOf(values);
   if (to === undefined) {
-    if (table !== undefined) return printTable(path, table, format, context);
+    if (table !== undefined) return printTable(place, table, format, context);
     throw new UsageError("say where to: --to DIR for all tables, or --table NAME to print one");
   }
   const dumped = await watched(context, "dumping", (options) =>
-    dump(path, to, { ...options, format, ...(table === undefined ? {} : { tables: [table] }) }),
+    dump(place, to, { ...options, format, ...(table === undefined ? {} : { tables: [table] }) }),
   );
   const { screen } = context;
   screen.json({ path, to, ...dumped });
@@ -32,14 +54,15 @@ export const runDump: Run<"dump"> = async ({ path, to, table, format = "jsonl" }
 
 /** Only rows on stdout, whatever reads them. */
 async function printTable(
-  path: string,
+  place: string | ConnectOptions,
   name: string,
   format: DumpFormat,
   { signal }: Context,
 ): Promise<number> {
-  const { db, tables } = await openStored({ path });
+  const isStore = typeof place === "string";
+  const { db, tables } = isStore ? await openStored({ path: place }) : await openCluster(place);
   await using _ = db;
-  const table = tables.get(name) ?? noTable(name, path);
+  const table = tables.get(name) ?? noTable(name, isStore ? place : "the cluster");
   for await (const piece of dumpTable(db, table, { format, signal })) {
     if (!process.stdout.write(piece)) await once(process.stdout, "drain");
   }
@@ -47,11 +70,12 @@ async function printTable(
 }
 
 export const runLoad: Run<"load"> = async (values, context) => {
-  const { from, path, table, format, onConflict, memoryBytes, memoryDir } = values;
+  const { from, table, format, onConflict, memoryBytes, memoryDir } = values;
+  const { place, name: path } = placeOf(values);
   const given = { table, format, onConflict, memoryBytes, memoryDir };
   const known = Object.entries(given).filter(([, value]) => value !== undefined);
   const loaded = await watched(context, "loading", (options) =>
-    load(from, path, { ...options, ...Object.fromEntries(known) }),
+    load(from, place, { ...options, ...Object.fromEntries(known) }),
   );
   const { screen } = context;
   screen.json({ from, path, ...loaded });

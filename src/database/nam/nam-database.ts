@@ -6,6 +6,7 @@
 
 import type { NodeId } from "../../fabric/fabric.ts";
 import type { Driver } from "../../protocols/driver.ts";
+import { planRemote } from "../../protocols/execute/remote-scan-plan.ts";
 import { RemoteTable } from "../../protocols/execute/remote-table.ts";
 import { catalogueVersions, listTables, openTable } from "../../protocols/nam/catalogue.ts";
 import type { NamDirectory } from "../../protocols/nam/compute-thread.ts";
@@ -16,6 +17,7 @@ import { Timestamps } from "../../protocols/nam/timestamps.ts";
 import { NamTransaction } from "../../protocols/nam/transaction.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { Random } from "../../runtime/random.ts";
+import type { CountOptions, ScanOptions } from "../../tables/indexes/read-options.ts";
 import type { Placement } from "../../tables/partitions.ts";
 import { schemaOf } from "../../tables/schema.ts";
 import type { InsertedKey, InsertOf, PutOf, Table } from "../../tables/table.ts";
@@ -28,7 +30,9 @@ import type { Fetcher, RemoteTransaction } from "../remote/remote-transaction.ts
 import { listOf } from "../row-errors.ts";
 import type { AsyncLimits } from "../run/async-retry.ts";
 import { handleOf } from "../run/interactive.ts";
+import { AsyncRowScan } from "../run/row-scan.ts";
 import { TransactionRunner } from "../run/runner.ts";
+import type { AsyncScan } from "../scan.ts";
 import {
   checkOptions,
   nested,
@@ -36,7 +40,7 @@ import {
   type TransactOptions,
   unknownTable,
 } from "../transact-options.ts";
-import { NamExecution, type NamHost, namFetcher, noScans } from "./nam-execution.ts";
+import { NamExecution, type NamHost, noBulk } from "./nam-execution.ts";
 import { NamMembers } from "./nam-members.ts";
 import { checkNamTable, NamRows } from "./nam-rows.ts";
 import { NamSnapshot } from "./nam-snapshot.ts";
@@ -211,36 +215,59 @@ export class NamDatabase implements PublicRemoteDatabase {
     const { driver, timeoutMs } = this.#connection;
     const attempt = new NamTransaction(this.#threads.reader, this.#host.timestamps);
     await this.#runner.track(driver.start(attempt.begin(), timeoutMs));
-    const fetcher = namFetcher(this.#host, attempt, () => timeoutMs, false);
-    return new NamSnapshot(fetcher, () => this.#check());
+    return new NamSnapshot({
+      host: this.#host,
+      attempt,
+      timeoutMs,
+      rowsOf: (table) => this.#tableOf(table).rows,
+      check: () => this.#check(),
+    });
   }
 
-  scan(): never {
-    throw noScans();
+  /** The rows of a table in the state of a snapshot, which each iteration takes when it begins. */
+  scan<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: ScanOptions<NoInfer<Ways>>,
+  ): AsyncScan<Row> {
+    this.#check();
+    planRemote("scan", this.#tableOf(table as Table).remote, options);
+    return new AsyncRowScan(() => this.#rowsOf(table, options));
   }
 
-  async count(): Promise<never> {
-    throw noScans();
+  async *#rowsOf<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options: ScanOptions<NoInfer<Ways>> | undefined,
+  ): AsyncGenerator<Row, undefined> {
+    await using snapshot = await this.snapshot();
+    yield* snapshot.scan(table, options);
+  }
+
+  async count<Row, Key, Changes, Ways>(
+    table: Table<Row, Key, Changes, Ways>,
+    options?: CountOptions<NoInfer<Ways>>,
+  ): Promise<number> {
+    await using snapshot = await this.snapshot();
+    return await snapshot.count(table, options);
   }
 
   select(): never {
-    throw noScans();
+    throw noBulk();
   }
 
   async aggregate(): Promise<never> {
-    throw noScans();
+    throw noBulk();
   }
 
   async updateWhere(): Promise<never> {
-    throw noScans();
+    throw noBulk();
   }
 
   async deleteWhere(): Promise<never> {
-    throw noScans();
+    throw noBulk();
   }
 
   async explain(): Promise<never> {
-    throw noScans();
+    throw noBulk();
   }
 
   async call(): Promise<never> {

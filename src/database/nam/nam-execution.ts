@@ -39,6 +39,8 @@ export class NamExecution implements Execution<RemoteTransaction> {
   #tx!: RemoteTransaction;
   #attempt!: NamTransaction;
   #isCommitting = false;
+  /** What the last attempt found no room for is not a conflict. */
+  #hasNoRoom = false;
 
   constructor(host: NamHost, limits: AsyncLimits) {
     this.#host = host;
@@ -48,6 +50,7 @@ export class NamExecution implements Execution<RemoteTransaction> {
   begin(): RemoteTransaction {
     const { threads, timestamps } = this.#host;
     this.#isCommitting = false;
+    this.#hasNoRoom = false;
     this.#attempt = new NamTransaction(threads.reader, timestamps);
     this.#tx = new RemoteTransaction(
       namFetcher(this.#host, this.#attempt, () => this.#leftMs(), true),
@@ -76,7 +79,10 @@ export class NamExecution implements Execution<RemoteTransaction> {
     const thread = await threads.acquire(this.#leftMs());
     try {
       const outcome = await driver.start(attempt.commit(thread), this.#leftMs());
-      return outcome.kind === "committed";
+      if (outcome.kind === "committed") return true;
+      this.#hasNoRoom = outcome.reason === "no room";
+      this.retry.inTheWay = this.#hasNoRoom ? noRoom : undefined;
+      return false;
     } catch (error) {
       if (!(error instanceof SituError)) throw error;
       if (attempt.begun === undefined) return this.#unlessPassing(error);
@@ -123,6 +129,7 @@ export class NamExecution implements Execution<RemoteTransaction> {
   }
 
   whyNot(): SituError {
+    if (this.#hasNoRoom) return noRoom();
     return new ConflictError(
       "another transaction has written, or is writing, what this one writes: this one was rolled back. Begin it again",
       [],
@@ -147,7 +154,7 @@ export function namFetcher(
   leftMs: () => number,
   mayRetry: boolean,
 ): Fetcher {
-  const { driver, threads, view } = host;
+  const { driver, view } = host;
   return {
     view,
     tableOf: (table) => host.tableOf(table),
@@ -156,26 +163,38 @@ export function namFetcher(
       throw noScans();
     },
     fetch: async (entries) => {
-      const { reader } = threads;
-      try {
-        const wanted = entries.map((entry) => {
-          const rows = host.rowsOf(entry);
-          return { table: rows.extents, key: rows.key(entry.key) };
-        });
-        const found = await driver.start(attempt.read(wanted), leftMs());
-        for (const [i, entry] of entries.entries()) take(entry, host.rowsOf(entry), found[i]);
-        return true;
-      } catch (error) {
-        if (!(error instanceof SituError)) throw error;
-        if (error.code === "SITU_STALE_CONFIGURATION") {
-          await threads.replaceReader(reader, leftMs());
-          if (!mayRetry) throw tooOld(error);
-        }
-        if (mayRetry && isPassing(error)) throw CONFLICT;
-        throw error;
-      }
+      const wanted = entries.map((entry) => {
+        const rows = host.rowsOf(entry);
+        return { table: rows.extents, key: rows.key(entry.key) };
+      });
+      const reading = (): Promise<(Int32Array | undefined)[]> =>
+        driver.start(attempt.read(wanted), leftMs());
+      const found = await readWith(host, reading, leftMs, mayRetry);
+      for (const [i, entry] of entries.entries()) take(entry, host.rowsOf(entry), found[i]);
+      return true;
     },
   };
+}
+
+/** With the thread that reads; another one is entered if that is not this process's any more. */
+export async function readWith<T>(
+  { threads }: NamHost,
+  read: () => Promise<T>,
+  leftMs: () => number,
+  mayRetry: boolean,
+): Promise<T> {
+  const { reader } = threads;
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof SituError)) throw error;
+    if (error.code === "SITU_STALE_CONFIGURATION") {
+      await threads.replaceReader(reader, leftMs());
+      if (!mayRetry) throw tooOld(error);
+    }
+    if (mayRetry && isPassing(error)) throw CONFLICT;
+    throw error;
+  }
 }
 
 function take(entry: Entry, rows: NamRows, data: Int32Array | undefined): void {
@@ -194,6 +213,14 @@ function isPassing({ code }: SituError): boolean {
   );
 }
 
+function noRoom(): SituError {
+  return new SituError(
+    "SITU_FULL",
+    "a memory server has no room for the old version of a row, and nothing was committed: try again after longestTransactionMs, " +
+      "or give the memory servers a larger overflowBytes",
+  );
+}
+
 function tooOld(cause: SituError): SituError {
   return new SituError(
     "SITU_SNAPSHOT_TOO_OLD",
@@ -202,9 +229,16 @@ function tooOld(cause: SituError): SituError {
   );
 }
 
+export function noBulk(): SituError {
+  return new SituError(
+    "SITU_UNSUPPORTED",
+    'memory servers (protocol "nam") have no bulk operations: scan a snapshot (await db.snapshot()), and change rows by their keys',
+  );
+}
+
 export function noScans(): SituError {
   return new SituError(
     "SITU_UNSUPPORTED",
-    'memory servers (protocol "nam") have no scans: read rows by their keys, or use a cluster with the protocol "rpc" or "one-sided"',
+    'memory servers (protocol "nam") have no scans in transactions: read rows by their keys, or scan a snapshot (await db.snapshot())',
   );
 }

@@ -7,6 +7,8 @@
  * stopped for long. Then its verbs are refused. It learns from the journal what became of a transaction that was under way,
  * leaves the pair to whoever has it now, and enters another.
  *
+ * A pair whose slot has used all of its timestamps is left, and nobody is given it again.
+ *
  * When the members of the memory change (nam-members.ts), no thread of before is of any use: all are dropped, and others
  * are entered. What became of a commit that was under way is read from its journal, which whoever recovered has settled.
  */
@@ -125,6 +127,11 @@ export class NamThreads {
       void this.#repair(thread);
       return;
     }
+    if (this.#options.timestamps.isUsedUp(thread)) {
+      this.#retire(thread);
+      void this.#serveWaiting();
+      return;
+    }
     const next = this.#waiting.shift();
     if (next === undefined) this.#idle.push(thread);
     else next(thread);
@@ -195,15 +202,19 @@ export class NamThreads {
   }
 
   async #enter(timeoutMs: number): Promise<ComputeThread> {
-    const { directory } = this.#options;
+    const { directory, timestamps } = this.#options;
     this.#entering++;
     try {
-      const pair = await this.#run(enter(directory), timeoutMs);
-      const thread = new ComputeThread(pair, directory);
-      await this.#settle(thread, timeoutMs);
-      if (thread.isSuperseded) throw superseded();
-      this.#all.add(thread);
-      return thread;
+      for (;;) {
+        const pair = await this.#run(enter(directory), timeoutMs);
+        const thread = new ComputeThread(pair, directory);
+        await this.#settle(thread, timeoutMs);
+        if (thread.isSuperseded) throw superseded();
+        this.#all.add(thread);
+        if (!timestamps.isUsedUp(thread)) return thread;
+        // What was settled was the last thing that its slot had a timestamp for.
+        this.#retire(thread);
+      }
     } finally {
       this.#entering--;
     }

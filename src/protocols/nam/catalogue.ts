@@ -70,6 +70,11 @@ export class Catalogue {
     }
   }
 
+  /** Whether a table with this number is in use, as far as this server knows. */
+  isReady(id: number): boolean {
+    return [...this.#entries.values()].some((entry) => entry.id === id && entry.isReady);
+  }
+
   #reserve({ schema, shape: given }: Record<string, unknown>): CatalogueEntry {
     const shape = shapeOf(given);
     const found = this.#entries.get(shape.name);

@@ -38,14 +38,26 @@ export function shapeOf(given: unknown): TableShape {
   };
 }
 
-/** At a server. */
-export function serveExtents(server: MemoryServer, incoming: Incoming): void {
+/** At a server. The extents of a table that is ready stay: others use it. */
+export function serveExtents(
+  server: MemoryServer,
+  incoming: Incoming,
+  isTableReady: (id: number) => boolean,
+): void {
   const { what, formation, id, shape } = requestOf(incoming);
   checkFormation(server, wholeOf(formation, "formation", 0, MAX_FORMATION));
   const table = wholeOf(id, "id", 0, NAM_MAX_TABLES * server.options.servers.length);
   if (what === "allocate") server.allocate(table, shapeOf(shape));
-  else if (what === "free") server.free(table);
-  else throw new SituError("SITU_PROTOCOL", "extents are allocated, or freed");
+  else if (what === "free") {
+    if (isTableReady(table)) {
+      server.guard.refused++;
+      throw new SituError(
+        "SITU_PERMISSION",
+        `memory server ${server.id} does not free the extents of table ${table}, which is ready`,
+      );
+    }
+    server.free(table);
+  } else throw new SituError("SITU_PROTOCOL", "extents are allocated, or freed");
   answer(incoming, {});
 }
 

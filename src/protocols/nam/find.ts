@@ -29,7 +29,7 @@ import { ENTRY_BODY_AT, LOST_VERSIONS, overflowAt } from "./version-mover.ts";
 import type { Visibility } from "./visibility.ts";
 
 /** A record that is being written all the time is given up after so many reads. */
-const MOST_READS = 64;
+export const MOST_READS = 64;
 
 export interface Wanted {
   readonly table: NamTable;
@@ -104,9 +104,7 @@ function judge(
   if (low === 0 && high === 0) return { place, body: undefined, newest: undefined, isNewest: true };
   if (!isWhole(words, 0, table.bodyWords)) {
     if (++search.reads < MOST_READS) return "again";
-    throw new ConflictError(`a record of table ${table.name} changes all the time`, [
-      { table: table.name, key },
-    ]);
+    throw changesAlways(table, [{ table: table.name, key }]);
   }
   if (!table.hasKey(words, key)) {
     if (++search.probes >= table.mostProbes) {
@@ -120,13 +118,13 @@ function judge(
 }
 
 /** The latest version before the newest one that is visible. */
-function* findOld(
+export function* findOld(
   thread: ComputeThread,
   visibility: Visibility,
-  { table, key, place }: Search,
+  { table, key, place }: Pick<Search, "table" | "key" | "place">,
   newest: Int32Array,
 ): Routine<Int32Array | undefined> {
-  const kept = newest[KEPT_AT];
+  const kept = newest[KEPT_AT] >>> 0;
   if (kept === 0) return undefined;
   let overflow: number | undefined;
   for (let reads = 0; reads < MOST_READS; reads++) {
@@ -196,6 +194,13 @@ function* readOld(
   const verb = new ReadVerb(thread, server, table.segments.old, word, table.bodyWords);
   yield* thread.perform("reads", [verb]);
   return verb.words;
+}
+
+export function changesAlways(
+  table: NamTable,
+  keys: readonly { readonly table: string; readonly key: unknown }[] = [],
+): SituError {
+  return new ConflictError(`a record of table ${table.name} changes all the time`, keys);
 }
 
 function seen(body: Int32Array): Int32Array | undefined {

@@ -5,8 +5,8 @@
  *   cells   the newest version of each record, in place:
  *             words 0, 1   version: as a header, never locked
  *             words 2, 3   checksum of the rest of the body
- *             word 4       how many old versions were kept of it
- *             word 5       0
+ *             word 4       how many old versions were kept of it (`keptAfter`)
+ *             word 5       0; 1 if the cell is no key's (see below)
  *             then         key, data, to an even word
  *             last two     header: what compare-and-swap works on
  *   rings   for each cell the overflow word (where its latest version in the overflow region is, or 0), how many versions
@@ -22,18 +22,22 @@
  * them. Only the primary's rings are used.
  *
  * A cell that was given to a key stays that key's: a deleted record is a version that says so. Therefore everybody
- * who inserts a key finds the same cell for it, and two who insert the same key meet there.
+ * who inserts a key finds the same cell for it, and two who insert the same key meet there. A search ends at the first cell that
+ * was never used. So a cell that others may have passed is never empty again: if what was installed there is lost (recover.ts),
+ * it becomes no key's, which every search passes.
  */
 
 import type { NodeId } from "../../fabric/fabric.ts";
 import { assert } from "../../runtime/assert.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { DELETED_BIT } from "./header.ts";
 import { Members } from "./members.ts";
 
 export const VERSION_LOW_AT = 0;
 export const VERSION_HIGH_AT = 1;
 export const CHECKSUM_AT = 2;
 export const KEPT_AT = 4;
+export const NO_KEY_AT = 5;
 export const KEY_AT = 6;
 export const HEADER_WORDS = 2;
 
@@ -41,6 +45,9 @@ export const HEADER_WORDS = 2;
 export const OVERFLOW_AT = 0;
 export const MOVED_COUNT_AT = 1;
 export const RING_AT = 2;
+
+/** A count of old versions is below this. */
+const MOST_KEPT = 2 ** 32;
 
 /** How many cells a key may be away from where its hash puts it. */
 export const MOST_PROBES = 32;
@@ -186,6 +193,15 @@ export class NamTable {
     return cell * this.blockWords;
   }
 
+  /**
+   * The count of old versions after this one. It has 32 bits. At their end it goes on where the ring has come around once: the
+   * next version has the next place of the ring, and 0 says that there never was one.
+   */
+  keptAfter(kept: number): number {
+    const next = (kept >>> 0) + 1;
+    return next < MOST_KEPT - (MOST_KEPT % this.ring) ? next : this.ring;
+  }
+
   /** The header of the old version with this number, counted from 0. */
   ringHeaderAt(cell: number, number: number): number {
     return this.blockAt(cell) + RING_AT + 2 * (number % this.ring);
@@ -196,6 +212,7 @@ export class NamTable {
   }
 
   hasKey(body: Int32Array, key: Int32Array, from = 0): boolean {
+    if (body[from + NO_KEY_AT] !== 0) return false;
     for (let i = 0; i < this.keyWords; i++) {
       if (body[from + KEY_AT + i] !== key[i]) return false;
     }
@@ -204,6 +221,18 @@ export class NamTable {
 
   dataOf(body: Int32Array): Int32Array {
     return body.subarray(this.dataAt, this.dataAt + this.dataWords);
+  }
+
+  /**
+   * What is in a cell that is no key's: always the same. Everybody sees it, for it is of timestamp 0 of the first slot, and nobody
+   * writes it, for no search ends there.
+   */
+  bodyOfNoKey(): Int32Array {
+    const body = new Int32Array(this.bodyWords);
+    body[VERSION_HIGH_AT] = DELETED_BIT;
+    body[NO_KEY_AT] = 1;
+    sign(body, 0, this.bodyWords);
+    return body;
   }
 
   /** A body with its checksum. */

@@ -7,12 +7,16 @@
  *
  * What was decided takes three steps, which anybody may do, or do again:
  *
- *   enter     each member is told. It refuses all verbs from then on: threads of before are shut out
+ *   enter     each member is told, with the ballot of the decision. It refuses all verbs from then on: threads of before are shut out
  *   recover   what had begun before is settled from the journals (recover.ts). Only those who recover may claim threads
  *   ready     each member is told. Old versions are forgotten, all threads are free, and may be claimed as usual
  *
  * That some member is ready says that recovery was complete. That all have entered comes before it. Nobody commits anything
  * before all are ready, for a thread is claimed at all members.
+ *
+ * A server cannot ask others whether something was decided. It refuses what cannot have been: members that it has not been asked
+ * about in that ballot, or that are not fewer, too few, or without a copy of everything; an epoch that is not the next one;
+ * and `ready` before anybody has recovered. Whoever completes a decision proposes it to those that were not asked before.
  */
 
 import type { Incoming, NodeId } from "../../fabric/fabric.ts";
@@ -32,6 +36,8 @@ export interface MembersState {
   readonly epoch: number;
   readonly alive: readonly NodeId[];
   readonly isReady: boolean;
+  /** The one that decided it; 0 for the members as configured. */
+  readonly ballot: number;
 }
 
 /** For the epoch after the one that the server is in. */
@@ -55,6 +61,8 @@ export class ServerMembership {
   readonly #server: MemoryServer;
   #ballot = 0;
   #accepted: Accepted | undefined;
+  /** Of the epoch that the server is in. */
+  #decided = 0;
 
   constructor(server: MemoryServer) {
     this.#server = server;
@@ -69,7 +77,7 @@ export class ServerMembership {
       return;
     }
     if (request.what === "enter") this.#enter(epoch, request);
-    else if (request.what === "ready") this.#ready(epoch);
+    else if (request.what === "ready") this.#ready(epoch, request);
     else if (request.what !== "state") {
       throw new SituError("SITU_PROTOCOL", "a memory server does not know this of its members");
     }
@@ -78,7 +86,7 @@ export class ServerMembership {
 
   #state(): MembersState {
     const { members, isReady } = this.#server;
-    return { epoch: members.epoch, alive: members.alive, isReady };
+    return { epoch: members.epoch, alive: members.alive, isReady, ballot: this.#decided };
   }
 
   #promise(what: "prepare" | "accept", epoch: number, request: Record<string, unknown>): Promised {
@@ -88,8 +96,8 @@ export class ServerMembership {
     const isPromised =
       isNext && (what === "prepare" ? ballot > this.#ballot : ballot >= this.#ballot);
     if (isPromised) {
-      this.#ballot = ballot;
       if (what === "accept") this.#accepted = { ballot, alive: this.#aliveOf(request) };
+      this.#ballot = ballot;
     }
     return {
       state: this.#state(),
@@ -101,24 +109,44 @@ export class ServerMembership {
 
   /** It was decided. */
   #enter(epoch: number, request: Record<string, unknown>): void {
+    const { id, members } = this.#server;
+    if (epoch <= members.epoch) return;
     const alive = this.#aliveOf(request);
-    if (epoch <= this.#server.members.epoch || !alive.includes(this.#server.id)) return;
+    const ballot = wholeOf(request.ballot, "ballot", 1, MAX_FORMATION);
+    const accepted = this.#accepted;
+    // What was decided by a ballot is what later ballots propose.
+    const isOther = accepted !== undefined && accepted.ballot >= ballot && !isSame(accepted, alive);
+    const isKnown = epoch === members.epoch + 1 && ballot <= this.#ballot && !isOther;
+    if (!isKnown || !alive.includes(id)) this.#refuse("to enter what was not decided");
     this.#ballot = 0;
     this.#accepted = undefined;
+    this.#decided = ballot;
     this.#server.enterEpoch(epoch, alive);
   }
 
-  #ready(epoch: number): void {
-    const { members, isReady } = this.#server;
-    if (epoch === members.epoch && !isReady) this.#server.beReady();
+  #ready(epoch: number, request: Record<string, unknown>): void {
+    const { members, isReady, guard } = this.#server;
+    if (epoch < members.epoch || (epoch === members.epoch && isReady)) return;
+    const isDecided = epoch === members.epoch && request.ballot === this.#decided;
+    if (!isDecided || !guard.isClaimed)
+      this.#refuse("to be ready before what had begun is settled");
+    this.#server.beReady();
   }
 
+  /** Members only become fewer. */
   #aliveOf({ alive }: Record<string, unknown>): NodeId[] {
-    const { servers } = this.#server.options;
-    const given = Array.isArray(alive) ? alive : [];
-    wholeOf(given.length, "the number of members", 1, servers.length);
-    if (given.every((id) => servers.includes(id))) return given;
-    throw new SituError("SITU_PROTOCOL", "members are servers of the memory");
+    const { members } = this.#server;
+    const given: NodeId[] = Array.isArray(alive) ? [...new Set(alive)] : [];
+    wholeOf(given.length, "the number of members", 1, members.servers.length);
+    const areFewer =
+      given.length < members.alive.length && given.every((id) => members.alive.includes(id));
+    if (areFewer && given.length >= members.majority && members.isWhole(given)) return given;
+    return this.#refuse("members that cannot go on without the others");
+  }
+
+  #refuse(what: string): never {
+    this.#server.guard.refused++;
+    throw new SituError("SITU_PERMISSION", `memory server ${this.#server.id} refuses ${what}`);
   }
 }
 
@@ -146,6 +174,9 @@ export function* changeMembers(
   const latest = latestOf(states);
   if (latest === undefined) throw tooFew(members, []);
   members.become(latest.epoch, latest.alive);
+  // All of them are of one epoch before the next one is decided.
+  const late = asked.filter((id, i) => members.has(id) && states[i].epoch < latest.epoch);
+  if (late.length > 0) yield* enterAll(directory, latest, late);
   const reachable = members.alive.filter((server) => !suspects.includes(server));
   if (reachable.length < members.alive.length) {
     const decided = yield* decide(directory, members, reachable, random);
@@ -180,7 +211,7 @@ function* decide(
       const taken = yield* askAll<Promised>(directory, reachable, request);
       const later = latestOf(taken.map(({ state }) => state));
       if (later !== undefined && later.epoch >= epoch) return later;
-      if (isMajority(members, taken)) return { epoch, alive, isReady: false };
+      if (isMajority(members, taken)) return { epoch, alive, isReady: false, ballot };
     }
     ballot = Math.max(...prepared.map((each) => each.ballot)) + 1 + random(16);
   }
@@ -188,6 +219,10 @@ function* decide(
     "SITU_OVERLOADED",
     "others are deciding on the members of the memory at the same time: try again",
   );
+}
+
+function isSame({ alive }: Accepted, other: readonly NodeId[]): boolean {
+  return alive.length === other.length && other.every((id) => alive.includes(id));
 }
 
 function isMajority({ majority }: Members, answers: readonly Promised[]): boolean {
@@ -202,13 +237,24 @@ function acceptedOf(answers: readonly Promised[]): Accepted | undefined {
   return latest;
 }
 
+/** Servers enter what was decided. Some may not have been asked before. */
+function* enterAll(
+  directory: NamDirectory,
+  { epoch, alive, ballot }: MembersState,
+  servers: readonly NodeId[],
+): Routine<MembersState[]> {
+  yield* askAll(directory, servers, { what: "accept", epoch, alive, ballot });
+  return yield* askAll<MembersState>(directory, servers, { what: "enter", epoch, alive, ballot });
+}
+
 /** From a decision to members that are ready. */
 function* complete(
   directory: NamDirectory & { readonly members: Members },
-  { epoch, alive }: MembersState,
+  decided: MembersState,
   random: (below: number) => number,
 ): Routine<MembersState> {
-  const entered = yield* askAll<MembersState>(directory, alive, { what: "enter", epoch, alive });
+  const { epoch, alive } = decided;
+  const entered = yield* enterAll(directory, decided, alive);
   const latest = latestOf(entered) as MembersState;
   // Others have gone on: so will whoever calls this again.
   if (latest.epoch > epoch) return yield* complete(directory, latest, random);
@@ -218,7 +264,8 @@ function* complete(
     const tables = directory.tables.map((table) => table.withMembers(members));
     yield* recover({ ...directory, members, tables }, random);
   }
-  const ready = yield* askAll<MembersState>(directory, alive, { what: "ready", epoch });
+  const request = { what: "ready", epoch, ballot: latest.ballot };
+  const ready = yield* askAll<MembersState>(directory, alive, request);
   const last = latestOf(ready) as MembersState;
   return last.epoch > epoch ? yield* complete(directory, last, random) : last;
 }

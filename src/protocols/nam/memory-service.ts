@@ -49,7 +49,7 @@ export class MemoryService {
         serveClaim(this.server, incoming);
         return;
       case NAM_EXTENTS:
-        serveExtents(this.server, incoming);
+        serveExtents(this.server, incoming, (id) => this.#catalogue.isReady(id));
         return;
       case NAM_CATALOGUE:
         this.#catalogue.serve(incoming);

@@ -60,7 +60,7 @@ export interface Claim {
 export class PairGuard implements Guard {
   readonly #server: MemoryServer;
   readonly #pairs = new Map<number, PairState>();
-  /** Verbs that were turned away, for those who watch. */
+  /** Verbs and messages that were turned away, for those who watch. */
   refused = 0;
 
   constructor(server: MemoryServer) {
@@ -86,6 +86,11 @@ export class PairGuard implements Guard {
       latest: 0,
     });
     return { isGranted: true, incarnation };
+  }
+
+  /** Whether anybody has claimed a pair since all were shut out. */
+  get isClaimed(): boolean {
+    return [...this.#pairs.values()].some(({ isOut }) => !isOut);
   }
 
   /** Refuses everybody until they have claimed their pairs again. */
@@ -220,12 +225,12 @@ export class PairGuard implements Guard {
     const { i32 } = this.#server.region(table.segments.cells);
     const at = table.cellAt(cell);
     const low = write.words[write.from + VERSION_LOW_AT];
-    const kept = write.words[write.from + KEPT_AT];
+    const kept = write.words[write.from + KEPT_AT] >>> 0;
     const isNew = i32[at + VERSION_LOW_AT] === 0 && i32[at + VERSION_HIGH_AT] === 0;
     const isThere =
       i32[at + VERSION_LOW_AT] === low &&
       i32[at + VERSION_HIGH_AT] === write.words[write.from + VERSION_HIGH_AT];
-    const isNext = isNew ? kept === 0 : kept === i32[at + KEPT_AT] + 1;
+    const isNext = isNew ? kept === 0 : kept === table.keptAfter(i32[at + KEPT_AT]);
     if (!isThere && !isNext) throw refusal("a copy takes the version that comes next");
     return low;
   }

@@ -21,6 +21,11 @@ export class PublishWindow {
     this.#finished.clear();
   }
 
+  /** The last timestamp that was taken. */
+  get taken(): number {
+    return this.#taken;
+  }
+
   take(): number {
     return ++this.#taken;
   }

@@ -9,7 +9,14 @@
  *
  * What is not published has not been overwritten by others, so a copy has either that version or the one before. Journals
  * are at as many servers as records, so one of them is left. If whoever recovers dies, or several do it at once, each claims a thread
- * before it settles it: the one that comes later finds a state from which it decides the same, because only a `forward` installs.
+ * before it settles it: the one that comes later finds a state from which it decides the same, because only a `forward` installs
+ * versions.
+ *
+ * New records leave one thing to do. The primary that is gone may have had one, in a cell that is empty at the copies. Nobody has seen
+ * the record, but others have seen that the cell was taken: they put their keys behind it, and were told so. If it stayed empty, every
+ * search would end there. So when all threads are settled, each cell that a record which went back was about to take, and
+ * that is still empty, becomes no key's (layout.ts). Whose key it was does not matter: several threads may have wanted it,
+ * and one of their keys may lie behind it by now.
  */
 
 import { assert } from "../../runtime/assert.ts";
@@ -19,11 +26,11 @@ import { aliveOf, ComputeThread, type NamDirectory, vectorCopies } from "./compu
 import { isLockedHigh, isSameSlot } from "./header.ts";
 import type { Journal, JournalRecord } from "./journal.ts";
 import { JOURNAL_HEAD_WORDS, lengthOfJournal } from "./journal.ts";
-import { type CellPlace, VERSION_LOW_AT } from "./layout.ts";
+import { type CellPlace, VERSION_HIGH_AT, VERSION_LOW_AT } from "./layout.ts";
 import { JOURNALS, TIMESTAMPS, VECTOR_AT } from "./segments.ts";
 import { readJournal, readSlot } from "./settle.ts";
 import { Timestamps } from "./timestamps.ts";
-import { installAt, lockOf, unlockOf } from "./transaction.ts";
+import { installAt, installsOf, lockOf, unlockOf } from "./transaction.ts";
 import { ReadVerb } from "./verbs.ts";
 
 const MAX_CLAIMANT = 2 ** 31 - 1;
@@ -39,6 +46,7 @@ export function* recover(
 ): Routine<Recovered> {
   assert(directory.pairsPerSlot === 1, "with copies, each thread has a slot of its own");
   const counts = { forward: 0, back: 0 };
+  const passed: JournalRecord[] = [];
   for (const pair of yield* unsettledPairs(directory, random)) {
     const thread = new ComputeThread(pair, directory);
     yield* claimPair(thread, random(MAX_CLAIMANT), true);
@@ -49,9 +57,45 @@ export function* recover(
     if (yield* settleLost(thread, journal)) {
       yield* timestamps.writeSlot(thread, journal.timestamp);
       counts.forward++;
-    } else counts.back++;
+    } else {
+      passed.push(...journal.records.filter(isNew));
+      counts.back++;
+    }
   }
+  yield* closeCells(directory, passed, random);
   return counts;
+}
+
+function isNew({ beforeLow, beforeHigh }: JournalRecord): boolean {
+  return beforeLow === 0 && beforeHigh === 0;
+}
+
+/** After all that goes forward is installed: cells that are still empty become no key's, at all copies. */
+function* closeCells(
+  directory: NamDirectory,
+  records: readonly JournalRecord[],
+  random: (below: number) => number,
+): Routine<void> {
+  if (records.length === 0) return;
+  // What is written there is of the first slot, whoever does it: so it is the same at all copies.
+  const thread = new ComputeThread(0, directory);
+  yield* claimPair(thread, random(MAX_CLAIMANT), true);
+  const cells = records.map((record) =>
+    [record, ...record.others].map((place) => ({ place, cell: cellOf(thread, record, place) })),
+  );
+  yield* thread.perform(
+    "reads",
+    cells.flatMap((copies) => copies.map(({ cell }) => cell)),
+  );
+  const empty = records.filter((_, i) => cells[i].some(({ cell: { words } }) => isEmpty(words)));
+  yield* thread.perform(
+    "installs",
+    empty.flatMap((record) => installsOf(thread, { ...record, body: record.table.bodyOfNoKey() })),
+  );
+}
+
+function isEmpty(words: Int32Array): boolean {
+  return words[VERSION_LOW_AT] === 0 && words[VERSION_HIGH_AT] === 0;
 }
 
 /** Threads with a journal that is ahead of what is published. */

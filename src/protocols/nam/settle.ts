@@ -110,10 +110,11 @@ function* settleOne(thread: ComputeThread, journal: Journal): Routine<"forward" 
 /** False if a ring has no room: then nothing was kept or installed yet, and all of it can be undone. */
 function* keepRest(thread: ComputeThread, states: readonly State[]): Routine<boolean> {
   const rest = states.filter(
-    ({ isLocked, before, record }) => isLocked && before !== undefined && record.body[KEPT_AT] > 0,
+    ({ isLocked, before, record }) =>
+      isLocked && before !== undefined && record.body[KEPT_AT] !== 0,
   );
   const entries = rest.map(({ record: { table, server, cell, body } }) => {
-    const word = table.ringHeaderAt(cell, body[KEPT_AT] - 1);
+    const word = table.ringHeaderAt(cell, (body[KEPT_AT] >>> 0) - 1);
     return new ReadVerb(thread, server, table.segments.rings, word, HEADER_WORDS);
   });
   yield* thread.perform("oldVersions", entries);

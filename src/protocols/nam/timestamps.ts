@@ -102,6 +102,11 @@ export class Timestamps {
     return timestamp;
   }
 
+  /** Whether the thread can commit nothing more. */
+  isUsedUp({ slot }: ComputeThread): boolean {
+    return this.layout !== "oracle" && this.#windowOf(slot).taken >= MAX_TIMESTAMP;
+  }
+
   /** Everything of the timestamp is installed: others may see it. */
   *publish(thread: ComputeThread, timestamp: number): Routine<void> {
     if (this.layout === "oracle") {

@@ -31,6 +31,7 @@ import {
   VERSION_HIGH_AT,
   VERSION_LOW_AT,
 } from "./layout.ts";
+import { type Scanned, type ScanPlace, scanCells } from "./scan.ts";
 import { JOURNALS } from "./segments.ts";
 import type { Timestamps } from "./timestamps.ts";
 import { type GuardedVerb, ReadVerb, SwapVerb, superseded, WriteVerb } from "./verbs.ts";
@@ -100,6 +101,12 @@ export class NamTransaction {
       if (isWritten) return data;
       return found?.body === undefined ? undefined : table.dataOf(found.body);
     });
+  }
+
+  /** The records of the next cells of a table, without what the transaction itself has written. */
+  *scan(table: NamTable, place: ScanPlace): Routine<Scanned> {
+    const visibility = yield* this.begin();
+    return yield* scanCells(this.#thread, visibility, table, place);
   }
 
   /** The record has this data, if the transaction commits; undefined deletes it. */
@@ -278,7 +285,7 @@ function recordOf(
   const data = isWritten ? given : kept;
   const { server, cell } = place as { server: number; cell: number };
   const high = highOf(thread.slot) | (data === undefined ? DELETED_BIT : 0);
-  const before = newest === undefined ? 0 : newest[KEPT_AT] + 1;
+  const before = newest === undefined ? 0 : table.keptAfter(newest[KEPT_AT]);
   return {
     table,
     server,
@@ -308,7 +315,7 @@ export function lockOf(
 /** Which entry of the ring an old version goes to: it is the so-manieth. */
 function entryOf(thread: ComputeThread, { table, server, cell, body }: Written): ReadVerb[] {
   if (body[KEPT_AT] === 0) return [];
-  const word = table.ringHeaderAt(cell, body[KEPT_AT] - 1);
+  const word = table.ringHeaderAt(cell, (body[KEPT_AT] >>> 0) - 1);
   return [new ReadVerb(thread, server, table.segments.rings, word, HEADER_WORDS)];
 }
 
@@ -330,7 +337,7 @@ export function keepOf(
   { table, server, cell, body }: JournalRecord,
   before: Int32Array,
 ): GuardedVerb[] {
-  const number = body[KEPT_AT] - 1;
+  const number = (body[KEPT_AT] >>> 0) - 1;
   const { rings, old } = table.segments;
   const header = before.slice(VERSION_LOW_AT, VERSION_HIGH_AT + 1);
   const words = before.slice(0, table.bodyWords);

@@ -116,7 +116,7 @@ export class VersionMover {
       const position = this.#append(table, old, body, rings[block + OVERFLOW_AT], nowMs);
       if (position === undefined) break;
       rings[block + OVERFLOW_AT] = position;
-      rings[block + MOVED_COUNT_AT] = number + 1;
+      rings[block + MOVED_COUNT_AT] = table.keptAfter(number);
       rings[at + 1] |= MOVED_BIT;
       moved++;
     }
