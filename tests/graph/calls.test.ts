@@ -281,6 +281,57 @@ describe("pointers", () => {
     failureSync("SITU_TYPE", () => g.readBy(own));
     failureSync("SITU_TYPE", () => g.readBy(7 as never));
   });
+
+  it("lead to objects of their own graph only", async () => {
+    const { db, g } = await opened();
+    const other = graph(db, {
+      name: "other",
+      objects: { car: { seats: u32() } },
+      associations: {},
+    });
+    const a = g.objAdd("user", { name: "a" });
+    const car = other.objAdd("car", { seats: 5 }, { id: a });
+    failureSync("SITU_TYPE", () => g.readBy(other.pointerTo(car)!));
+    failureSync("SITU_TYPE", () => other.readBy(g.pointerTo(a)!));
+    expect(other.readBy(other.pointerTo(car)!)).toEqual({
+      id: car,
+      kind: "car",
+      data: { seats: 5 },
+    });
+    // Memory of the user's own that looks like an object, with and without a tag.
+    const p = g.pointerTo(a)!;
+    const bytes = db.transactSync((tx) => tx.read(p).slice());
+    const tags = new Int32Array(bytes.buffer, 20, 1);
+    for (const tag of [0, 7]) {
+      tags[0] = tag;
+      const own = db.transactSync((tx) => {
+        const made = tx.alloc(bytes.length);
+        tx.write(made, bytes);
+        return made;
+      });
+      failureSync("SITU_TYPE", () => g.readBy(own));
+    }
+  });
+
+  it("lead to objects that older versions made, which have no tag", async () => {
+    const { db, g } = await opened();
+    const other = graph(db, { name: "other", objects: { car: {} }, associations: {} });
+    const a = g.objAdd("user", { name: "a" });
+    other.objAdd("car", {}, { id: a });
+    const p = g.pointerTo(a)!;
+    db.transactSync((tx) => {
+      const bytes = tx.read(p).slice();
+      new Int32Array(bytes.buffer, 20, 1)[0] = 0;
+      tx.write(p, bytes);
+    });
+    expect(g.readBy(p)).toEqual({ id: a, kind: "user", data: { name: "a" } });
+    failureSync("SITU_TYPE", () => other.readBy(p));
+    g.objUpdate("user", a, { name: "a".repeat(40) });
+    expect(g.objGet("user", a)).toEqual({ name: "a".repeat(40) });
+    expect((await db.verify()).problems).toEqual([]);
+    await g.objDelete("user", a);
+    failureSync("SITU_FREED", () => g.readBy(p));
+  });
 });
 
 describe("what cannot be", () => {

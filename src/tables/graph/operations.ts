@@ -14,7 +14,7 @@ import { LEAVING, OBJECT_SLOTS, PRESENT, SHELL, SLOT_WORDS } from "../../stores/
 import { EdgeList } from "../../stores/graph/lists.ts";
 import type { FoundEdge, FoundObject, Wanted } from "../../stores/graph/lock-free.ts";
 import { GraphObject, type ObjectIndex, type Places } from "../../stores/graph/objects.ts";
-import type { AssociationType, GraphDefinition, Kind } from "./definition.ts";
+import { type AssociationType, type GraphDefinition, graphTag, type Kind } from "./definition.ts";
 
 /** What becomes of the edges of an object that is deleted. */
 export type EdgesOfDeleted = "remove" | "keep";
@@ -37,11 +37,13 @@ const edgeData = new Int32Array(MAX_EDGE_DATA_BYTES / 4);
 
 export class GraphOperations {
   readonly #graph: string;
+  readonly #tag: number;
   readonly #places: Places;
   #definition: GraphDefinition;
 
   constructor(graph: string, definition: GraphDefinition, places: Places) {
     this.#graph = graph;
+    this.#tag = graphTag(graph);
     this.#definition = definition;
     this.#places = places;
   }
@@ -73,7 +75,7 @@ export class GraphOperations {
     }
     return whole(tx, () => {
       const lists = Math.min(LISTS_AT_FIRST, this.#typesFrom(kind.number));
-      const at = source.create(tx, id, kind.number, i32, words, lists, PRESENT);
+      const at = source.create(tx, this.#tag, id, kind.number, i32, words, lists, PRESENT);
       index.insert(tx, { id, kind: kind.number, state: PRESENT, at });
       return true;
     });
@@ -84,7 +86,7 @@ export class GraphOperations {
     if (this.#load(tx, index, source, id)) return false;
     return whole(tx, () => {
       const lists = Math.min(LISTS_AT_FIRST, this.#typesFrom(kind.number));
-      const at = source.create(tx, id, kind.number, new Int32Array(0), 0, lists, SHELL);
+      const at = source.create(tx, this.#tag, id, kind.number, new Int32Array(0), 0, lists, SHELL);
       index.insert(tx, { id, kind: kind.number, state: SHELL, at });
       return true;
     });
