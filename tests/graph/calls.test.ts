@@ -241,6 +241,36 @@ describe("deleting an object", () => {
     expect(g.assocCount(a, "likes")).toBe(1);
   });
 
+  it("removes later what was kept", async () => {
+    const { db, g } = await opened();
+    const [a, b] = ["a", "b"].map((name) => g.objAdd("user", { name }));
+    const keep = { edges: "keep" } as const;
+    const cells = async () => (await db.verify()).tables.map(({ rows }) => rows);
+    const before = await cells();
+    const c = g.objAdd("user", { name: "c" });
+    g.assocAdd(c, "follows", a, 1);
+    g.assocAdd(b, "follows", c, 1);
+    expect(await g.objDelete("user", c, keep)).toEqual({ deleted: true, edges: 0 });
+    expect(await g.objDelete("user", c, keep)).toEqual({ deleted: false, edges: 0 });
+    expect(await g.objDelete("post", c)).toEqual({ deleted: false, edges: 0 });
+    // Its edges are those of a user.
+    failureSync("SITU_TYPE", () => g.objAdd("post", { text: "" }, { id: c }));
+    expect(await g.objDelete("user", c)).toEqual({ deleted: false, edges: 2 });
+    expect(g.assocCount(a, "followedBy") + g.assocCount(b, "follows")).toBe(0);
+    expect(await g.objDelete("user", c)).toEqual({ deleted: false, edges: 0 });
+    expect(await cells()).toEqual(before);
+    failureSync("SITU_MISSING", () => g.assocAdd(c, "follows", a));
+    // Without edges, or with those that it may have, it may come back as another kind.
+    const d = g.objAdd("user", { name: "d" });
+    await g.objDelete("user", d, keep);
+    expect(g.objAdd("post", { text: "d" }, { id: d })).toBe(d);
+    // In several steps.
+    for (let i = 1; i <= 1_100; i++) g.assocAdd(a, "likes", i, i, { stars: i });
+    await g.objDelete("user", a, keep);
+    expect(await g.objDelete("user", a)).toEqual({ deleted: false, edges: 1_100 });
+    expect((await db.verify()).problems).toEqual([]);
+  });
+
   it("takes several steps where there are many edges, and others finish them", async () => {
     const { db, g } = await opened();
     const EDGES = 2_500;

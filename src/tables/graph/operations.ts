@@ -67,6 +67,7 @@ export class GraphOperations {
     // Reading the index stages a key, and leaves the encoded data alone.
     if (this.#load(tx, index, source, id)) {
       if (source.state !== SHELL) return false;
+      if (source.kind !== kind.number) this.#checkKept(kind, id);
       return whole(tx, () => {
         source.replaceData(tx, index, i32, words);
         source.setIdentity(tx, index, kind.number, PRESENT);
@@ -102,7 +103,10 @@ export class GraphOperations {
     whole(tx, () => source.replaceData(tx, index, codec.scratch.i32, encoded));
   }
 
-  /** Deletes an object and, unless they are kept, its edges: all in this transaction, or SITU_TOO_LARGE. */
+  /**
+   * Deletes an object and, unless they are kept, its edges: all in this transaction, or SITU_TOO_LARGE. Edges that were
+   * kept when the object was deleted are removed as well.
+   */
   objDelete(
     tx: Transaction,
     index: ObjectIndex,
@@ -110,8 +114,10 @@ export class GraphOperations {
     id: number,
     edges: EdgesOfDeleted,
   ): DeletedObject {
-    if (!this.#isThere(tx, index, source, id, kind.number)) return { deleted: false, edges: 0 };
+    if (!this.#isKnown(tx, index, kind, id)) return { deleted: false, edges: 0 };
+    const deleted = source.state === PRESENT;
     if (edges === "keep") {
+      if (!deleted) return { deleted, edges: 0 };
       whole(tx, () => {
         source.setIdentity(tx, index, source.kind, SHELL);
         source.replaceData(tx, index, new Int32Array(0), 0);
@@ -130,20 +136,21 @@ export class GraphOperations {
       this.#removeEdges(tx, index, id, count);
       this.#free(tx, index, id);
     });
-    return { deleted: true, edges: count };
+    return { deleted, edges: count };
   }
 
   /**
    * The first step of a deletion that takes several: from here on the object is not there for others, and gets no
-   * further edges. False if there is none.
+   * further edges. Whether there was one.
    */
   beginDeletion(tx: Transaction, index: ObjectIndex, kind: Kind, id: number): boolean {
-    if (!this.#isThere(tx, index, source, id, kind.number)) return false;
+    if (!this.#isKnown(tx, index, kind, id)) return false;
+    const deleted = source.state === PRESENT;
     whole(tx, () => {
       source.setIdentity(tx, index, source.kind, LEAVING);
       for (const type of typesOf(source)) new EdgeList(tx, source, type).moveHead(tx, index);
     });
-    return true;
+    return deleted;
   }
 
   /** A further step: removes some edges, or the object if it has none. Says how many, -1 if all is done. */
@@ -159,7 +166,7 @@ export class GraphOperations {
 
   /** Whether an object has more edges than one transaction removes. */
   isLarge(tx: Transaction, index: ObjectIndex, kind: Kind, id: number): boolean {
-    if (!this.#isThere(tx, index, source, id, kind.number)) return false;
+    if (!this.#isKnown(tx, index, kind, id)) return false;
     return edgesOf(source) > MAX_EDGES_DELETED_AT_ONCE;
   }
 
@@ -282,6 +289,21 @@ export class GraphOperations {
     kind: number,
   ): boolean {
     return this.#load(tx, index, object, id) && object.state === PRESENT && object.kind === kind;
+  }
+
+  /** Whether there is an object of this kind, or edges of one that was deleted. Loads it. */
+  #isKnown(tx: Transaction, index: ObjectIndex, { number }: Kind, id: number): boolean {
+    return this.#load(tx, index, source, id) && source.state !== LEAVING && source.kind === number;
+  }
+
+  /** Fails if the edges of the shell that was loaded are none that an object of this kind may have. */
+  #checkKept(kind: Kind, id: number): void {
+    for (const number of typesOf(source)) {
+      const type = this.#definition.types[number] ?? this.#unknownType(number);
+      if (type.from !== undefined && !type.from.has(kind.number)) {
+        throw this.#wrongEnd(type, "from", kind.number, id);
+      }
+    }
   }
 
   /** Fails unless both ends of an edge are there, as far as that matters. */

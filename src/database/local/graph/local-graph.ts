@@ -256,7 +256,7 @@ export class LocalGraph {
         return { deleted, edges: 0 };
       }),
     );
-    return isLarge ? { deleted: true, edges: await this.#finishDeletion(id) } : first;
+    return isLarge ? { ...first, edges: await this.#finishDeletion(id) } : first;
   }
 
   /** Removes what is left of an object that is being deleted. Others may do the same meanwhile. */
