@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { serve, taskOf } from "../harness/process-side.ts";
 import { randomKeys, randomPairs } from "../harness/random.ts";
-import { monotonicNs, runFor, type TimedRun } from "../harness/timed-run.ts";
+import { monotonicNs, runEach, runFor, type TimedRun } from "../harness/timed-run.ts";
 import { Account, type Bank, loadBank } from "../memory/situ.ts";
 import { situTransfer } from "../memory/situ-transfer.ts";
 import {
@@ -26,6 +26,8 @@ export type Order =
   | { readonly kind: "load" }
   /** One after another, each in a call that returns when it is committed, as the mode says. */
   | { readonly kind: "transfer"; readonly ms: number }
+  /** The same, and each is timed: the run is a `TimedEach`. */
+  | { readonly kind: "transfer-one-by-one"; readonly ms: number }
   | { readonly kind: "transfer-in-flight"; readonly ms: number; readonly clients: number }
   /** Updates of 8 bytes. */
   | { readonly kind: "update"; readonly updates: number }
@@ -61,6 +63,8 @@ async function perform(order: Order): Promise<TimedRun> {
       return timed(task.rows, () => loadBank(db, task.rows));
     case "transfer":
       return runFor(transfer, order.ms);
+    case "transfer-one-by-one":
+      return runEach(transfer, order.ms);
     case "transfer-in-flight":
       return { ...(await inFlight.runFor(order.clients, order.ms)), waitedNs: 0 };
     case "update":

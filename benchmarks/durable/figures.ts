@@ -1,7 +1,7 @@
 // The bars of the durable bench and how its measurements become figures.
 import { compared, type Figure, missingFigure, timesMore } from "../harness/figures.ts";
 import type { Peer } from "../harness/peers.ts";
-import { formatRate } from "../harness/report.ts";
+import { formatNanoseconds, formatRate } from "../harness/report.ts";
 import { ratiosPerRound, summarize } from "../harness/statistics.ts";
 import type { BareFile } from "./bare-process.ts";
 import type { CheckpointsMeasured, CheckpointTurn } from "./checkpoints.ts";
@@ -15,7 +15,8 @@ import type { RecoveryMeasured } from "./recovery.ts";
 const bars = {
   "lazy-vs-none": { atLeast: 0.8 },
   "sync-in-flight-vs-postgres": { atLeast: 5 },
-  "sync-one-by-one-vs-fdatasync": { atLeast: 0.7 },
+  "sync-one-by-one-vs-fdatasync": { atLeast: 0.85 },
+  "sync-one-by-one-p50-vs-sqlite": { atMost: 1 },
   "recovery-vs-postgres": { atLeast: 2 },
 } as const;
 
@@ -33,6 +34,7 @@ export function durableFigures(measured: DurableMeasured, postgres: Peer<unknown
     lazyFigure(measured.modes),
     inFlightFigure(measured.inFlight, postgres),
     oneByOneFigure(measured.oneByOne),
+    medianFigure(measured.oneByOne),
     recoveryFigure(measured.recovery, postgres),
   ];
 }
@@ -66,6 +68,15 @@ function oneByOneFigure({ situ, bare }: OneByOneMeasured): Figure {
     { name: "one by one", values: situ },
     { name: `write and fdatasync, ${file} file`, values: bare[file] },
   );
+}
+
+/** How many times as long as SQLite's half of the transfers take. */
+function medianFigure({ situP50Ns, sqlite }: OneByOneMeasured): Figure {
+  const name = "sync-one-by-one-p50-vs-sqlite";
+  if (!sqlite.available) return missingFigure(name, bars[name], sqlite.missing);
+  const situ = { name: "p50, one by one", values: situP50Ns };
+  const peer = { name: "p50, SQLite", values: sqlite.value };
+  return compared(name, bars[name], ratiosPerRound(situ.values, peer.values), situ, peer, "ns");
 }
 
 function recoveryFigure(recovery: RecoveryMeasured, postgres: Peer<unknown>): Figure {
@@ -119,13 +130,15 @@ function inFlightNotes(inFlight: InFlightMeasured, postgres: Peer<unknown>): str
   return [`${first}; postgres with ${ways.join(", ")}`];
 }
 
-function oneByOneNotes({ situ, bare, bytes }: OneByOneMeasured): string[] {
+function oneByOneNotes({ situ, bare, bytes, situP50Ns, sqlite }: OneByOneMeasured): string[] {
   const files = (Object.keys(bare) as BareFile[]).map(
     (file) => `${file} ${microseconds(bare[file])}`,
   );
   return [
     `sync, one by one: ${microseconds(situ)} each; write and fdatasync of the same ${bytes} ` +
       `bytes: ${files.join(", ")}`,
+    `sync, one by one, p50: ${formatNanoseconds(middle(situP50Ns))}` +
+      (sqlite.available ? `, SQLite ${formatNanoseconds(middle(sqlite.value))}` : ""),
   ];
 }
 

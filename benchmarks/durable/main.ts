@@ -58,6 +58,7 @@ async function main(): Promise<void> {
   const conditions = [
     ...machine,
     describePeer("PostgreSQL", postgres, "benchmarks/peers/postgresql, fsync, unix socket"),
+    describePeer("better-sqlite3", oneByOne.sqlite, "on the same disk, WAL, synchronous = FULL"),
     describeDisk(folder),
     `${rows.toLocaleString("en")} rows of ${rowBytes} bytes, uniformly random, seed ${seed}`,
     `${rounds} rounds, interleaved, new processes in each; medians; a ratio is taken per round; ` +

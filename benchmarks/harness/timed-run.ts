@@ -28,6 +28,30 @@ export function runFor(contestant: SyncContestant, ms: number): TimedRun {
   return { operations, startNs, endNs, waitedNs: waitedForProcessorNs() - waitedBefore };
 }
 
+/** A run of operations that take long enough to look at the clock between them. */
+export interface TimedEach extends TimedRun {
+  /** What half of the operations take at most. */
+  readonly p50Ns: number;
+}
+
+export function runEach(contestant: SyncContestant, ms: number): TimedEach {
+  const durations: number[] = [];
+  const waitedBefore = waitedForProcessorNs();
+  const startNs = monotonicNs();
+  const deadlineNs = startNs + ms * 1e6;
+  let endNs = startNs;
+  while (endNs < deadlineNs) {
+    const beforeNs = endNs;
+    sink.value = contestant.run(1);
+    endNs = monotonicNs();
+    durations.push(endNs - beforeNs);
+  }
+  const waitedNs = waitedForProcessorNs() - waitedBefore;
+  durations.sort((left, right) => left - right);
+  const p50Ns = durations[(durations.length - 1) >> 1];
+  return { operations: durations.length, startNs, endNs, waitedNs, p50Ns };
+}
+
 /** The part of a run in which others had the processors: what it measures is not Situ then. */
 export function waitedPart({ startNs, endNs, waitedNs }: TimedRun): number {
   return waitedNs / (endNs - startNs);

@@ -1,6 +1,7 @@
 // The bars of the memory bench and how its measurements become figures.
 import { fragmentation } from "../../src/memory/size-classes.ts";
 import {
+  compared,
   counted,
   type Figure,
   measured,
@@ -20,7 +21,8 @@ import type { Scaling } from "./two-processes.ts";
 const bars = {
   "get-vs-lmdb": { atLeast: 5 },
   "get-vs-redis": { atLeast: 100 },
-  "transfer-vs-embedded": { atLeast: 10 },
+  "transfer-vs-embedded": { atLeast: 8 },
+  "transfer-vs-bare": { atMost: 2.5 },
   "transact-vs-sync": { atMost: 2 },
   "two-processes": { atLeast: 1.7 },
   "hopscotch-reads": { atMost: 1.05 },
@@ -54,6 +56,7 @@ export function speedFigures(timings: readonly Timing[], peers: Peers): Figure[]
         { peer: peers.sqlite, name: "sqlite transfer" },
       ],
     ),
+    longerThan(timings, "transfer-vs-bare", "situ transfer", "bare-transfer"),
     timesFaster(
       "transact-vs-sync",
       bars["transact-vs-sync"],
@@ -61,6 +64,17 @@ export function speedFigures(timings: readonly Timing[], peers: Peers): Figure[]
       measured(timings, "situ transact, cached"),
     ),
   ];
+}
+
+/** How many times as long Situ takes as a loop of our own. */
+function longerThan(
+  timings: readonly Timing[],
+  name: keyof typeof bars,
+  situ: string,
+  base: string,
+): Figure {
+  const [own, other] = [measured(timings, situ), measured(timings, base)];
+  return compared(name, bars[name], ratiosPerRound(own.values, other.values), own, other, "ns");
 }
 
 export function processFigure({ one, two }: Scaling): Figure {

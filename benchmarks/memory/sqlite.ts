@@ -37,15 +37,17 @@ export interface SqliteBank {
   close(): void;
 }
 
-export function openSqliteBank(Database: SqliteModule, rows: number, keys: Keys): SqliteBank {
-  const db = new Database(":memory:");
-  for (const setting of [
-    "journal_mode = MEMORY",
-    "synchronous = OFF",
-    "locking_mode = EXCLUSIVE",
-  ]) {
-    db.pragma(setting);
-  }
+const IN_MEMORY = ["journal_mode = MEMORY", "synchronous = OFF", "locking_mode = EXCLUSIVE"];
+
+export function openSqliteBank(
+  Database: SqliteModule,
+  rows: number,
+  keys: Keys,
+  path = ":memory:",
+  settings: readonly string[] = IN_MEMORY,
+): SqliteBank {
+  const db = new Database(path);
+  for (const setting of settings) db.pragma(setting);
   db.exec(`CREATE TABLE account (id INTEGER PRIMARY KEY, balance INTEGER NOT NULL, a REAL NOT NULL,
     b REAL NOT NULL, c REAL NOT NULL, d REAL NOT NULL, e REAL NOT NULL)`);
   const insert = db.prepare("INSERT INTO account VALUES (?, ?, ?, ?, ?, ?, ?)");

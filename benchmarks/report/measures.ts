@@ -73,7 +73,8 @@ export function bestPeerOf(cell: Cell): MeasuredEntry | undefined {
 
 /** The headline workloads, each against the best peer there, whichever peer its goal is against. */
 export function againstBestPeers(result: SuiteResult): SuiteResult {
-  const bars = result.bars.map((bar) => {
+  const ofThroughput = result.bars.filter(({ measure }) => measure === undefined);
+  const bars = ofThroughput.map((bar) => {
     const cell = result.cells.find(({ id }) => id === bar.cell);
     // Where a peer was not measured, the best of the others may not be the best.
     if (cell === undefined || bar.ratio === undefined) return bar;

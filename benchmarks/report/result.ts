@@ -93,6 +93,8 @@ export interface BarResult {
   readonly cell: string;
   readonly title: string;
   readonly atLeast: number;
+  /** `ratio` says how many times shorter this percentile is. Default: how many times the throughput. */
+  readonly measure?: "p99";
   /** Undefined: not measured, for `missing`. */
   readonly ratio?: number;
   readonly spread?: { readonly min: number; readonly max: number };

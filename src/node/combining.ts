@@ -205,7 +205,11 @@ function apart<Tx>(calls: Waiting<Tx>[], failure: Failure, error: unknown): Wait
     return [calls.slice(1)];
   }
   const code = (error as { code?: SituErrorCode } | undefined)?.code;
-  if (calls.length > 1 && code !== undefined && APART.has(code)) return calls.map((call) => [call]);
+  if (calls.length > 1 && code !== undefined && APART.has(code)) {
+    // Those whose time is over are told so before the next transaction; the others go on together.
+    const isOver = calls.some(({ call }) => call.time.leftMs() <= 0);
+    return code === "SITU_TIMEOUT" && isOver ? [calls] : calls.map((call) => [call]);
+  }
   for (const { reject } of calls) reject(error);
   return [];
 }

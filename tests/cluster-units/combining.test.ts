@@ -76,8 +76,8 @@ class Store {
     this.runs = 0;
   }
 
-  call(number: number, body: (tx: Tx) => unknown, leftMs = 1_000): Promise<unknown> {
-    const time: TimeLeft = { leftMs: () => leftMs };
+  call(number: number, body: (tx: Tx) => unknown, leftMs = () => 1_000): Promise<unknown> {
+    const time: TimeLeft = { leftMs };
     const origin = { session: "s", number };
     const call: CombinedCall<Tx> = { origin, time, body, notBegun: () => new Error("not begun") };
     return this.combining.run(ROW, call);
@@ -208,6 +208,22 @@ test.each(["SITU_TOO_LARGE", "SITU_TIMEOUT"] as const)("%s: one by one", async (
   expect(store.committed).toEqual([[1], [2], [3]]);
 });
 
+test("one that has little time does not take the others apart", async () => {
+  const store = new Store();
+  await store.heat();
+  let leftMs = 1;
+  store.next = new SituError("SITU_TIMEOUT", "together");
+  const hurried = store.call(
+    1,
+    () => {
+      leftMs = 0;
+    },
+    () => leftMs,
+  );
+  expect(await ALL([hurried, store.add(2, 1), store.add(3, 1)])).toEqual(["not begun", 1, 2]);
+  expect(store.committed).toEqual([[2, 3]]);
+});
+
 test("an outcome that nobody knows is told to all, and nothing is done again", async () => {
   const store = new Store();
   await store.heat();
@@ -220,7 +236,11 @@ test("an outcome that nobody knows is told to all, and nothing is done again", a
 test("one whose time is over is not begun", async () => {
   const store = new Store();
   await store.heat();
-  const late = store.call(2, () => expect.fail("begun"), 0);
+  const late = store.call(
+    2,
+    () => expect.fail("begun"),
+    () => 0,
+  );
   expect(await ALL([store.add(1, 1), late, store.add(3, 1)])).toEqual([1, "not begun", 2]);
   expect(store.committed).toEqual([[1, 3]]);
 });

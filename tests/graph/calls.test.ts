@@ -241,6 +241,36 @@ describe("deleting an object", () => {
     expect(g.assocCount(a, "likes")).toBe(1);
   });
 
+  it("removes later what was kept", async () => {
+    const { db, g } = await opened();
+    const [a, b] = ["a", "b"].map((name) => g.objAdd("user", { name }));
+    const keep = { edges: "keep" } as const;
+    const cells = async () => (await db.verify()).tables.map(({ rows }) => rows);
+    const before = await cells();
+    const c = g.objAdd("user", { name: "c" });
+    g.assocAdd(c, "follows", a, 1);
+    g.assocAdd(b, "follows", c, 1);
+    expect(await g.objDelete("user", c, keep)).toEqual({ deleted: true, edges: 0 });
+    expect(await g.objDelete("user", c, keep)).toEqual({ deleted: false, edges: 0 });
+    expect(await g.objDelete("post", c)).toEqual({ deleted: false, edges: 0 });
+    // Its edges are those of a user.
+    failureSync("SITU_TYPE", () => g.objAdd("post", { text: "" }, { id: c }));
+    expect(await g.objDelete("user", c)).toEqual({ deleted: false, edges: 2 });
+    expect(g.assocCount(a, "followedBy") + g.assocCount(b, "follows")).toBe(0);
+    expect(await g.objDelete("user", c)).toEqual({ deleted: false, edges: 0 });
+    expect(await cells()).toEqual(before);
+    failureSync("SITU_MISSING", () => g.assocAdd(c, "follows", a));
+    // Without edges, or with those that it may have, it may come back as another kind.
+    const d = g.objAdd("user", { name: "d" });
+    await g.objDelete("user", d, keep);
+    expect(g.objAdd("post", { text: "d" }, { id: d })).toBe(d);
+    // In several steps.
+    for (let i = 1; i <= 1_100; i++) g.assocAdd(a, "likes", i, i, { stars: i });
+    await g.objDelete("user", a, keep);
+    expect(await g.objDelete("user", a)).toEqual({ deleted: false, edges: 1_100 });
+    expect((await db.verify()).problems).toEqual([]);
+  });
+
   it("takes several steps where there are many edges, and others finish them", async () => {
     const { db, g } = await opened();
     const EDGES = 2_500;
@@ -280,6 +310,57 @@ describe("pointers", () => {
     const own = db.transactSync((tx) => tx.alloc(64));
     failureSync("SITU_TYPE", () => g.readBy(own));
     failureSync("SITU_TYPE", () => g.readBy(7 as never));
+  });
+
+  it("lead to objects of their own graph only", async () => {
+    const { db, g } = await opened();
+    const other = graph(db, {
+      name: "other",
+      objects: { car: { seats: u32() } },
+      associations: {},
+    });
+    const a = g.objAdd("user", { name: "a" });
+    const car = other.objAdd("car", { seats: 5 }, { id: a });
+    failureSync("SITU_TYPE", () => g.readBy(other.pointerTo(car)!));
+    failureSync("SITU_TYPE", () => other.readBy(g.pointerTo(a)!));
+    expect(other.readBy(other.pointerTo(car)!)).toEqual({
+      id: car,
+      kind: "car",
+      data: { seats: 5 },
+    });
+    // Memory of the user's own that looks like an object, with and without a tag.
+    const p = g.pointerTo(a)!;
+    const bytes = db.transactSync((tx) => tx.read(p).slice());
+    const tags = new Int32Array(bytes.buffer, 20, 1);
+    for (const tag of [0, 7]) {
+      tags[0] = tag;
+      const own = db.transactSync((tx) => {
+        const made = tx.alloc(bytes.length);
+        tx.write(made, bytes);
+        return made;
+      });
+      failureSync("SITU_TYPE", () => g.readBy(own));
+    }
+  });
+
+  it("lead to objects that older versions made, which have no tag", async () => {
+    const { db, g } = await opened();
+    const other = graph(db, { name: "other", objects: { car: {} }, associations: {} });
+    const a = g.objAdd("user", { name: "a" });
+    other.objAdd("car", {}, { id: a });
+    const p = g.pointerTo(a)!;
+    db.transactSync((tx) => {
+      const bytes = tx.read(p).slice();
+      new Int32Array(bytes.buffer, 20, 1)[0] = 0;
+      tx.write(p, bytes);
+    });
+    expect(g.readBy(p)).toEqual({ id: a, kind: "user", data: { name: "a" } });
+    failureSync("SITU_TYPE", () => other.readBy(p));
+    g.objUpdate("user", a, { name: "a".repeat(40) });
+    expect(g.objGet("user", a)).toEqual({ name: "a".repeat(40) });
+    expect((await db.verify()).problems).toEqual([]);
+    await g.objDelete("user", a);
+    failureSync("SITU_FREED", () => g.readBy(p));
   });
 });
 

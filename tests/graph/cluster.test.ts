@@ -168,6 +168,15 @@ describe("calls", () => {
       expect(await g.assocCount(a, "follows")).toBe(1);
       await g.objAdd("user", { name: "again" }, { id: b });
       expect(await g.assocCount(b, "followedBy")).toBe(1);
+      // What was kept is removed later, and makes no edges of another kind.
+      const kept = await g.objAdd("user", { name: "kept" });
+      await g.assocAdd(kept, "follows", b, 6, { note: "y" });
+      await g.objDelete("user", kept, { edges: "keep" });
+      await failure("SITU_TYPE", () => g.objAdd("post", {}, { id: kept }));
+      expect(await g.objDelete("user", kept)).toEqual({ deleted: false, edges: 1 });
+      expect(await g.assocCount(b, "followedBy")).toBe(1);
+      await g.objAdd("post", {}, { id: kept });
+      expect(await g.objDelete("post", kept)).toEqual({ deleted: true, edges: 0 });
       await db
         .transact(async (tx) => {
           await g.in(tx).assocDelete(a, "follows", b);

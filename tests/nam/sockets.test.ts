@@ -12,7 +12,7 @@ import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import { configurationOf } from "../../src/cluster/configuration.ts";
 import { CLIENT } from "../../src/fabric/fabric.ts";
 import { openTcp, type TcpEndpoint } from "../../src/fabric/tcp/endpoint.ts";
-import { dump, load, open, type RemoteDatabase, table, u32 } from "../../src/index.ts";
+import { dump, graph, load, open, type RemoteDatabase, table, u32 } from "../../src/index.ts";
 import { memoryNodeOf } from "../../src/node/memory-configuration.ts";
 import { MemoryNode } from "../../src/node/memory-node.ts";
 import { Driver } from "../../src/protocols/driver.ts";
@@ -177,6 +177,10 @@ test("what memory servers cannot do fails with a code", async () => {
   expect(() => db.select(Account)).toThrow(expect.objectContaining({ code: "SITU_UNSUPPORTED" }));
   expect(() => db.scan(Account, { eq: 1 } as object)).toThrow(/account/);
   await expect(db.call("x")).rejects.toMatchObject({ code: "SITU_UNSUPPORTED" });
+  await expect(graph(db, { objects: { user: {} }, associations: {} })).rejects.toMatchObject({
+    code: "SITU_UNSUPPORTED",
+    message: expect.stringContaining('keep them on a cluster with the protocol "rpc"'),
+  });
   const ordered = table("ordered", { id: u32() }, { key: "id", ordered: true });
   await expect(open({ connect, tables: [ordered], ...PATIENT })).rejects.toMatchObject({
     code: "SITU_UNSUPPORTED",

@@ -3,7 +3,8 @@
  * paper's. "Deviation" names what is different here and why; "absent" what one machine does not
  * need or what comes later: consistent hashing over virtual rings and replicas (§3.3), two-phase
  * commit, replicated logs on SSD and shipped transactions (§3.4, §3.6; a journal in shared memory
- * takes the log's place, tests/processes), update combining (§3.6: there is no server to combine).
+ * takes the log's place, tests/processes). Update combining (§3.6) is for calls of procedures on a cluster
+ * (docs/decisions/0141, tests/cluster-units/combining.test.ts); on one machine there is no server to combine.
  */
 
 import { describe, expect, it } from "vitest";

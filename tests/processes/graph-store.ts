@@ -1,8 +1,11 @@
 /** The graph of the storm, and what must hold in it. */
 
-import { type Database, graph, open, str, u32 } from "../../src/index.ts";
+import { type Database, type DurabilityMode, graph, open, str, u32 } from "../../src/index.ts";
 
 export const IDS = 40;
+/** The storm of large lists has so many objects in the middle, with up to two edges to and from each of the others. */
+export const HUBS = 2;
+export const SPOKES = 700;
 
 export const openGraph = (db: Database) =>
   graph(db, {
@@ -14,8 +17,27 @@ export const openGraph = (db: Database) =>
   });
 export type StormGraph = ReturnType<typeof openGraph>;
 
-export const openStore = (path: string): Promise<Database> =>
-  open({ path, memoryBytes: 64 * 2 ** 20, durability: "none", timeoutMs: 60_000 });
+export const openStore = (path: string, durability: DurabilityMode = "none"): Promise<Database> =>
+  open({ path, memoryBytes: 64 * 2 ** 20, durability, timeoutMs: 60_000 });
+
+/** Adds a hub unless it is there, and the edges to and from its spokes, some to a transaction. */
+export function fillHub(db: Database, g: StormGraph, hub: number, perTransaction = 50): void {
+  try {
+    g.objAdd("user", { name: `hub ${hub}` }, { id: hub });
+  } catch (error) {
+    if ((error as { code?: string }).code !== "SITU_EXISTS") throw error;
+  }
+  for (let first = HUBS + 1; first <= HUBS + SPOKES; first += perTransaction) {
+    db.transactSync((tx) => {
+      const inside = g.in(tx);
+      const end = Math.min(first + perTransaction, HUBS + SPOKES + 1);
+      for (let spoke = first; spoke < end; spoke++) {
+        inside.assocAdd(hub, "follows", spoke, (spoke * 37) % 1_000, { n: spoke });
+        inside.assocAdd(spoke, "follows", hub, (spoke * 53) % 1_000, { n: spoke });
+      }
+    });
+  }
+}
 
 const PAIRS = [
   ["follows", "followedBy"],

@@ -69,6 +69,39 @@ describe("against one", () => {
   });
 });
 
+describe("of a percentile", () => {
+  const p99 = { cell: bar.cell, atLeast: 1, measure: "p99", against: "sqlite" } as const;
+  const entry = (engine: "situ" | "sqlite", nanoseconds?: number) => ({
+    ...measured(engine, 5, 5, 5),
+    ...(nanoseconds !== undefined && {
+      latency: { count: 1, mean: 1, max: 9, percentiles: [{ percent: 99, nanoseconds }] },
+    }),
+  });
+  const of = (situ?: number, sqlite?: number) =>
+    barResult(p99, [cellOf(bar.cell, entry("situ", situ), entry("sqlite", sqlite), lmdb)]);
+
+  test("the ratio says how many times shorter it is", () => {
+    expect(of(100, 150)).toEqual({
+      cell: bar.cell,
+      title: "title of smallbank-none-2, p99",
+      atLeast: 1,
+      measure: "p99",
+      ratio: 1.5,
+      met: true,
+      best: "sqlite",
+    });
+    expect(of(150, 100)).toMatchObject({ met: false });
+    expect(of(100, 100)).toMatchObject({ met: true });
+  });
+
+  test("without latencies it is missing", () => {
+    for (const result of [of(100), of(undefined, 100), of()]) {
+      expect(result.missing).toBe("latencies were not recorded");
+      expect(result.met).toBe(undefined);
+    }
+  });
+});
+
 describe("a bar is missing, with the reason,", () => {
   const situ = measured("situ", 60, 60, 60);
 

@@ -6,6 +6,7 @@
 
 import { existsSync } from "node:fs";
 import { pathToFileURL } from "node:url";
+import type { Table } from "situ";
 import { afterAll, describe, expect, test } from "vitest";
 import type {
   Durability,
@@ -18,6 +19,7 @@ import type {
 import { MeasuringProcess } from "../../benchmarks/harness/processes.ts";
 import { releaseAll } from "../../benchmarks/harness/resources.ts";
 import { enginesOf, type WorkloadName, workloadNames } from "../../benchmarks/suite/workloads.ts";
+import { Link, LinkNode } from "../../workloads/linkbench/store.ts";
 import { Objects, RetwisObjects } from "../../workloads/objects/store.ts";
 import { Stream } from "../../workloads/random/stream.ts";
 import { addTallies, type Tally } from "../../workloads/workload.ts";
@@ -128,6 +130,16 @@ export function holdsForEngine(under: EngineUnderTest): void {
     async (inFlight) => {
       const options: RunOptions = { ...small, workload: "objects-4-2", inFlight };
       await withIt(options, ({ engine, workload }) => compareObjects(engine, workload.rows()));
+    },
+  );
+
+  test.runIf(workloads.includes("linkbench")).each(inFlight)(
+    "linkbench: updates and replaced links raise their version, %i in flight",
+    { timeout },
+    async (inFlight) => {
+      const options: RunOptions = { ...small, workload: "linkbench", inFlight };
+      // Redis has a link's data alone.
+      await withIt(options, (opened) => countVersions(opened, driver.name !== "redis"));
     },
   );
 
@@ -258,6 +270,30 @@ async function compareObjects(engine: Engine, rows: Parameters<ModelTables["load
     expect(sum, `${i}, seed ${SEED}`).toBe(model.access(list, reads, writes, i, text));
   }
   expect(await rowsByKey(engine.rows, Objects)).toEqual(model.all(Objects));
+}
+
+async function countVersions({ engine }: Opened, linksHaveThem: boolean): Promise<void> {
+  const links = engine.linkbench!();
+  const [id, other] = [5_001, 5_002];
+  await links.addNode(id, 1, "a");
+  expect(await links.updateNode(id, 2, "b")).toBe(true);
+  expect(await links.updateNode(id, 3, "c")).toBe(true);
+  expect(await links.updateNode(other, 3, "c")).toBe(false);
+  expect(await links.addLink(id, 0, other, 4, "d")).toBe(true);
+  expect(await links.addLink(id, 0, other, 5, "e")).toBe(false);
+  const find = async (table: Table, is: (row: Record<string, unknown>) => boolean) => {
+    const found: unknown[] = [];
+    for await (const row of engine.rows(table)) {
+      if (is(row as Record<string, unknown>)) found.push({ ...(row as object) });
+    }
+    return found;
+  };
+  const nodes = await find(LinkNode as Table, (row) => row.id === id);
+  expect(nodes).toEqual([{ id, version: 3, time: 3, data: "c" }]);
+  const lists = await find(Link as Table, (row) => row.id1 === id);
+  expect(lists).toHaveLength(1);
+  expect(lists[0]).toMatchObject({ id2: other, time: 5 });
+  if (linksHaveThem) expect(lists[0]).toMatchObject({ version: 2 });
 }
 
 async function twoProcesses(

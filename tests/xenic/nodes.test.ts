@@ -7,7 +7,7 @@ import { afterEach, expect, test } from "vitest";
 import { freePorts } from "../../benchmarks/harness/free-ports.ts";
 import type { Operation, Transaction } from "../../simulation/checkers/history.ts";
 import { checkListAppend } from "../../simulation/checkers/list-append.ts";
-import { open, type RemoteDatabase, str, table, u32 } from "../../src/index.ts";
+import { graph, open, type RemoteDatabase, str, table, u32 } from "../../src/index.ts";
 import { xenicNodeOf } from "../../src/node/xenic/xenic-configuration.ts";
 import { XenicNode, type XenicNodeStats } from "../../src/node/xenic/xenic-node.ts";
 import { eventually, RealCluster } from "../helpers/cluster.ts";
@@ -136,6 +136,9 @@ test("what such a cluster cannot do is refused, with the way out", async () => {
   const refused = { code: "SITU_UNSUPPORTED", message: expect.stringContaining("xenic") };
   expect(() => db.scan(Account)).toThrow(expect.objectContaining(refused));
   await expect(db.snapshot()).rejects.toMatchObject(refused);
+  await expect(graph(db, { objects: { user: {} }, associations: {} })).rejects.toMatchObject(
+    refused,
+  );
   await expect(db.transact(async () => {}, { isolation: "snapshot" })).rejects.toMatchObject(
     refused,
   );

@@ -4,8 +4,12 @@
  * FaRM ran on LinkBench's graph (§4.4). The two differ by two orders of magnitude in writes.
  *
  * Where this differs from LinkBench: degrees are drawn from twenty points of its empirical distribution
- * (config/Distribution.dat, nlinks) with straight lines between them, and a tail that is cut off at 5,000 links. Deleted
- * links are removed. Links of one node have one version.
+ * (config/Distribution.dat, nlinks) with straight lines between them, and a tail that is cut off at 5,000 links. Which
+ * objects an operation touches does not depend on their degrees; LinkBench draws 0.5 % of its reads of links and 5 % of
+ * its writes by degree, so it meets long lists a little more often. LinkBench lets 0.3 % of its list reads go on behind
+ * a list that filled the limit of 10,000 links; no list here is as long, so there are no such reads. Deleted links are
+ * removed, not hidden. Versions are counted by the store: an update of a node, and a link that replaces another one,
+ * read the version and raise it by one (Redis keeps versions of nodes only). LinkBench's client sends a constant.
  */
 
 /** What a session can draw; the order is that of `mixes`. */

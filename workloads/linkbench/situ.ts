@@ -82,10 +82,21 @@ export function situLinks(db: Database): LinkStore {
     addNode(id, time, text) {
       g.objAdd("node", { version: 1, time, data: text }, { id });
     },
-    updateNode: (id, time, text) => isFound(() => g.objUpdate("node", id, { time, data: text })),
+    updateNode: (id, time, text) =>
+      db.transactSync((tx) => {
+        const inside = g.in(tx);
+        const before = inside.objGet("node", id);
+        if (before === undefined) return false;
+        inside.objUpdate("node", id, { version: before.version + 1, time, data: text });
+        return true;
+      }),
     deleteNode: (id) => db.transactSync((tx) => g.in(tx).objDelete("node", id, KEEP).deleted),
     addLink: (id1, type, id2, time, text) =>
-      g.assocAdd(id1, TYPES[type], id2, time, { version: 1, data: text }),
+      db.transactSync((tx) => {
+        const inside = g.in(tx);
+        const version = 1 + (inside.assocGet(id1, TYPES[type], id2)?.data.version ?? 0);
+        return inside.assocAdd(id1, TYPES[type], id2, time, { version, data: text });
+      }),
     deleteLink: (id1, type, id2) => g.assocDelete(id1, TYPES[type], id2),
     changeType: (id1, type, id2, newType) =>
       db.transactSync((tx) => {
@@ -106,13 +117,22 @@ export function situLinksAsync(db: Database): LinkStore {
       await db.transact((tx) => g.in(tx).objAdd("node", { version: 1, time, data: text }, { id }));
     },
     updateNode: (id, time, text) =>
-      isFoundLater(db.transact((tx) => g.in(tx).objUpdate("node", id, { time, data: text }))),
+      db.transact(async (tx) => {
+        const inside = g.in(tx);
+        const before = await inside.objGet("node", id);
+        if (before === undefined) return false;
+        await inside.objUpdate("node", id, { version: before.version + 1, time, data: text });
+        return true;
+      }),
     deleteNode: async (id) =>
       (await db.transact((tx) => g.in(tx).objDelete("node", id, KEEP))).deleted,
     addLink: (id1, type, id2, time, text) =>
-      db.transact((tx) =>
-        g.in(tx).assocAdd(id1, TYPES[type], id2, time, { version: 1, data: text }),
-      ),
+      db.transact(async (tx) => {
+        const inside = g.in(tx);
+        const before = await inside.assocGet(id1, TYPES[type], id2);
+        const version = 1 + (before?.data.version ?? 0);
+        return inside.assocAdd(id1, TYPES[type], id2, time, { version, data: text });
+      }),
     deleteLink: (id1, type, id2) =>
       db.transact((tx) => g.in(tx).assocDelete(id1, TYPES[type], id2)),
     changeType: (id1, type, id2, newType) =>
@@ -139,28 +159,4 @@ function readsOf(g: Links): LinkReads {
     getTimeRange: (id1, type, high, low, limit) =>
       g.assocTimeRange(id1, TYPES[type], high, low, limit),
   };
-}
-
-function isMissing(error: unknown): boolean {
-  return (error as { readonly code?: unknown } | null)?.code === "SITU_MISSING";
-}
-
-function isFound(update: () => void): boolean {
-  try {
-    update();
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
-}
-
-async function isFoundLater(update: Promise<void>): Promise<boolean> {
-  try {
-    await update;
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
 }

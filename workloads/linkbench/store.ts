@@ -34,11 +34,11 @@ export interface LinkStore {
   /** Whether there is a node, and reads its data. */
   getNode(id: number): Result<boolean>;
   addNode(id: number, time: number, data: string): Result<void>;
-  /** Whether there was one. */
+  /** Raises the version. Whether there was one. */
   updateNode(id: number, time: number, data: string): Result<boolean>;
   /** Its links stay. Whether there was one. */
   deleteNode(id: number): Result<boolean>;
-  /** Adds a link, or replaces it; keeps the count. Whether it is new. */
+  /** Adds a link, or replaces it and raises its version; keeps the count. Whether it is new. */
   addLink(id1: number, type: number, id2: number, time: number, data: string): Result<boolean>;
   deleteLink(id1: number, type: number, id2: number): Result<boolean>;
   /** TAO's: 1 if a link has the new type now and had another, 0 if there is none, -1 if it replaced one. */

@@ -95,9 +95,15 @@ function row(
   // Beside the bar, unless the line of the goal would go through it.
   const isInTheWay = showGoals && goal > end && goal - end < labelWidth;
   const labelX = (isInTheWay ? goal : end) + 10;
+  // They say why one bar is longer; latencies of an open loop have the same ones.
+  const hasRates = bar.measure === undefined;
   const rates = {
-    situ: situ?.throughput === undefined ? "" : `{rate|${formatRate(situ.throughput.median)}}`,
-    peer: peer?.throughput === undefined ? "" : `  ${formatRate(peer.throughput.median)}`,
+    situ:
+      !hasRates || situ?.throughput === undefined
+        ? ""
+        : `{rate|${formatRate(situ.throughput.median)}}`,
+    peer:
+      !hasRates || peer?.throughput === undefined ? "" : `  ${formatRate(peer.throughput.median)}`,
   };
   const peerName = bar.best === undefined ? "best peer" : engineTitle(result, bar.best);
   const peerColor = bar.best === undefined ? palette.muted : palette.engines[bar.best];

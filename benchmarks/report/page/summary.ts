@@ -52,7 +52,7 @@ export function summarySection(result: SuiteResult): Html {
 <ul class="cards">${result.bars.map((bar) => card(result, bar))}</ul>
 <figure class="panel">
 <figcaption><h3>Situ beside its peer</h3>
-<p class="about">Throughput in multiples of the peer’s that the bar is against, from zero. The upright line is the bar.</p></figcaption>
+<p class="about">In multiples of the peer that the bar is against, from zero: throughput, or how many times shorter a percentile is where the title names one. The upright line is the bar.</p></figcaption>
 ${chart(
   fullSizes,
   (width) => headlineHeight(result, width),

@@ -274,6 +274,13 @@ export class NamDatabase implements PublicRemoteDatabase {
     throw unsupported("run no procedures: what you would call runs here, in transact");
   }
 
+  /** What `graph` asks for. */
+  async openGraph(): Promise<never> {
+    throw unsupported(
+      'have no graphs: keep them on a cluster with the protocol "rpc" or "one-sided", or in a store of one machine',
+    );
+  }
+
   watch(): never {
     throw unsupported("have no log to watch");
   }

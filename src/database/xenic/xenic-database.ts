@@ -245,6 +245,13 @@ export class XenicDatabase implements PublicRemoteDatabase {
     throw unsupported("has no snapshots: read in a transaction");
   }
 
+  /** What `graph` asks for. */
+  async openGraph(): Promise<never> {
+    throw unsupported(
+      'has no graphs: keep them on a cluster with the protocol "rpc" or "one-sided", or in a store of one machine',
+    );
+  }
+
   watch(): never {
     throw unsupported("has no log to watch");
   }

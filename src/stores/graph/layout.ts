@@ -6,7 +6,7 @@
  *   1     words of the data
  *   2–3   id, upper and lower half
  *   4     words that the cell has room for
- *   5     unused
+ *   5     the tag of its graph (tables/graph/definition.ts); 0 in objects that older versions made
  *   6…    a slot of four words for each list that has edges, then the data
  *
  *   slot  type (16 bits) and region id + 1 of the head (16) | word of the head | its incarnation word | edges
@@ -37,6 +37,8 @@ import { MAX_EDGE_DATA_BYTES, MAX_ELEMENT_BYTES } from "../../runtime/limits.ts"
 export const HALF = 2 ** 32;
 
 export const MARK = 0x67;
+/** Where an object says which graph it belongs to. */
+export const TAG = 5;
 export const OBJECT_SLOTS = 6;
 export const SLOT_WORDS = 4;
 export const MAX_LISTS = 255;

@@ -20,6 +20,7 @@ import {
   numberAt,
   OBJECT_SLOTS,
   SLOT_WORDS,
+  TAG,
   upperHalf,
 } from "./layout.ts";
 
@@ -138,9 +139,10 @@ export class GraphObject {
     }
   }
 
-  /** Makes an object, with room for so many lists more. */
+  /** Makes an object of the graph with this tag, with room for so many lists more. */
   create(
     tx: Transaction,
+    tag: number,
     id: number,
     kind: number,
     source: Int32Array,
@@ -153,7 +155,7 @@ export class GraphObject {
     head[1] = words;
     head[2] = upperHalf(id);
     head[3] = lowerHalf(id);
-    head[5] = 0;
+    head[TAG] = tag;
     return this.#allocate(tx, source, 0, OBJECT_SLOTS + words + lists * SLOT_WORDS, NO_ADDRESS);
   }
 

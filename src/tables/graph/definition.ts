@@ -16,6 +16,7 @@ import { show } from "../../runtime/show.ts";
 import type { RowCodec } from "../../stores/store.ts";
 import { codecOf } from "../codec/codec.ts";
 import { fieldFromText, fieldText } from "../field-text.ts";
+import { hashText } from "../partitions.ts";
 import type { Fields, Table } from "../table.ts";
 
 /** An association as it is declared. */
@@ -71,6 +72,11 @@ export interface StoredGraph {
     fields: Record<string, string>,
     inverse: string | null,
   ])[];
+}
+
+/** What the objects of a graph say about whose they are; it is never 0. */
+export function graphTag(name: string): number {
+  return hashText(name) || 1;
 }
 
 export const NO_GRAPH: StoredGraph = { kinds: [], types: [] };

@@ -14,7 +14,7 @@ import { LEAVING, OBJECT_SLOTS, PRESENT, SHELL, SLOT_WORDS } from "../../stores/
 import { EdgeList } from "../../stores/graph/lists.ts";
 import type { FoundEdge, FoundObject, Wanted } from "../../stores/graph/lock-free.ts";
 import { GraphObject, type ObjectIndex, type Places } from "../../stores/graph/objects.ts";
-import type { AssociationType, GraphDefinition, Kind } from "./definition.ts";
+import { type AssociationType, type GraphDefinition, graphTag, type Kind } from "./definition.ts";
 
 /** What becomes of the edges of an object that is deleted. */
 export type EdgesOfDeleted = "remove" | "keep";
@@ -37,11 +37,13 @@ const edgeData = new Int32Array(MAX_EDGE_DATA_BYTES / 4);
 
 export class GraphOperations {
   readonly #graph: string;
+  readonly #tag: number;
   readonly #places: Places;
   #definition: GraphDefinition;
 
   constructor(graph: string, definition: GraphDefinition, places: Places) {
     this.#graph = graph;
+    this.#tag = graphTag(graph);
     this.#definition = definition;
     this.#places = places;
   }
@@ -65,6 +67,7 @@ export class GraphOperations {
     // Reading the index stages a key, and leaves the encoded data alone.
     if (this.#load(tx, index, source, id)) {
       if (source.state !== SHELL) return false;
+      if (source.kind !== kind.number) this.#checkKept(kind, id);
       return whole(tx, () => {
         source.replaceData(tx, index, i32, words);
         source.setIdentity(tx, index, kind.number, PRESENT);
@@ -73,7 +76,7 @@ export class GraphOperations {
     }
     return whole(tx, () => {
       const lists = Math.min(LISTS_AT_FIRST, this.#typesFrom(kind.number));
-      const at = source.create(tx, id, kind.number, i32, words, lists, PRESENT);
+      const at = source.create(tx, this.#tag, id, kind.number, i32, words, lists, PRESENT);
       index.insert(tx, { id, kind: kind.number, state: PRESENT, at });
       return true;
     });
@@ -84,7 +87,7 @@ export class GraphOperations {
     if (this.#load(tx, index, source, id)) return false;
     return whole(tx, () => {
       const lists = Math.min(LISTS_AT_FIRST, this.#typesFrom(kind.number));
-      const at = source.create(tx, id, kind.number, new Int32Array(0), 0, lists, SHELL);
+      const at = source.create(tx, this.#tag, id, kind.number, new Int32Array(0), 0, lists, SHELL);
       index.insert(tx, { id, kind: kind.number, state: SHELL, at });
       return true;
     });
@@ -100,7 +103,10 @@ export class GraphOperations {
     whole(tx, () => source.replaceData(tx, index, codec.scratch.i32, encoded));
   }
 
-  /** Deletes an object and, unless they are kept, its edges: all in this transaction, or SITU_TOO_LARGE. */
+  /**
+   * Deletes an object and, unless they are kept, its edges: all in this transaction, or SITU_TOO_LARGE. Edges that were
+   * kept when the object was deleted are removed as well.
+   */
   objDelete(
     tx: Transaction,
     index: ObjectIndex,
@@ -108,8 +114,10 @@ export class GraphOperations {
     id: number,
     edges: EdgesOfDeleted,
   ): DeletedObject {
-    if (!this.#isThere(tx, index, source, id, kind.number)) return { deleted: false, edges: 0 };
+    if (!this.#isKnown(tx, index, kind, id)) return { deleted: false, edges: 0 };
+    const deleted = source.state === PRESENT;
     if (edges === "keep") {
+      if (!deleted) return { deleted, edges: 0 };
       whole(tx, () => {
         source.setIdentity(tx, index, source.kind, SHELL);
         source.replaceData(tx, index, new Int32Array(0), 0);
@@ -128,20 +136,21 @@ export class GraphOperations {
       this.#removeEdges(tx, index, id, count);
       this.#free(tx, index, id);
     });
-    return { deleted: true, edges: count };
+    return { deleted, edges: count };
   }
 
   /**
    * The first step of a deletion that takes several: from here on the object is not there for others, and gets no
-   * further edges. False if there is none.
+   * further edges. Whether there was one.
    */
   beginDeletion(tx: Transaction, index: ObjectIndex, kind: Kind, id: number): boolean {
-    if (!this.#isThere(tx, index, source, id, kind.number)) return false;
+    if (!this.#isKnown(tx, index, kind, id)) return false;
+    const deleted = source.state === PRESENT;
     whole(tx, () => {
       source.setIdentity(tx, index, source.kind, LEAVING);
       for (const type of typesOf(source)) new EdgeList(tx, source, type).moveHead(tx, index);
     });
-    return true;
+    return deleted;
   }
 
   /** A further step: removes some edges, or the object if it has none. Says how many, -1 if all is done. */
@@ -157,7 +166,7 @@ export class GraphOperations {
 
   /** Whether an object has more edges than one transaction removes. */
   isLarge(tx: Transaction, index: ObjectIndex, kind: Kind, id: number): boolean {
-    if (!this.#isThere(tx, index, source, id, kind.number)) return false;
+    if (!this.#isKnown(tx, index, kind, id)) return false;
     return edgesOf(source) > MAX_EDGES_DELETED_AT_ONCE;
   }
 
@@ -280,6 +289,21 @@ export class GraphOperations {
     kind: number,
   ): boolean {
     return this.#load(tx, index, object, id) && object.state === PRESENT && object.kind === kind;
+  }
+
+  /** Whether there is an object of this kind, or edges of one that was deleted. Loads it. */
+  #isKnown(tx: Transaction, index: ObjectIndex, { number }: Kind, id: number): boolean {
+    return this.#load(tx, index, source, id) && source.state !== LEAVING && source.kind === number;
+  }
+
+  /** Fails if the edges of the shell that was loaded are none that an object of this kind may have. */
+  #checkKept(kind: Kind, id: number): void {
+    for (const number of typesOf(source)) {
+      const type = this.#definition.types[number] ?? this.#unknownType(number);
+      if (type.from !== undefined && !type.from.has(kind.number)) {
+        throw this.#wrongEnd(type, "from", kind.number, id);
+      }
+    }
   }
 
   /** Fails unless both ends of an edge are there, as far as that matters. */

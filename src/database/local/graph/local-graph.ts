@@ -8,10 +8,23 @@ import { Views } from "../../../memory/views.ts";
 import { passOver } from "../../../runtime/background-errors.ts";
 import { SituError } from "../../../runtime/errors.ts";
 import { show } from "../../../runtime/show.ts";
-import { LEAVING, MARK, OBJECT_SLOTS, PRESENT, SLOT_WORDS } from "../../../stores/graph/layout.ts";
+import {
+  LEAVING,
+  MARK,
+  numberAt,
+  OBJECT_SLOTS,
+  PRESENT,
+  SLOT_WORDS,
+  TAG,
+} from "../../../stores/graph/layout.ts";
 import { type FoundEdge, LockFreeReads, type Wanted } from "../../../stores/graph/lock-free.ts";
 import type { IndexRow } from "../../../stores/graph/objects.ts";
-import type { DataCodec, GraphDefinition, Kind } from "../../../tables/graph/definition.ts";
+import {
+  type DataCodec,
+  type GraphDefinition,
+  graphTag,
+  type Kind,
+} from "../../../tables/graph/definition.ts";
 import { type DeletedObject, GraphOperations } from "../../../tables/graph/operations.ts";
 import type { Table } from "../../../tables/table.ts";
 import { transactionBehind } from "../../run/interactive.ts";
@@ -120,6 +133,7 @@ export class LocalGraph {
   readonly #reads: LockFreeReads;
   readonly #reader: EngineTransaction;
   readonly #codecs: readonly DataCodec[];
+  readonly #tag: number;
   readonly #bound: BoundCalls;
 
   constructor(
@@ -137,6 +151,7 @@ export class LocalGraph {
     this.#reads = new LockFreeReads(db.executor, (id) => db.get(index, id));
     const operations = new GraphOperations(name, definition, this.#reads.objects);
     this.#calls = new GraphCalls(name, definition, operations, () => db.sequenceOf(index));
+    this.#tag = graphTag(name);
     this.#codecs = definition.kinds.map(({ codec }) => codec);
     this.#bound = new BoundCalls(this.#calls, (operation, key, changes) =>
       db.transactSync(
@@ -241,7 +256,7 @@ export class LocalGraph {
         return { deleted, edges: 0 };
       }),
     );
-    return isLarge ? { deleted: true, edges: await this.#finishDeletion(id) } : first;
+    return isLarge ? { ...first, edges: await this.#finishDeletion(id) } : first;
   }
 
   /** Removes what is left of an object that is being deleted. Others may do the same meanwhile. */
@@ -357,15 +372,24 @@ export class LocalGraph {
     const header = i32[0];
     const dataAt = OBJECT_SLOTS + ((header >>> 8) & 0xff) * SLOT_WORDS;
     const words = i32[1];
-    const kind = header & 0xff;
-    const codec = this.#codecs[kind];
-    const fits = words >= 0 && dataAt + words <= i32.length && i32.length >= OBJECT_SLOTS;
-    if (!fits || header >>> 24 !== MARK || codec === undefined) {
-      throw new SituError("SITU_TYPE", `${pointer} leads to no object of a graph`);
+    const isObject = i32.length >= OBJECT_SLOTS && header >>> 24 === MARK;
+    const fits = words >= 0 && dataAt + words <= i32.length;
+    const id = isObject ? numberAt(i32, 2) : 0;
+    if (!isObject || !fits || !this.#isOwn(i32[TAG], id, pointer)) {
+      // One that has no tag may have moved since it was read: that is another error.
+      readObject(this.#db.executor, pointer);
+      throw new SituError("SITU_TYPE", `${pointer} leads to no object of graph ${this.name}`);
     }
     if (((header >>> 16) & 0xff) !== PRESENT) return undefined;
-    const id = (i32[2] & 0x1fffff) * 2 ** 32 + (i32[3] >>> 0);
-    return this.#calls.shown(kind, id, codec.decode(views, dataAt, words));
+    const kind = header & 0xff;
+    return this.#calls.shown(kind, id, this.#codecs[kind]?.decode(views, dataAt, words));
+  }
+
+  /** Whether an object with this tag and id, where a pointer leads to, is one of this graph. */
+  #isOwn(tag: number, id: number, { address, incarnation }: Pointer): boolean {
+    if (tag !== 0) return tag === this.#tag;
+    const at = this.#db.get(this.#index, id)?.at;
+    return at?.address === address && at.incarnation === incarnation;
   }
 
   #read<T>(operation: Operation<T>): T {

@@ -287,11 +287,13 @@ export class RemoteGraph extends RowCalls {
     const kind = this.names.kindOf(kindName);
     const id = checkedId(given);
     const edges = edgesOption(options);
-    const first = await this.run(async (tx) => {
-      const isLarge = edges === "remove" && (await this.operations.beginDeletion(tx, kind, id));
-      return isLarge ? undefined : this.operations.objDelete(tx, kind, id, edges);
+    const { isLarge, ...first } = await this.run(async (tx) => {
+      const deleted =
+        edges === "remove" ? await this.operations.beginDeletion(tx, kind, id) : undefined;
+      if (deleted !== undefined) return { deleted, edges: 0, isLarge: true };
+      return { ...(await this.operations.objDelete(tx, kind, id, edges)), isLarge: false };
     });
-    return first ?? { deleted: true, edges: await this.#finishDeletion(id) };
+    return isLarge ? { ...first, edges: await this.#finishDeletion(id) } : first;
   }
 
   /** Others may do the same meanwhile. */

@@ -47,6 +47,10 @@ export class RowList {
     return new RowList(rows, id, type, await tx.get(rows.lists, [id, type]));
   }
 
+  get type(): number {
+    return this.#type;
+  }
+
   get count(): number {
     return this.#count;
   }

@@ -63,6 +63,12 @@ export class RowOperations {
   async objAdd(tx: RowTransaction, kind: Kind, id: number, data: Int32Array): Promise<boolean> {
     const before = await tx.get(this.rows.objects, id);
     if (before !== undefined && before.state !== SHELL) return false;
+    if (before !== undefined && before.kind !== kind.number) {
+      // Edges of the object that was deleted become this one's.
+      for (const { type } of await this.#lists(tx, id)) {
+        this.#checkEnd(this.definition.types[type], "from", kind.number, id);
+      }
+    }
     const tag = before?.tag ?? this.draw();
     const row = { id, kind: kind.number, state: PRESENT, tag, data: bytesOf(data) };
     await tx.put(this.rows.objects, row);
@@ -81,16 +87,18 @@ export class RowOperations {
     });
   }
 
-  /** All in this transaction, or SITU_TOO_LARGE. */
+  /** All in this transaction, or SITU_TOO_LARGE. Also removes edges that were kept when the object was deleted. */
   async objDelete(
     tx: RowTransaction,
     kind: Kind,
     id: number,
     edges: EdgesOfDeleted,
   ): Promise<DeletedObject> {
-    const row = await this.#present(tx, kind, id);
+    const row = await this.#known(tx, kind, id);
     if (row === undefined) return { deleted: false, edges: 0 };
+    const deleted = row.state === PRESENT;
     if (edges === "keep") {
+      if (!deleted) return { deleted, edges: 0 };
       await tx.put(this.rows.objects, { ...row, state: SHELL, data: new Uint8Array(0) });
       return { deleted: true, edges: 0 };
     }
@@ -104,18 +112,18 @@ export class RowOperations {
     }
     await this.#removeEdges(tx, id, count);
     await tx.delete(this.rows.objects, id);
-    return { deleted: true, edges: count };
+    return { deleted, edges: count };
   }
 
-  /** The first step of a deletion that takes several; false if it need not, or there is no object. */
-  async beginDeletion(tx: RowTransaction, kind: Kind, id: number): Promise<boolean> {
-    const row = await this.#present(tx, kind, id);
+  /** The first step of a deletion that takes several: whether there was an object; undefined if one step will do. */
+  async beginDeletion(tx: RowTransaction, kind: Kind, id: number): Promise<boolean | undefined> {
+    const row = await this.#known(tx, kind, id);
     if (row === undefined || (await this.edgesOf(tx, id)) <= MAX_EDGES_DELETED_AT_ONCE)
-      return false;
+      return undefined;
     await tx.put(this.rows.objects, { ...row, state: LEAVING });
     for (const list of await this.#lists(tx, id)) await list.save(tx, 0, LEAVING);
     await tx.put(this.rows.leaving, { id });
-    return true;
+    return row.state === PRESENT;
   }
 
   /** A further step: removes some edges, or the object if it has none. Says how many, -1 if all is done. */
@@ -231,6 +239,12 @@ export class RowOperations {
   async #present(tx: RowReads, kind: Kind, id: number): Promise<ObjectRow | undefined> {
     const row = await tx.get(this.rows.objects, id);
     return row?.state === PRESENT && row.kind === kind.number ? row : undefined;
+  }
+
+  /** The row of an object of this kind, also of one that was deleted and whose edges were kept. */
+  async #known(tx: RowReads, kind: Kind, id: number): Promise<ObjectRow | undefined> {
+    const row = await tx.get(this.rows.objects, id);
+    return row?.state === LEAVING || row?.kind !== kind.number ? undefined : row;
   }
 
   /** Brings what adding an edge needs, and fails unless both ends are there, as far as that matters. */
