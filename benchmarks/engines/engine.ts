@@ -35,6 +35,8 @@ export interface StartOptions {
   readonly size?: number | undefined;
   /** Of a cluster: how its nodes find rows, or that their NICs commit; "rpc" unless it is given. */
   readonly protocol?: ClusterProtocol | undefined;
+  /** Of a cluster whose NICs commit: techniques that are left out. */
+  readonly techniques?: Readonly<Record<string, boolean>> | undefined;
   /** Of a cluster: whether transactions are procedures at the nodes. */
   readonly calls?: boolean | undefined;
 }

@@ -17,6 +17,31 @@ import { makeWorkload, type WorkloadName } from "../suite/workloads.ts";
 const WORKLOADS = ["smallbank", "retwis", "objects-4-2"] as const satisfies WorkloadName[];
 const PROTOCOLS = ["xenic", "rpc"] as const;
 type Protocol = (typeof PROTOCOLS)[number];
+
+/** Three nodes that are measured. */
+interface System {
+  readonly name: string;
+  readonly protocol: Protocol;
+  readonly techniques?: Readonly<Record<string, boolean>>;
+}
+
+const COMPARED: readonly System[] = PROTOCOLS.map((protocol) => ({ name: protocol, protocol }));
+
+/** As in the paper's Figure 9b: a baseline, and techniques that come on top one after the other. */
+const STEPS: readonly System[] = [
+  {
+    name: "baseline",
+    protocol: "xenic",
+    techniques: { combines: false, runsAtNic: false, hops: false },
+  },
+  {
+    name: "+ combined operations",
+    protocol: "xenic",
+    techniques: { runsAtNic: false, hops: false },
+  },
+  { name: "+ execution at the NIC", protocol: "xenic", techniques: { hops: false } },
+  { name: "+ multi-hop", protocol: "xenic", techniques: {} },
+];
 const WAYS = ["procedures at the nodes", "transactions of the client"] as const;
 type Way = (typeof WAYS)[number];
 
@@ -30,7 +55,7 @@ const NOTICE_NS = 20e6;
 type Worker = MeasuringProcess<ToWorker, FromWorker>;
 
 interface Contestant {
-  readonly protocol: Protocol;
+  readonly system: string;
   readonly way: Way;
   readonly worker: Worker;
   /** By round. */
@@ -60,32 +85,75 @@ export async function measureSockets(
   const compared: Comparison[] = [];
   for (const workload of WORKLOADS) {
     progress.show(`${workload}: starting and loading two clusters`);
-    const running = await start(workload, options);
-    try {
-      await measure(workload, running.contestants, options, progress);
-      progress.show(`${workload}: checking`);
-      await check(workload, running.contestants);
-    } finally {
-      await stop(running);
-    }
-    for (const way of WAYS) compared.push(comparisonOf(workload, way, running.contestants));
+    const contestants = await measured(workload, COMPARED, WAYS, options, progress);
+    for (const way of WAYS) compared.push(comparisonOf(workload, way, contestants));
   }
   return compared;
 }
 
-async function start(workload: WorkloadName, { quick, seed }: BenchOptions): Promise<Running> {
+export interface AblationStep {
+  readonly name: string;
+  readonly medianUs: Summary;
+  readonly perSecond: Summary;
+  /** Against the baseline, round by round. */
+  readonly latency: Summary;
+  readonly throughput: Summary;
+}
+
+/** SmallBank by procedures at the nodes, with some of the techniques. */
+export async function measureAblation(
+  options: BenchOptions,
+  progress: Progress,
+): Promise<AblationStep[]> {
+  progress.show("starting and loading four clusters");
+  const [way] = WAYS;
+  const contestants = await measured("smallbank", STEPS, [way], options, progress);
+  const [baseline] = contestants;
+  return contestants.map(({ system, medianUs, perSecond }) => ({
+    name: system,
+    medianUs: summarize(medianUs),
+    perSecond: summarize(perSecond),
+    latency: summarize(ratiosPerRound(medianUs, baseline.medianUs)),
+    throughput: summarize(ratiosPerRound(perSecond, baseline.perSecond)),
+  }));
+}
+
+async function measured(
+  workload: WorkloadName,
+  systems: readonly System[],
+  ways: readonly Way[],
+  options: BenchOptions,
+  progress: Progress,
+): Promise<readonly Contestant[]> {
+  const running = await start(workload, systems, ways, options);
+  try {
+    await measure(workload, running.contestants, options, progress);
+    progress.show(`${workload}: checking`);
+    await check(workload, running.contestants);
+    return running.contestants;
+  } finally {
+    await stop(running);
+  }
+}
+
+async function start(
+  workload: WorkloadName,
+  systems: readonly System[],
+  ways: readonly Way[],
+  { quick, seed }: BenchOptions,
+): Promise<Running> {
   const size = quick ? 10_000 : 100_000;
   const { bytes } = makeWorkload(workload, size);
   const hosts: EngineHost[] = [];
   const contestants: Contestant[] = [];
   const running = { hosts, contestants };
   try {
-    for (const protocol of PROTOCOLS) {
-      const shared = { durability: "none", processes: WAYS.length, inFlight: HIGH, bytes } as const;
-      const started = await clusterDriver.start({ ...shared, protocol });
-      if (!started.available) throw new Error(`${protocol}: ${started.missing}`);
+    for (const { name, protocol, techniques } of systems) {
+      const shared = { durability: "none", processes: ways.length, inFlight: HIGH, bytes } as const;
+      const started = await clusterDriver.start({ ...shared, protocol, techniques });
+      if (!started.available) throw new Error(`${name}: ${started.missing}`);
       hosts.push(started.value);
-      for (const [lane, way] of WAYS.entries()) {
+      for (const [lane, way] of ways.entries()) {
         const isFirst = lane === 0;
         const opened: Omit<OpenOptions, "tables"> = {
           ...shared,
@@ -106,7 +174,7 @@ async function start(workload: WorkloadName, { quick, seed }: BenchOptions): Pro
         };
         const script = new URL("../suite/worker-process.js", import.meta.url);
         const worker: Worker = await MeasuringProcess.start(script, task);
-        contestants.push({ protocol, way, worker, medianUs: [], perSecond: [] });
+        contestants.push({ system: name, way, worker, medianUs: [], perSecond: [] });
         if (isFirst) await ask(worker, { kind: "load" }, "loaded");
       }
     }
@@ -129,8 +197,8 @@ async function measure(
   progress: Progress,
 ): Promise<void> {
   const turnMs = quick ? 300 : 1_000;
-  for (const { protocol, way, worker } of contestants) {
-    progress.show(`${workload}: warming up ${protocol}, ${way}`);
+  for (const { system, way, worker } of contestants) {
+    progress.show(`${workload}: warming up ${system}, ${way}`);
     await run(worker, workload, HIGH, quick ? 300 : 3_000);
     await run(worker, workload, LOW, quick ? 200 : 1_000);
   }
@@ -139,8 +207,8 @@ async function measure(
       for (let turn = 0; turn < contestants.length; turn++) {
         // Another one starts each round: nobody always runs after the same neighbour.
         const contestant = contestants[(turn + round) % contestants.length];
-        const { protocol, way, worker, medianUs, perSecond } = contestant;
-        progress.show(`${workload}: round ${round + 1} of ${rounds}: ${protocol}, ${way}`);
+        const { system, way, worker, medianUs, perSecond } = contestant;
+        progress.show(`${workload}: round ${round + 1} of ${rounds}: ${system}, ${way}`);
         const answer = await run(worker, workload, inFlight, turnMs);
         if (inFlight === HIGH) perSecond.push((answer.transactions * 1_000) / answer.elapsedMs);
         else medianUs.push(medianOf(answer));
@@ -170,8 +238,8 @@ function medianOf({ latencies }: RunAnswer): number {
 
 /** A contestant that is fast and wrong must not be told of. */
 async function check(workload: WorkloadName, contestants: readonly Contestant[]): Promise<void> {
-  for (const protocol of PROTOCOLS) {
-    const workers = contestants.filter((each) => each.protocol === protocol);
+  for (const system of new Set(contestants.map((each) => each.system))) {
+    const workers = contestants.filter((each) => each.system === system);
     const tallies: Tally[] = [];
     for (const { worker } of workers) {
       tallies.push((await ask(worker, { kind: "tally" }, "tally")).tally);
@@ -179,7 +247,7 @@ async function check(workload: WorkloadName, contestants: readonly Contestant[])
     const message = { kind: "check", tally: addTallies(tallies) } as const;
     const { problems } = await ask(workers[0].worker, message, "checked");
     if (problems.length > 0) {
-      throw new Error(`${workload} by ${protocol} went wrong: ${problems.join("; ")}`);
+      throw new Error(`${workload} by ${system} went wrong: ${problems.join("; ")}`);
     }
   }
 }
@@ -197,7 +265,7 @@ async function ask<Kind extends FromWorker["kind"]>(
 
 function comparisonOf(workload: string, way: Way, contestants: readonly Contestant[]): Comparison {
   const of = (wanted: Protocol): Contestant =>
-    contestants.find((each) => each.protocol === wanted && each.way === way)!;
+    contestants.find((each) => each.system === wanted && each.way === way)!;
   const [xenic, rpc] = PROTOCOLS.map(of);
   return {
     workload,
@@ -207,6 +275,28 @@ function comparisonOf(workload: string, way: Way, contestants: readonly Contesta
     latency: summarize(ratiosPerRound(xenic.medianUs, rpc.medianUs)),
     throughput: summarize(ratiosPerRound(xenic.perSecond, rpc.perSecond)),
   };
+}
+
+export function tellAblation(steps: readonly AblationStep[], rounds: number): string[] {
+  const whole = (value: number): string => Math.round(value).toLocaleString("en");
+  const ratio = ({ median, min, max }: Summary): string =>
+    `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`;
+  return [
+    `SmallBank by procedures, techniques that come one after the other, ${rounds} rounds in turns; medians, ratios to the baseline per round`,
+    "",
+    `| | latency, ${LOW} in flight: µs | ratio | throughput, ${HIGH} in flight: /s | ratio |`,
+    "|---|---|---|---|---|",
+    ...steps.map(({ name, medianUs, perSecond, latency, throughput }) => {
+      const cells = [
+        name,
+        whole(medianUs.median),
+        ratio(latency),
+        whole(perSecond.median),
+        ratio(throughput),
+      ];
+      return `| ${cells.join(" | ")} |`;
+    }),
+  ];
 }
 
 export function tellSockets(compared: readonly Comparison[], rounds: number): string[] {

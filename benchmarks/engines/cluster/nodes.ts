@@ -49,7 +49,7 @@ export async function startNodes(options: StartOptions): Promise<Nodes> {
 function startNode(
   id: number,
   cluster: object,
-  { durability, bytes, protocol }: StartOptions,
+  { durability, bytes, protocol, techniques }: StartOptions,
 ): Node {
   const folder = temporaryFolder(durability === "none" ? tmpdir() : diskFolder());
   const memoryDir = temporaryFolder(memoryFolder);
@@ -58,7 +58,7 @@ function startNode(
   const memoryBytes = memoryBytesFor(bytes);
   const procedures = [fileURLToPath(new URL("./procedures.js", import.meta.url))];
   // A NIC that commits keeps its rows in memory, without a folder.
-  const folders = protocol === "xenic" ? {} : { path, durability };
+  const folders = protocol === "xenic" ? { techniques } : { path, durability };
   const node = { id, cluster, ...folders, memoryBytes, protocol, procedures };
   writeFileSync(file, JSON.stringify(node));
   const cli = join(bundleFolder, "situ-cli.js");
