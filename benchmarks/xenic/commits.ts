@@ -70,6 +70,8 @@ export async function countCommits(
     for (const id of Object.values(rows)) await db.put(Cell, { id, value: 1 });
     const counted = new Map<KindName, CountedCommit>();
     for (const name of Object.keys(KINDS) as KindName[]) {
+      // A host opens the tables of a procedure the first time.
+      await runKind(db, KINDS[name], rows);
       counted.set(name, await countOne(nodes, () => runKind(db, KINDS[name], rows)));
     }
     return counted;
