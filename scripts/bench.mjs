@@ -71,7 +71,7 @@ const closer = {
   },
   xenic: {
     about:
-      "the paper Xenic: Table 2 counted again, Figures 8 and 9 simulated; [measure…] for some of them",
+      "the paper Xenic: Table 2 counted again, Figures 8 and 9 simulated, nodes against RPC; [measure…] for some of them",
     needs: [],
     takesNames: true,
   },

@@ -2,7 +2,11 @@
  * Runs a simulated cluster from a seed, checks it, and prints the hash of its trace as its last line:
  *
  *     npm run simulate -- --seed 42 --nodes 3 --workload append
- *     npm run simulate -- --life --seed 42 --seeds 100
+ *     npm run simulate -- --protocol xenic [--seed S] [--seeds N] [--nodes N] [--transactions T] [--faults F] [--json]
+  list-append on servers whose NICs commit, once for each table of places and techniques: 2 to ${MOST_NODES} servers (5),
+  T transactions in all (200), faults: ${XENIC_FAULTS.join(", ")} (light); N seeds one after the other (1)
+
+npm run simulate -- --life --seed 42 --seeds 100
  */
 
 import { parseArgs } from "node:util";
@@ -16,6 +20,7 @@ import {
   WORKLOADS,
 } from "./cluster/simulate.ts";
 import { livingRun, replayLiving, simulateLiving } from "./living/simulate.ts";
+import { replayXenic, runXenic, XENIC_FAULTS, XENIC_TABLES } from "./xenic/runs.ts";
 
 const MOST_NODES = 16;
 const MOST_CLIENTS = 256;
@@ -32,6 +37,10 @@ const USAGE = `npm run simulate -- [--seed S] [--nodes N] [--workload W] [more]
   --faults F         ${FAULT_LEVELS.join(", ")} (light)
   --protocol P       ${PROTOCOL_NAMES.join(", ")} (rpc)
   --json             the report as JSON, before the hash
+
+npm run simulate -- --protocol xenic [--seed S] [--seeds N] [--nodes N] [--transactions T] [--faults F] [--json]
+  list-append on servers whose NICs commit, once for each table of places and techniques: 2 to ${MOST_NODES} servers (5),
+  T transactions in all (200), faults: ${XENIC_FAULTS.join(", ")} (light); N seeds one after the other (1)
 
 npm run simulate -- --life [--seed S] [--seeds N] [--tell]
   the whole life of a cluster: nodes that die, are removed, recovered, copied to and come back, with leases and
@@ -50,6 +59,37 @@ function oneOf<T extends string>(text: string, name: string, all: readonly T[]):
   const found = all.find((each) => each === text);
   if (found !== undefined) return found;
   throw new WrongArgument(`--${name} is one of ${all.join(", ")}, not "${text}"`);
+}
+
+function isXenic(args: readonly string[]): boolean {
+  const at = args.indexOf("--protocol");
+  return args.includes("--protocol=xenic") || (at >= 0 && args[at + 1] === "xenic");
+}
+
+/** Of such a run: other options make no sense there. */
+function parsed(args: string[]): { readonly values: Readonly<Record<string, string>> } {
+  const string = { type: "string" } as const;
+  try {
+    const { values } = parseArgs({
+      args,
+      options: {
+        protocol: string,
+        seed: string,
+        seeds: string,
+        nodes: string,
+        transactions: string,
+        faults: string,
+        json: { type: "boolean" },
+      },
+    });
+    const texts = Object.entries(values).map(([name, value]) => [
+      name,
+      value === true ? "" : value,
+    ]);
+    return { values: Object.fromEntries(texts) };
+  } catch (error) {
+    throw new WrongArgument((error as Error).message);
+  }
 }
 
 interface Wanted extends SimulationOptions {
@@ -147,9 +187,45 @@ async function liveThrough({ seed: first, seeds, isJson, isTold }: Wanted): Prom
   return failed > 0 ? 1 : 0;
 }
 
+/** Each seed under each table. */
+function runAllXenic(args: string[]): number {
+  const { values } = parsed(args);
+  const text = (name: string, standard: string): string => values[name] ?? standard;
+  const first = whole(text("seed", "1"), "seed", 0, 2 ** 32 - 1);
+  const seeds = whole(text("seeds", "1"), "seeds", 1, MOST_SEEDS);
+  const nodes = whole(text("nodes", "5"), "nodes", 2, MOST_NODES);
+  const most = MOST_TRANSACTIONS;
+  const transactions = whole(text("transactions", "200"), "transactions", 1, most);
+  const faults = oneOf(text("faults", "light"), "faults", XENIC_FAULTS);
+  let failed = 0;
+  let hash = "";
+  for (let seed = first; seed < first + seeds; seed++) {
+    for (const [name, switches] of Object.entries(XENIC_TABLES)) {
+      const run = { seed, nodes, transactions, faults };
+      const report = runXenic(run, { switches });
+      const { committed, conflicts, unknown, recoveries, problems } = report;
+      hash = report.traceHash;
+      print(
+        values.json === ""
+          ? JSON.stringify({ ...run, table: name, ...report, anomalies: [...report.anomalies] })
+          : `seed ${seed}: ${nodes} servers, ${name}, faults: ${faults}: ${committed} committed, ` +
+              `${conflicts} conflicts, ${unknown} unknown, ${recoveries} recoveries`,
+      );
+      if (problems.length === 0) continue;
+      failed++;
+      for (const problem of problems) print(`  WRONG ${problem}`);
+      process.stderr.write(`seed ${seed} failed; replay: ${replayXenic(run)}\n`);
+    }
+  }
+  print(hash);
+  return failed > 0 ? 1 : 0;
+}
+
 async function main(): Promise<number> {
   let options: Wanted;
   try {
+    const args = process.argv.slice(2);
+    if (isXenic(args)) return runAllXenic(args);
     options = optionsOf(process.argv.slice(2));
   } catch (error) {
     if (!(error instanceof WrongArgument)) throw error;

@@ -20,6 +20,9 @@ export type EngineName = (typeof engineNames)[number];
  */
 export type Durability = "none" | "lazy" | "sync";
 
+export const clusterProtocols = ["rpc", "one-sided", "xenic"] as const;
+export type ClusterProtocol = (typeof clusterProtocols)[number];
+
 export interface StartOptions {
   readonly durability: Durability;
   /** Worker processes that will open it. */
@@ -28,8 +31,14 @@ export interface StartOptions {
   readonly inFlight: number;
   /** User data at the beginning. */
   readonly bytes: number;
-  /** Of a cluster: how its nodes find rows; "rpc" unless it is given. */
-  readonly protocol?: "rpc" | "one-sided" | undefined;
+  /** Records, accounts: what the workloads call their size. For engines whose tables have a size. */
+  readonly size?: number | undefined;
+  /** Of a cluster: how its nodes find rows, or that their NICs commit; "rpc" unless it is given. */
+  readonly protocol?: ClusterProtocol | undefined;
+  /** Of a cluster whose NICs commit: techniques that are left out. */
+  readonly techniques?: Readonly<Record<string, boolean>> | undefined;
+  /** Of a cluster: whether transactions are procedures at the nodes. */
+  readonly calls?: boolean | undefined;
 }
 
 /** Where a worker finds the engine; travels as JSON. */

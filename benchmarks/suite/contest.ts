@@ -100,7 +100,7 @@ async function start(
   const [{ workload: first }] = cells;
   const inFlight = inFlightOf(engine, durability, plan.inFlight);
   const { bytes } = makeWorkload(first, size, parameters);
-  const options = { durability, processes, inFlight, bytes, protocol };
+  const options = { durability, processes, inFlight, bytes, size, protocol };
   const workers: Worker[] = [];
   let host: EngineHost | undefined;
   try {

@@ -4,7 +4,7 @@
 // queue. The others have as many in flight as they are quickest with: those behind a socket, and
 // lmdb, which commits what is in flight as one batch. Where a commit waits for the disk, all that
 // can have 64 in flight.
-import type { Durability, EngineName } from "../engines/engine.ts";
+import type { ClusterProtocol, Durability, EngineName } from "../engines/engine.ts";
 import type { Load } from "../report/result.ts";
 import { enginesOf, type WorkloadName, type WorkloadParameters } from "./workloads.ts";
 
@@ -26,7 +26,7 @@ export interface GroupPlan {
   readonly size: number;
   readonly parameters: WorkloadParameters;
   /** Of the cluster, if it takes part. */
-  readonly protocol: "rpc" | "one-sided" | undefined;
+  readonly protocol: ClusterProtocol | undefined;
   readonly processes: number;
   /** The largest number in flight of its cells, if they say so. */
   readonly inFlight: number | undefined;

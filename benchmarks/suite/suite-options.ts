@@ -1,7 +1,13 @@
 // The command line of the suite: the whole of it, a part of it, or one workload under conditions of
 // your own.
 import { parseArgs } from "node:util";
-import { type Durability, type EngineName, engineNames } from "../engines/engine.ts";
+import {
+  type ClusterProtocol,
+  clusterProtocols,
+  type Durability,
+  type EngineName,
+  engineNames,
+} from "../engines/engine.ts";
 import { type GroupPlan, group, suite } from "./plan.ts";
 import {
   enginesOf,
@@ -54,7 +60,7 @@ npm run bench -- --compare A B      what changed between two results
                        has 30000, or 300 of a reduced one (100000, quick 10000)
   --remote <percent>   TPC-C: orders and payments that use another warehouse (as specified)
   --zipf <theta>       TPC-C: items are drawn zipfian (NURand, as specified)
-  --protocol <name>    of the engine cluster: rpc or one-sided (rpc)`;
+  --protocol <name>    of the engine cluster: rpc, one-sided, or for smallbank, retwis and objects xenic (rpc)`;
 
 const optionTypes = {
   quick: { type: "boolean", default: false },
@@ -89,7 +95,6 @@ const ownConditions = [
   "zipf",
   "protocol",
 ] as const;
-const protocols = ["rpc", "one-sided"] as const;
 
 /** Throws a TypeError that says what is wrong with the arguments. */
 export function parseSuiteArguments(args: readonly string[]): SuiteOptions {
@@ -175,10 +180,7 @@ function ownGroup(
     }),
     ...(values.rate !== undefined && { perSecond: whole("rate", values.rate, mostPerSecond) }),
   };
-  const protocol = protocols.find((candidate) => candidate === values.protocol);
-  if (values.protocol !== undefined && protocol === undefined) {
-    throw new TypeError(`--protocol is ${protocols.join(" or ")}, not "${values.protocol}"`);
-  }
+  const protocol = parseProtocol(workload, values.protocol);
   const parameters = parametersOf(workload, values);
   const cells = [{ workload, processes, ...loop }];
   return group(workload, {
@@ -188,6 +190,20 @@ function ownGroup(
     ...(protocol !== undefined && { protocol }),
     cells,
   });
+}
+
+function parseProtocol(
+  workload: WorkloadName,
+  text: string | undefined,
+): ClusterProtocol | undefined {
+  const protocol = clusterProtocols.find((candidate) => candidate === text);
+  if (text !== undefined && protocol === undefined) {
+    throw new TypeError(`--protocol is ${clusterProtocols.join(" or ")}, not "${text}"`);
+  }
+  if (protocol === "xenic" && !/^(smallbank|retwis|objects-.*)$/.test(workload)) {
+    throw new TypeError(`--protocol xenic: such a cluster has no tables for ${workload}`);
+  }
+  return protocol;
 }
 
 function parametersOf(

@@ -1,14 +1,21 @@
 // `npm run bench -- xenic [measure…]`: what the paper Xenic has measured, measured again. `table2`: objects read and round trips of a
-// lookup, counted. `figures`: Figures 8 and 9, simulated. Nothing here depends on the machine.
+// lookup, counted. `figures`: Figures 8 and 9, simulated. `messages`: what commits cost on
+// three real nodes, counted. None of these depends on the machine. `sockets`: nodes that commit so against nodes
+// that commit by RPC, on this machine. `ablation`: the former with some of their techniques.
 import { MAX_DISPLACEMENT, SEGMENT_SLOTS } from "../../src/runtime/limits.ts";
 import { Random } from "../../src/runtime/random.ts";
 import { parseBenchArguments } from "../harness/bench-options.ts";
+import { createProgress } from "../harness/progress.ts";
+import { releaseAll } from "../harness/resources.ts";
+import { tellCommits } from "./commits.ts";
 import { tellFigures } from "./figures.ts";
+import { countHere } from "./here.ts";
 import type { LookupCost } from "./lookup-cost.ts";
+import { measureAblation, measureSockets, tellAblation, tellSockets } from "./sockets.ts";
 import { type LayoutName, storeCost } from "./store-reads.ts";
 import { OCCUPANCY, situRobinhood, table2, unlimited } from "./table2.ts";
 
-const MEASURES = ["table2", "figures"];
+const MEASURES = ["table2", "figures", "messages", "sockets", "ablation"];
 
 function line(name: string, counted: LookupCost, paper?: LookupCost): string {
   const figures = [counted.objects, counted.roundTrips].map((value) =>
@@ -58,10 +65,33 @@ if (unknown.length > 0) {
   console.error(`there is no measure ${unknown.join(", ")}; there are ${MEASURES.join(", ")}`);
   process.exit(2);
 }
-const { quick, seed } = options;
+const { quick, seed, json, rounds } = options;
 console.log("Situ benchmark: xenic");
 const isWanted = (measure: string): boolean => chosen.length === 0 || chosen.includes(measure);
 if (isWanted("table2")) {
   console.log((await tellTable2(quick ? 400_000 : 8_000_000, quick ? 32 : 256, seed)).join("\n"));
 }
 if (isWanted("figures")) for (const told of tellFigures(quick)) console.log(told);
+if (isWanted("messages") || isWanted("sockets"))
+  console.log(["", ...tellCommits(await countHere())].join("\n"));
+if (isWanted("sockets") || isWanted("ablation")) {
+  const progress = createProgress();
+  try {
+    if (isWanted("sockets")) {
+      const compared = await measureSockets(options, progress);
+      progress.clear();
+      console.log(["", ...tellSockets(compared, rounds)].join("\n"));
+      if (json) console.log(JSON.stringify({ bench: "xenic", compared }));
+    }
+    if (isWanted("ablation")) {
+      const steps = await measureAblation(options, progress);
+      progress.clear();
+      console.log(["", ...tellAblation(steps, rounds)].join("\n"));
+      if (json) console.log(JSON.stringify({ bench: "xenic", steps }));
+    }
+  } finally {
+    // Also after a failure: no node and no folder in /dev/shm must stay.
+    progress.clear();
+    releaseAll();
+  }
+}

@@ -6,6 +6,7 @@
  */
 
 import type { Work, XenicOutcome } from "../../src/protocols/xenic/coordinator.ts";
+import type { XenicMessage } from "../../src/protocols/xenic/message.ts";
 import type { Switches } from "../../src/protocols/xenic/ports.ts";
 import type { Random } from "../../src/runtime/random.ts";
 import type { AnomalyKind } from "../checkers/anomalies.ts";
@@ -47,6 +48,8 @@ export interface XenicAppendOptions {
   /** How many of 100 transactions only touch rows of their own server, and of one remote one. */
   readonly localPercent?: number;
   readonly hopPercent?: number;
+  /** A mistake that is planted: what is posted in place of a message. */
+  readonly tamper?: ((message: XenicMessage) => XenicMessage) | undefined;
 }
 
 export interface XenicAppendReport {
@@ -100,6 +103,7 @@ class AppendRun {
       ...(options.switches === undefined ? {} : { switches: options.switches }),
       ...(options.memoryBytes === undefined ? {} : { memoryBytes: options.memoryBytes }),
       ...(options.logRecords === undefined ? {} : { logRecords: options.logRecords }),
+      tamper: options.tamper,
       trace: (event) => {
         if (event.what === "delivered" && kills.has(++this.#delivered)) this.#kill();
       },
@@ -162,6 +166,8 @@ class AppendRun {
       if (servers !== undefined) {
         key -= key % this.#servers;
         key += servers[random.below(servers.length)];
+        // Where there are not as many keys of each server.
+        if (key >= this.#keys) key -= this.#servers;
       }
       picked.set(key, { key, isWritten: !isReader && random.below(2) === 0 });
     }

@@ -5,6 +5,7 @@
  */
 
 import type { HostTableShape } from "../../src/protocols/xenic/host-table.ts";
+import type { XenicMessage } from "../../src/protocols/xenic/message.ts";
 import type { Placement, Switches } from "../../src/protocols/xenic/ports.ts";
 import { ALL_ON } from "../../src/protocols/xenic/ports.ts";
 import type { XenicProcedure } from "../../src/protocols/xenic/procedure.ts";
@@ -28,6 +29,7 @@ export interface XenicClusterOptions extends SimulatedFabricOptions {
   readonly leaseUs?: number;
   readonly busOf?: (fabric: SimulatedFabric, id: number) => Bus;
   readonly runtimeOf?: (fabric: SimulatedFabric, id: number) => Runtime;
+  readonly tamper?: ((message: XenicMessage) => XenicMessage) | undefined;
   /** Which shard a row is of; by its key, if not given. */
   readonly shardOf?: (table: number, key: number) => number;
 }
@@ -64,6 +66,7 @@ export class XenicCluster {
         busOf:
           options.busOf ?? ((fabric, each) => new PlainBus(fabric.world, fabric.machine(each))),
         runtimeOf: options.runtimeOf,
+        tamper: options.tamper,
         applyEveryUs: options.applyEveryUs ?? 20,
         applyRecords: options.applyRecords ?? 16,
       });

@@ -30,6 +30,8 @@ export interface XenicServerOptions extends NicOptions {
   readonly busOf: (fabric: SimulatedFabric, id: number) => Bus;
   /** A model of its hardware, in place of a bus. */
   readonly runtimeOf?: ((fabric: SimulatedFabric, id: number) => Runtime) | undefined;
+  /** A mistake that is planted: what is posted in place of a message. */
+  readonly tamper?: ((message: XenicMessage) => XenicMessage) | undefined;
   /** How often a worker of the host looks at the log, and how many records it applies then. */
   readonly applyEveryUs: number;
   readonly applyRecords: number;
@@ -124,9 +126,11 @@ export class XenicServer {
 
   #portsOn(runtime: Runtime): NicPorts {
     const { counts, endpoint, id } = this;
+    const { tamper = (message: XenicMessage) => message } = this.#options;
     return {
       self: id,
-      post: (to, message) => {
+      post: (to, wanted) => {
+        const message = tamper(wanted);
         if (to !== id) counts.sent.set(message.kind, (counts.sent.get(message.kind) ?? 0) + 1);
         runtime.post(to, message, () => {
           endpoint.post(to, message.kind, (out) => message.encode(out));

@@ -279,6 +279,9 @@ export const XENIC_BEAT_MISSES = 8;
 /** A procedure at the NIC: how long one run may take, its heap, the workers of a NIC, and calls that wait for one. */
 export const XENIC_PROCEDURE_MS = 3_000;
 export const XENIC_PROCEDURE_HEAP_MIB = 64;
+/** Buffers are not in the heap: how far the process may grow during one run, and how often a run is looked at. */
+export const XENIC_PROCEDURE_GROWTH_MIB = 256;
+export const XENIC_PROCEDURE_LOOK_MS = 10;
 export const XENIC_PROCEDURE_WORKERS = 1;
 export const XENIC_PROCEDURE_QUEUE = 1_024;
 export const XENIC_PROCEDURE_ROWS = 1_024;

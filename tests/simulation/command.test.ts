@@ -38,12 +38,24 @@ test("--json: the report as one line before the hash", async () => {
   expect(JSON.parse(line)).toMatchObject({ problems: [], traceHash: hash });
 });
 
+test("--protocol xenic: list-append under every table of places and techniques", async () => {
+  const args = ["--protocol", "xenic", "--seed", "3", "--transactions", "40", "--faults", "heavy"];
+  const { code, stdout, stderr } = await simulate(...args);
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  expect(stdout.match(/^seed 3: 5 servers, .*, faults: heavy: 40 committed/gm)).toHaveLength(5);
+  expect(stdout).toMatch(/\n[0-9a-f]{16}\n$/);
+});
+
 test.each([
   [["--nodes", "0"], "--nodes is a whole number from 1 to"],
   [["--seed", "1.5"], "--seed is a whole number"],
   [["--workload", "nothing"], "--workload is one of append, bank, registers, batches"],
   [["--faults", "many"], "--faults is one of none, light, heavy"],
   [["--protocol", "tcp"], "--protocol is one of one-sided, rpc"],
+  [["--protocol", "xenic", "--nodes", "1"], "--nodes is a whole number from 2 to"],
+  [["--protocol", "xenic", "--faults", "power"], "--faults is one of none, light, heavy, failover"],
+  [["--protocol", "xenic", "--clients", "3"], "--clients"],
   [["--speed", "9"], "--speed"],
   [["what"], "what"],
 ])("wrong arguments %j: refused with code 2", async (args, message) => {

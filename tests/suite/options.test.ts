@@ -129,6 +129,8 @@ describe("TPC-C", () => {
   test("takes a cluster's protocol", () => {
     const { groups } = parse("tpcc --engines cluster --protocol one-sided --remote 0");
     expect(groups[0]).toMatchObject({ engines: ["cluster"], protocol: "one-sided" });
+    expect(parse("retwis --engines cluster --protocol xenic").groups[0].protocol).toBe("xenic");
+    expect(() => parse("tatp --engines cluster --protocol xenic")).toThrow("no tables for tatp");
     expect(groups[0].parameters).toEqual({ remotePercent: 0 });
   });
 
@@ -166,7 +168,11 @@ describe("says what is wrong with", () => {
     ["no share", ["tpcc", "--remote", ""], '--remote wants a number from 0 to 100, not ""'],
     ["a skew", ["tpcc", "--zipf", "1"], /^--zipf wants a number from 0 to 0.999/],
     ["a share of another workload", ["tatp", "--remote", "1"], "--remote and --zipf are for TPC-C"],
-    ["a protocol", ["tpcc", "--protocol", "two"], '--protocol is rpc or one-sided, not "two"'],
+    [
+      "a protocol",
+      ["tpcc", "--protocol", "two"],
+      '--protocol is rpc or one-sided or xenic, not "two"',
+    ],
     ["an engine without TPC-C", ["tpcc", "--engines", "situ,lmdb"], /tpcc runs on situ, cluster/],
     [
       "a rate and a number",

@@ -75,6 +75,62 @@ export const allocates = procedure(
   { runs: "nic" },
 );
 
+/** Memory that is in no heap; so much that it would be seen, and no more. */
+export const hoards = procedure(
+  "hoards",
+  () => {
+    const all: Buffer[] = [];
+    while (all.length < 200) all.push(Buffer.alloc(16 * 2 ** 20, 1));
+    return all.length;
+  },
+  { runs: "nic" },
+);
+
+/** Ends, and leaves something behind that never does. */
+export const litters = procedure(
+  "litters",
+  () => {
+    setInterval(() => {
+      for (;;);
+    }, 1);
+    return "done";
+  },
+  { runs: "nic" },
+);
+
+/** Names so many rows. */
+export const names = procedure("names", async (tx) => (await tx.get(Account, 0))?.balance, {
+  tables: [Account],
+  runs: "nic",
+  rows: (count: number) => Array.from({ length: count }, (_, id) => [Account, id, "read"] as const),
+});
+
+/** Finds out which rows it wants as it goes. */
+export const wants = procedure(
+  "wants",
+  async (tx, count: number) => {
+    const ids = Array.from({ length: count }, (_, id) => id);
+    return (await tx.getMany(Account, ids)).length;
+  },
+  { tables: [Account], runs: "nic" },
+);
+
+export const returns = procedure("returns", (_tx, bytes: number) => "x".repeat(bytes), {
+  runs: "nic",
+});
+
+/** Writes rows that it names; with a time, it first loops for so long while they are locked. */
+export const fills = procedure(
+  "fills",
+  async (tx, ids: readonly number[], ms: number) => {
+    const end = performance.now() + ms;
+    while (performance.now() < end);
+    for (const id of ids) await tx.put(Account, { id, balance: 1 });
+    return ids.length;
+  },
+  { tables: [Account], runs: "nic", rows: (ids) => ids.map((id) => [Account, id] as const) },
+);
+
 export const leaves = procedure("leaves", () => process.exit(3), { runs: "nic" });
 
 export const strays = procedure(

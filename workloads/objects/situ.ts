@@ -3,7 +3,7 @@
  * body that is made once, and finds its parameters in variables. Across machines as promises.
  */
 
-import type { Database, RemoteDatabase, Transaction } from "situ";
+import type { AsyncTransaction, Database, RemoteDatabase, Transaction } from "situ";
 import type { ObjectStore, ObjectTable } from "./store.ts";
 
 export function situObjects(db: Database, table: ObjectTable): ObjectStore {
@@ -55,21 +55,32 @@ export function situObjects(db: Database, table: ObjectTable): ObjectStore {
   };
 }
 
+/** The callback of a transaction across machines. */
+export async function accessObjects(
+  tx: AsyncTransaction,
+  table: ObjectTable,
+  keys: readonly number[],
+  reads: number,
+  writes: number,
+  stamp: number,
+  text: string,
+): Promise<number> {
+  // What is begun in one tick travels together; one that fails ends the transaction.
+  for (const key of keys.slice(reads, writes)) void tx.update(table, key, { stamp, text });
+  const rows = await tx.getMany(table, keys.slice(0, reads));
+  let sum = 0;
+  for (const [index, row] of rows.entries()) {
+    if (row === undefined) throw lost(keys[index]);
+    sum += row.count + row.text.length;
+    if (index < writes) void tx.put(table, { ...row, count: row.count + 1, stamp, text });
+  }
+  return sum;
+}
+
 export function situObjectsAsync(db: Database | RemoteDatabase, table: ObjectTable): ObjectStore {
   return {
     access: (keys, reads, writes, stamp, text) =>
-      db.transact(async (tx) => {
-        // What is begun in one tick travels together; one that fails ends the transaction.
-        for (const key of keys.slice(reads, writes)) void tx.update(table, key, { stamp, text });
-        const rows = await tx.getMany(table, keys.slice(0, reads));
-        let sum = 0;
-        for (const [index, row] of rows.entries()) {
-          if (row === undefined) throw lost(keys[index]);
-          sum += row.count + row.text.length;
-          if (index < writes) void tx.put(table, { ...row, count: row.count + 1, stamp, text });
-        }
-        return sum;
-      }),
+      db.transact((tx) => accessObjects(tx, table, keys, reads, writes, stamp, text)),
   };
 }
 

@@ -3,6 +3,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { diskFolder } from "../../durable/disk.ts";
 import { freePorts } from "../../harness/free-ports.ts";
 import { temporaryFolder } from "../../harness/resources.ts";
@@ -48,14 +49,18 @@ export async function startNodes(options: StartOptions): Promise<Nodes> {
 function startNode(
   id: number,
   cluster: object,
-  { durability, bytes, protocol }: StartOptions,
+  { durability, bytes, protocol, techniques }: StartOptions,
 ): Node {
   const folder = temporaryFolder(durability === "none" ? tmpdir() : diskFolder());
   const memoryDir = temporaryFolder(memoryFolder);
   const file = join(folder, "node.json");
   const path = join(folder, "store");
   const memoryBytes = memoryBytesFor(bytes);
-  writeFileSync(file, JSON.stringify({ id, path, cluster, durability, memoryBytes, protocol }));
+  const procedures = [fileURLToPath(new URL("./procedures.js", import.meta.url))];
+  // A NIC that commits keeps its rows in memory, without a folder.
+  const folders = protocol === "xenic" ? { techniques } : { path, durability };
+  const node = { id, cluster, ...folders, memoryBytes, protocol, procedures };
+  writeFileSync(file, JSON.stringify(node));
   const cli = join(bundleFolder, "situ-cli.js");
   const env = { ...process.env, SITU_MEMORY_DIR: memoryDir };
   const server = new ServerProcess(process.execPath, [cli, "node", "--config", file], env);

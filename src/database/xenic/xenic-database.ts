@@ -10,6 +10,8 @@ import {
   askCall,
   askOpenTable,
   type CalledProcedure,
+  type OpenedTable,
+  type WantedTable,
 } from "../../protocols/xenic/client-messages.ts";
 import type { FixedPlacement } from "../../protocols/xenic/fixed-placement.ts";
 import { SituError } from "../../runtime/errors.ts";
@@ -87,8 +89,7 @@ export class XenicDatabase implements PublicRemoteDatabase {
     hints: Readonly<Record<string, ExtentHints>> = {},
   ): Promise<void> {
     for (const table of tables) checkXenicTable(table);
-    const { endpoint, nodes, partitions } = this.#connection;
-    const [first, ...others] = nodes;
+    const { partitions } = this.#connection;
     for (const table of tables) {
       if (this.#tables.has(table.ordinal)) continue;
       const rows = new XenicRows(table);
@@ -98,11 +99,32 @@ export class XenicDatabase implements PublicRemoteDatabase {
         schema: JSON.stringify(schemaOf(table)),
         shape: rows.shape(hints[name] ?? {}),
       };
-      const opened = await askOpenTable(endpoint, first, wanted);
-      await Promise.all(others.map((node) => askOpenTable(endpoint, node, opened)));
-      rows.opened(opened);
+      rows.opened(await this.#openAtNodes(wanted));
       this.#tables.set(table.ordinal, { remote: new RemoteTable(table, partitions), rows });
     }
+  }
+
+  /**
+   * While a node does not answer, a table that all others have open already can be used: what can be read without the node is read.
+   * None is made then, since the node could not be told of it.
+   */
+  async #openAtNodes(wanted: WantedTable): Promise<OpenedTable> {
+    const { endpoint, nodes } = this.#connection;
+    const asked = nodes.map((node) =>
+      askOpenTable(endpoint, node, { ...wanted, isOpenOnly: true }).catch((why: SituError) => why),
+    );
+    const answers = await Promise.all(asked);
+    const errors = answers.filter((answer) => answer instanceof Error);
+    const opened = answers.find((answer): answer is OpenedTable => !(answer instanceof Error));
+    const [error] = errors.filter(({ code }) => code !== "SITU_LOST");
+    const isLost = errors.some(({ code }) => code === "SITU_LOST");
+    if (error === undefined && opened !== undefined) return opened;
+    if (error === undefined) throw errors[0];
+    if (isLost || error.code !== "SITU_UNREACHABLE") throw error;
+    const [first, ...others] = nodes;
+    const made = await askOpenTable(endpoint, first, wanted);
+    await Promise.all(others.map((node) => askOpenTable(endpoint, node, made)));
+    return made;
   }
 
   /** Where a row's primary is. */

@@ -131,6 +131,8 @@ export class XenicExecution implements Execution<RemoteTransaction> {
   }
 
   whyNot(): SituError {
+    const inTheWay = this.retry.inTheWay?.();
+    if (inTheWay !== undefined) return inTheWay;
     return new ConflictError(
       "another transaction has written, or is writing, what this one accesses: this one was rolled back. Begin it again",
       [],
@@ -170,6 +172,8 @@ export class XenicExecution implements Execution<RemoteTransaction> {
     const asked = watched(askSubmit(endpoint, to, items), to, silent);
     const outcome = await this.#orUnknown(asked, isWriting);
     if (outcome.kind === "committed") return true;
+    this.retry.inTheWay = outcome.reason === "busy" ? () => overloaded(to) : undefined;
+    if (outcome.reason === "too large") throw largerThanNic("the transaction");
     if (outcome.reason === "refused") {
       throw new SituError(
         "SITU_FULL",
@@ -290,6 +294,21 @@ export async function watched<T>(asked: Promise<T>, node: NodeId, silent: Set<No
     else silent.delete(node);
     throw error;
   }
+}
+
+function overloaded(node: NodeId): SituError {
+  return new SituError(
+    "SITU_OVERLOADED",
+    `node ${node} could not begin the transaction: the memory of a NIC is full of rows that are locked or not applied yet, or a host does not keep up with its log. Nothing was committed: try again later, or give nodes more nicMemoryBytes`,
+  );
+}
+
+/** Of what would wait for ever. */
+export function largerThanNic(what: string): SituError {
+  return new SituError(
+    "SITU_TOO_LARGE",
+    `${what} writes more rows of one table than the memory of a NIC has room for: use fewer rows at once, or give nodes more nicMemoryBytes`,
+  );
 }
 
 export function noScans(): SituError {

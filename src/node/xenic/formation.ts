@@ -67,7 +67,7 @@ export class Formation {
     if ((this.#missed.get(node) ?? 0) < XENIC_BEAT_MISSES) return undefined;
     return new SituError(
       "SITU_UNREACHABLE",
-      `node ${node} does not answer: rows that have a copy there cannot be written, and those whose primary it is cannot be read`,
+      `node ${node} does not answer: until it does, nothing can be written, and rows whose primary it is cannot be read`,
     );
   }
 

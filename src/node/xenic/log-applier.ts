@@ -50,6 +50,10 @@ export class LogApplier {
     return this.#tables.get(this.#placement.shardOf(table, key))?.[table];
   }
 
+  get isAsleep(): boolean {
+    return !this.#isAwake;
+  }
+
   /** The NIC calls. */
   wake(): void {
     this.calls++;

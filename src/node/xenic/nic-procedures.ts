@@ -1,19 +1,22 @@
 /**
  * Procedures at the NIC, seen from the NIC: each run goes to a worker (procedure-worker.ts) and comes back, or does not. The NIC never
  * waits for one: after XENIC_PROCEDURE_MS a worker is ended, and the call fails with SITU_PROCEDURE; so it does if it needs
- * more heap than a worker has. Then there is a new worker for the others. A worker has one run at a time, so it is known whose
- * fault it was.
+ * more heap than a worker has, or if the process has grown by more than a procedure may take in buffers, which are in no heap. Then there
+ * is a new worker for the others. A worker has one run at a time, so it is known whose fault it was; and a run that has left timers
+ * or much memory behind is the last one of its worker.
  */
 
 import { Worker } from "node:worker_threads";
 import type { Timer } from "../../fabric/fabric.ts";
 import type { OpenedTable } from "../../protocols/xenic/client-messages.ts";
-import type { Item } from "../../protocols/xenic/message.ts";
+import { type Item, rowId } from "../../protocols/xenic/message.ts";
 import type { Execution, Wanted, XenicProcedure } from "../../protocols/xenic/procedure.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import {
+  XENIC_PROCEDURE_GROWTH_MIB,
   XENIC_PROCEDURE_HEAP_MIB,
+  XENIC_PROCEDURE_LOOK_MS,
   XENIC_PROCEDURE_MS,
   XENIC_PROCEDURE_QUEUE,
   XENIC_PROCEDURE_ROWS,
@@ -48,6 +51,8 @@ interface Thread {
   isReady: boolean;
   job: Job | undefined;
   timer: Timer | undefined;
+  /** Looks at the memory of the process while the job runs. */
+  look: Timer | undefined;
 }
 
 export class NicProcedures {
@@ -81,7 +86,7 @@ export class NicProcedures {
   /** Which rows a call begins with; or that it has ended already. */
   plan(name: string, args: Int32Array, done: (planned: Wanted | Int32Array) => void): void {
     this.#enqueue(name, { what: "plan", name, args }, (answer) => {
-      if (answer.what === "more") done(answer);
+      if (answer.what === "more") done(this.#refusal(name, [answer]) ?? answer);
       else done(answer.result);
     });
   }
@@ -89,8 +94,9 @@ export class NicProcedures {
   /** The workers end with the thread of the NIC at the latest. */
   close(): void {
     this.#isClosed = true;
-    for (const { timer, worker } of this.#threads) {
+    for (const { timer, look, worker } of this.#threads) {
       timer?.cancel();
+      look?.cancel();
       void worker.terminate();
     }
   }
@@ -101,26 +107,36 @@ export class NicProcedures {
     items: readonly Item[],
     done: (execution: Execution) => void,
   ): void {
-    const refuse = (code: string, why: string): void =>
-      done({ kind: "done", writes: [], result: errorWords(code, why) });
-    if (items.length > XENIC_PROCEDURE_ROWS) {
-      const why = `procedure ${name} uses more than ${XENIC_PROCEDURE_ROWS} rows, which is too much for the NIC: let it run at the host`;
-      refuse("SITU_PROCEDURE", why);
-      return;
-    }
-    const bytes = items.reduce((sum, { table }) => sum + rowRoom(this.#tables[table]), 0);
-    if (bytes > XENIC_TRANSACTION_BYTES) {
-      const { code, message } = tooLarge(`procedure ${name}`, bytes);
-      refuse(code, message);
-      return;
-    }
     this.#enqueue(name, { what: "run", name, args, items }, (answer) => {
       if (answer.what === "more") {
-        done({ kind: "more", reads: answer.reads, writes: answer.writes });
-      } else {
-        done({ kind: "done", writes: answer.writes, result: answer.result });
+        const refusal = this.#refusal(name, [{ reads: items, writes: [] }, answer]);
+        if (refusal !== undefined) done({ kind: "done", writes: [], result: refusal });
+        else done({ kind: "more", reads: answer.reads, writes: answer.writes });
+        return;
       }
+      const { writes, result } = answer;
+      // It travels in the messages that log the writes.
+      if (result.length * 4 > XENIC_TRANSACTION_BYTES) {
+        const large = tooManyBytes(`the result of procedure ${name}`, result.length * 4);
+        done({ kind: "done", writes: [], result: errorWords(large.code, large.message) });
+      } else done({ kind: "done", writes, result });
     });
+  }
+
+  /** Why so many rows cannot be used by one procedure. It is said before they are locked and read: their values must fit a message. */
+  #refusal(name: string, wanted: readonly Wanted[]): Int32Array | undefined {
+    const rows = new Map<string, number>();
+    for (const { reads, writes } of wanted) {
+      for (const row of [...reads, ...writes]) rows.set(rowId(row), row.table);
+    }
+    if (rows.size > XENIC_PROCEDURE_ROWS) {
+      const why = `procedure ${name} uses ${rows.size} rows, and at the NIC one may use ${XENIC_PROCEDURE_ROWS}: let it run at the host`;
+      return errorWords("SITU_TOO_LARGE", why);
+    }
+    const bytes = [...rows.values()].reduce((sum, table) => sum + rowRoom(this.#tables[table]), 0);
+    if (bytes <= XENIC_TRANSACTION_BYTES) return undefined;
+    const { code, message } = tooLarge(`procedure ${name}`, bytes);
+    return errorWords(code, message);
   }
 
   #enqueue(name: string, message: ToWorker, done: (answer: RunAnswer) => void): void {
@@ -142,8 +158,21 @@ export class NicProcedures {
       thread.timer = realClock.after(XENIC_PROCEDURE_MS, () => {
         this.#end(thread, `took more than ${XENIC_PROCEDURE_MS} ms at the NIC`);
       });
+      this.#watch(thread, process.memoryUsage.rss());
       thread.worker.postMessage(job.message);
     }
+  }
+
+  /** A buffer's memory is the process's: what it has grown by during a run is that run's, or nearly so. */
+  #watch(thread: Thread, before: number): void {
+    thread.look = realClock.after(XENIC_PROCEDURE_LOOK_MS, () => {
+      if (process.memoryUsage.rss() - before <= XENIC_PROCEDURE_GROWTH_MIB * 2 ** 20) {
+        this.#watch(thread, before);
+      } else {
+        const why = `needed more than ${XENIC_PROCEDURE_GROWTH_MIB} MiB of memory at the NIC`;
+        this.#end(thread, why);
+      }
+    });
   }
 
   #start(): void {
@@ -154,7 +183,13 @@ export class NicProcedures {
       execArgv: [],
       resourceLimits: { maxOldGenerationSizeMb: XENIC_PROCEDURE_HEAP_MIB },
     });
-    const thread: Thread = { worker, isReady: false, job: undefined, timer: undefined };
+    const thread = {
+      worker,
+      isReady: false,
+      job: undefined,
+      timer: undefined,
+      look: undefined,
+    } as Thread;
     this.#threads.add(thread);
     for (const table of this.#tables) {
       // Numbers are not always given in order.
@@ -162,7 +197,10 @@ export class NicProcedures {
     }
     worker.on("message", (answer: FromWorker) => {
       if (answer.what === "ready") thread.isReady = true;
-      else this.#answered(thread, answer);
+      else {
+        this.#answered(thread, answer);
+        if (answer.isSpent === true) this.#replace(thread);
+      }
       this.#pump();
     });
     worker.on("error", (error: Error & { code?: string }) => {
@@ -179,8 +217,16 @@ export class NicProcedures {
   #answered(thread: Thread, answer: RunAnswer): void {
     const { job } = thread;
     thread.timer?.cancel();
+    thread.look?.cancel();
     thread.job = undefined;
     job?.done(answer);
+  }
+
+  /** For the next run, before the one that was given back is long over. */
+  #replace(thread: Thread): void {
+    if (!this.#threads.delete(thread) || this.#isClosed) return;
+    void thread.worker.terminate();
+    this.#start();
   }
 
   /** A worker is of no more use. */
@@ -209,6 +255,11 @@ export function tooLarge(what: string, bytes: number): SituError {
     "SITU_TOO_LARGE",
     `${what} uses rows with room for ${bytes} bytes, and one transaction may use ${XENIC_TRANSACTION_BYTES}: use fewer rows at once, or give their table a smaller rowBytes`,
   );
+}
+
+export function tooManyBytes(what: string, bytes: number): SituError {
+  const why = `${what} has ${bytes} bytes, and at the NIC it may have ${XENIC_TRANSACTION_BYTES}`;
+  return new SituError("SITU_TOO_LARGE", why);
 }
 
 function errorWords(code: string, message: string): Int32Array {

@@ -4,6 +4,7 @@
  * rows: a run that needs one it was not given is given up, and repeated with it (multi-shot, Xenic §4.2.2).
  */
 
+import { getHeapStatistics } from "node:v8";
 import { parentPort } from "node:worker_threads";
 import { isProcedure, type Procedure } from "../../database/procedure.ts";
 import { RemoteTransaction } from "../../database/remote/remote-transaction.ts";
@@ -21,6 +22,7 @@ import {
 import { type Item, type RowName, rowId, type Value } from "../../protocols/xenic/message.ts";
 import type { Wanted, Write } from "../../protocols/xenic/procedure.ts";
 import { SituError } from "../../runtime/errors.ts";
+import { XENIC_PROCEDURE_HEAP_MIB } from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
 import type { Placement } from "../../tables/partitions.ts";
 import type { Table } from "../../tables/table.ts";
@@ -46,7 +48,8 @@ export type RunAnswer =
   | ({ readonly what: "more" } & Wanted)
   | { readonly what: "done"; readonly writes: readonly Write[]; readonly result: Int32Array };
 
-export type FromWorker = RunAnswer | { readonly what: "ready" };
+/** With an answer: whether the run has left something behind that a later one could suffer from. */
+export type FromWorker = (RunAnswer & { readonly isSpent?: boolean }) | { readonly what: "ready" };
 
 export function isProcedureTask(task: unknown): task is ProcedureTask {
   return typeof task === "object" && task !== null && "procedureModules" in task;
@@ -217,12 +220,28 @@ export async function runProcedureWorker({ procedureModules }: ProcedureTask): P
     }
   }
   const runs = new Runs(procedures);
+  let atRest = 0;
+  /** Timers and the like, buffers, or a heap that is nearly full: the next run would be blamed for it. */
+  const isSpent = (): boolean =>
+    process.memoryUsage().external > XENIC_PROCEDURE_HEAP_MIB * 2 ** 20 ||
+    getHeapStatistics().used_heap_size > 0.75 * XENIC_PROCEDURE_HEAP_MIB * 2 ** 20 ||
+    lastingResources() > atRest;
   port.on("message", (wanted: ToWorker) => {
     if (wanted.what === "table") runs.addTable(wanted.table);
     else if (wanted.what === "plan") tell(runs.plan(wanted.name, wanted.args));
-    else void runs.run(wanted.name, wanted.args, wanted.items).then(tell);
+    else {
+      void runs
+        .run(wanted.name, wanted.args, wanted.items)
+        .then((answer) => tell({ ...answer, isSpent: isSpent() }));
+    }
   });
+  atRest = lastingResources();
   tell({ what: "ready" });
+}
+
+/** Without requests, which come to an end by themselves: those of loading the modules may be under way. */
+function lastingResources(): number {
+  return process.getActiveResourcesInfo().filter((kind) => !kind.endsWith("Req")).length;
 }
 
 /** An error is a result as well: it is believed when all that was read is still so. */

@@ -7,6 +7,7 @@
 import { dirname, resolve } from "node:path";
 import { type Configuration, readJson } from "../../cluster/configuration.ts";
 import type { TlsOptions } from "../../fabric/tcp/tcp-options.ts";
+import { ALL_ON, type Switches } from "../../protocols/xenic/ports.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { XENIC_MEMORY_BYTES, XENIC_NIC_MEMORY_BYTES } from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
@@ -25,7 +26,11 @@ export interface XenicNodeConfiguration {
   /** For the NIC's indexes of the rows whose primary this node is. */
   readonly nicMemoryBytes: number;
   readonly procedures: readonly string[];
+  /** Techniques of the paper, each of which can be left out to see what it is worth. */
+  readonly switches: Switches;
 }
+
+const TECHNIQUES = ["combines", "runsAtNic", "hops"] as const;
 
 const KNOWN = [
   "id",
@@ -41,6 +46,7 @@ const KNOWN = [
   "nicMemoryBytes",
   "maxConnections",
   "procedures",
+  "techniques",
 ];
 
 /** What other nodes have, and why these do not. */
@@ -86,6 +92,14 @@ export function xenicNodeOf(
   if (!Array.isArray(procedures) || procedures.some((each) => typeof each !== "string")) {
     refuse("procedures is a list of modules");
   }
+  const { techniques = {} } = values;
+  const isTable =
+    typeof techniques === "object" &&
+    techniques !== null &&
+    Object.entries(techniques).every(
+      ([name, value]) => TECHNIQUES.some((each) => each === name) && typeof value === "boolean",
+    );
+  if (!isTable) refuse(`techniques says true or false for each of ${TECHNIQUES.join(", ")}`);
   const cluster = fixedCluster(values, folder, from);
   const own = cluster.nodes.find((node) => node.id === id);
   if (own === undefined) {
@@ -110,5 +124,6 @@ export function xenicNodeOf(
     nicMemoryBytes:
       wholeOrNone(values.nicMemoryBytes, "nicMemoryBytes", refuse) ?? XENIC_NIC_MEMORY_BYTES,
     procedures: (procedures as string[]).map((each) => resolve(folder, each)),
+    switches: { ...ALL_ON, ...(techniques as Partial<Switches>) },
   };
 }

@@ -12,6 +12,7 @@
 
 import { packConfiguration } from "../../cluster/configuration.ts";
 import type { Description } from "../../cluster/describe.ts";
+import { largerThanNic } from "../../database/xenic/xenic-execution.ts";
 import {
   DESCRIBE_KIND,
   type FabricCounters,
@@ -52,7 +53,7 @@ import { gather } from "../../protocols/xenic/execute.ts";
 import { type FixedPlacement, fixedPlacement } from "../../protocols/xenic/fixed-placement.ts";
 import { type Item, type RowName, rowId, XenicMessage } from "../../protocols/xenic/message.ts";
 import { XenicNic } from "../../protocols/xenic/nic.ts";
-import { ALL_ON, type NicPorts } from "../../protocols/xenic/ports.ts";
+import type { NicPorts } from "../../protocols/xenic/ports.ts";
 import { start } from "../../protocols/xenic/routine.ts";
 import { sharedTableBytes } from "../../protocols/xenic/shared-table.ts";
 import { realClock } from "../../runtime/clock.ts";
@@ -72,7 +73,13 @@ import { HostLink, Passed } from "../host-link.ts";
 import { cannotListen } from "../nic.ts";
 import { Formation, UNFORMED } from "./formation.ts";
 import { NicMemory, type SharedLogs } from "./nic-memory.ts";
-import { type NicProcedure, NicProcedures, rowRoom, tooLarge } from "./nic-procedures.ts";
+import {
+  type NicProcedure,
+  NicProcedures,
+  rowRoom,
+  tooLarge,
+  tooManyBytes,
+} from "./nic-procedures.ts";
 import { wordsOf } from "./procedure-worker.ts";
 import type { XenicNodeConfiguration } from "./xenic-configuration.ts";
 
@@ -90,6 +97,11 @@ export interface XenicStats {
   readonly hits: number;
   /** Messages to other nodes, by their names. */
   readonly sent: Readonly<Record<string, number>>;
+  /** Questions among them that were asked again, since there was no answer for a while. */
+  readonly repeated: number;
+  /** Records of commits and of logs that the host has not applied. */
+  readonly commitRecords: number;
+  readonly logRecords: number;
   /** How often the host was called to its logs, and requests that crossed to or from it. */
   readonly hostCalls: number;
   readonly crossings: number;
@@ -207,6 +219,7 @@ export class XenicNicService {
   }
 
   stats(): XenicStats {
+    this.#unpin();
     const { indexes } = this.#nic.rows;
     const sum = (of: (index: (typeof indexes)[number]) => number): number =>
       indexes.reduce((all, index) => all + of(index), 0);
@@ -220,6 +233,9 @@ export class XenicNicService {
       lookups: sum(({ counters }) => counters.lookups),
       hits: sum(({ counters }) => counters.hits),
       sent: Object.fromEntries([...this.#sent].map(([kind, count]) => [KIND_NAMES[kind], count])),
+      repeated: this.#nic.asking.repeated,
+      commitRecords: this.#memory.commits.length,
+      logRecords: this.#memory.logged.length,
       hostCalls: this.#memory.wakes,
       crossings: this.#crossings,
     };
@@ -236,7 +252,7 @@ export class XenicNicService {
     const { xenic, nicProcedures } = this.#task;
     const nic = new XenicNic(this.#ports(), this.#memory, this.#placement, {
       procedures: [confirm, ...nicProcedures.map((each) => this.#procedures.asProcedure(each))],
-      switches: ALL_ON,
+      switches: xenic.switches,
       memoryBytes: xenic.nicMemoryBytes,
       logRecords: XENIC_LOG_RECORDS,
     });
@@ -350,6 +366,10 @@ export class XenicNicService {
       this.#replyOpened(incoming.defer(), known);
       return;
     }
+    if (wanted.isOpenOnly === true) {
+      const why = `table ${wanted.name} is not open at all nodes, and one of them does not answer: tables are made when all do`;
+      throw new SituError("SITU_UNREACHABLE", why);
+    }
     const { id, cluster, memoryBytes, nicMemoryBytes } = this.#task.xenic;
     const first = Math.min(...cluster.nodes.map((node) => node.id));
     if (wanted.number === undefined && id !== first) {
@@ -367,7 +387,8 @@ export class XenicNicService {
         `table ${wanted.name} needs ${bytes} bytes at node ${id}, and ${memoryBytes - this.#usedBytes} of its memoryBytes are left: give extents for fewer or shorter rows, or nodes more memory`,
       );
     }
-    const opened = { ...wanted, number };
+    const { name, schema, shape } = wanted;
+    const opened = { name, schema, shape, number };
     // The NIC's memory is shared out as the host's is.
     const nicBytes = Math.floor((bytes / memoryBytes) * nicMemoryBytes);
     const own = this.#nic.primaryShards;
@@ -458,8 +479,9 @@ export class XenicNicService {
     const isKnown = nicProcedures[number]?.tables.every((name) =>
       this.#tables.some((each) => each?.name === name && this.#isOpen(each.number)),
     );
+    const { runsAtNic } = this.#task.xenic.switches;
     // The host's; or one whose tables have to be opened, which is the host's work, too: it comes back then.
-    if (isKnown !== true) {
+    if (isKnown !== true || !runsAtNic) {
       this.#crossings++;
       incoming.body.at = at;
       this.#link.pass(incoming);
@@ -469,6 +491,10 @@ export class XenicNicService {
     const out = new Writer();
     out.value(called.values);
     const args = out.views.i32.slice(0, out.at);
+    // They travel with the rows that they are about.
+    if (args.length * 4 > XENIC_TRANSACTION_BYTES) {
+      throw tooManyBytes(`the arguments of procedure ${called.name}`, args.length * 4);
+    }
     const ticket = incoming.defer();
     const end = (words: Int32Array): void => {
       ticket.reply((reply) => reply.words(words, 0, words.length));
@@ -498,8 +524,15 @@ export class XenicNicService {
         end(wordsOf({ isDone: false, code, message: `procedure ${name} ${why}` }));
       if (outcome.reason === "refused") {
         error("SITU_FULL", "adds a row to a table that has no room for it");
+      } else if (outcome.reason === "too large") {
+        const { code, message } = largerThanNic(`procedure ${name}`);
+        end(wordsOf({ isDone: false, code, message }));
       } else if (realClock.nowMs() >= deadline) {
-        error("SITU_CONFLICT", "met other transactions until its time was over");
+        if (outcome.reason === "busy") {
+          const why =
+            "found no room until its time was over: the memory of a NIC is full of rows that are locked or not applied yet, or a host does not keep up with its log";
+          error("SITU_OVERLOADED", why);
+        } else error("SITU_CONFLICT", "met other transactions until its time was over");
       } else {
         const mostMs = Math.min(0.5 * 2 ** attempt, MAX_ASYNC_PAUSE_MS);
         const pauseMs = (mostMs * (500 + this.#random.below(500))) / 1_000;
@@ -522,16 +555,16 @@ export class XenicNicService {
     return rows.reduce((sum, { table }) => sum + rowRoom(this.#tables[table]), 0);
   }
 
-  /** Fails at once if a node is needed that cannot be reached; without rows all are. */
+  /**
+   * Fails at once if a node is needed that cannot be reached. Whoever writes needs all of them: a coordinator's records are over in
+   * their order, so one that waits for a lost node would in the end hold up the logs of all others.
+   */
   #requireNodes(items?: readonly (RowName & { readonly isWritten: boolean })[]): void {
     const placement = this.#placement;
-    const needed = new Set<NodeId>();
-    if (items === undefined) for (const { id } of this.#task.xenic.cluster.nodes) needed.add(id);
-    for (const { table, key, isWritten } of items ?? []) {
-      const shard = placement.shardOf(table, key);
-      needed.add(placement.primaryOf(shard));
-      if (isWritten) for (const backup of placement.backupsOf(shard)) needed.add(backup);
-    }
+    const isReading = items !== undefined && !items.some(({ isWritten }) => isWritten);
+    const needed = isReading
+      ? new Set(items.map(({ table, key }) => placement.primaryOf(placement.shardOf(table, key))))
+      : this.#task.xenic.cluster.nodes.map(({ id }) => id);
     for (const node of needed) {
       const error = this.#formation.whyNot(node);
       if (error !== undefined) throw error;
@@ -541,7 +574,7 @@ export class XenicNicService {
 
 function wantedOf(text: string): WantedTable {
   const given = JSON.parse(text) as WantedTable;
-  const { name, schema, shape, number } = Object(given) as WantedTable;
+  const { name, schema, shape, number, isOpenOnly = false } = Object(given) as WantedTable;
   const { rows, valueWords } = Object(shape) as WantedTable["shape"];
   const isWhole = (value: unknown, most: number): boolean =>
     Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most;
@@ -551,11 +584,13 @@ function wantedOf(text: string): WantedTable {
     schema.length > XENIC_MAX_SCHEMA_BYTES ||
     !isWhole(rows, XENIC_MAX_ROWS) ||
     !isWhole(valueWords, 1 + XENIC_MAX_ROW_BYTES / 4) ||
-    !(number === undefined || isWhole(number, XENIC_MAX_TABLES))
+    !(number === undefined || isWhole(number, XENIC_MAX_TABLES)) ||
+    typeof isOpenOnly !== "boolean"
   ) {
     throw new SituError("SITU_PROTOCOL", "a table makes no sense");
   }
-  return { name, schema, shape: { rows, valueWords }, ...(number === undefined ? {} : { number }) };
+  const numbered = number === undefined ? {} : { number };
+  return { name, schema, shape: { rows, valueWords }, isOpenOnly, ...numbered };
 }
 
 function misplaced(): SituError {

@@ -33,6 +33,8 @@ export interface XenicNodeStats extends XenicStats {
   /** Turns in which the host has looked at its logs, and records that it has applied. */
   readonly hostLooks: number;
   readonly applied: number;
+  /** Whether it does not look by itself: then the NIC calls it when there is something to apply. */
+  readonly isHostAsleep: boolean;
 }
 
 export class XenicNode {
@@ -126,7 +128,7 @@ export class XenicNode {
       here.port.close();
       throw error;
     }
-    const host = new HostCalls(procedures);
+    const host = new HostCalls(procedures, configuration.switches.runsAtNic);
     const link = new HostLink(here, configurationId, (_, incoming) => host.serve(incoming));
     const { current } = clientView(uniqueId(), { ...cluster, configurationId }, "rpc");
     const db = new XenicDatabase({
@@ -157,8 +159,8 @@ export class XenicNode {
   async stats(): Promise<XenicNodeStats> {
     const answer = await this.#ask({ what: "stats" }, "stats");
     const { stats } = answer as { stats: XenicStats };
-    const { looks, applied } = this.#applier;
-    return { ...stats, hostLooks: looks, applied };
+    const { looks, applied, isAsleep } = this.#applier;
+    return { ...stats, hostLooks: looks, applied, isHostAsleep: isAsleep };
   }
 
   async close(): Promise<void> {
@@ -201,10 +203,13 @@ class HostCalls {
   db!: XenicDatabase;
   self = 0;
   readonly #procedures: ReadonlyMap<string, Procedure>;
+  readonly #runsAtNic: boolean;
   #running = 0;
 
-  constructor(procedures: ReadonlyMap<string, Procedure>) {
+  /** Without `runsAtNic` it runs all of them. */
+  constructor(procedures: ReadonlyMap<string, Procedure>, runsAtNic: boolean) {
     this.#procedures = procedures;
+    this.#runsAtNic = runsAtNic;
   }
 
   serve(incoming: Incoming): void {
@@ -241,7 +246,8 @@ class HostCalls {
     try {
       await db.openTables(found.tables);
       // Its tables are known now, so the NIC runs it.
-      if (found.runs === "nic") return { isDone: true, value: await db.callAt(self, called) };
+      if (found.runs === "nic" && this.#runsAtNic)
+        return { isDone: true, value: await db.callAt(self, called) };
       const place = found.at?.(...values);
       const node = place === undefined || isPassedOn ? self : db.nodeOf(...place);
       const value =

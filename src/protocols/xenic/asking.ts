@@ -28,6 +28,8 @@ interface Waiting {
 }
 
 export class Asking {
+  /** Posts that were repeated. */
+  repeated = 0;
   readonly #ports: NicPorts;
   /** By the sequence of the transaction: a coordinator asks one thing at a time for each. */
   readonly #waiting = new Map<number, Waiting>();
@@ -66,7 +68,7 @@ export class Asking {
           return;
         }
         const pauseUs = Math.min(XENIC_RESEND_MIN_US * 2 ** attempt, XENIC_RESEND_MAX_US);
-        attempt++;
+        if (attempt++ > 0) this.repeated += open.size;
         timer = this.#ports.after(pauseUs, post);
         for (const { to, message } of open) this.#ports.post(to, message);
       };

@@ -118,6 +118,10 @@ export class CachingIndex {
     }
   }
 
+  get pages(): number {
+    return this.#pages;
+  }
+
   /** Rows that there is room for. */
   get capacity(): number {
     return this.#pages * NIC_PAGE_SLOTS;

@@ -28,6 +28,8 @@ export interface OpenedTable {
 /** Without a number: the first node gives it one. */
 export interface WantedTable extends Omit<OpenedTable, "number"> {
   readonly number?: number;
+  /** It is not made if it is not open yet: another node does not answer. */
+  readonly isOpenOnly?: boolean;
 }
 
 /** How a request is sent: by any fabric. */
@@ -83,8 +85,8 @@ export function askRead(
   );
 }
 
-const REASONS = ["conflict", "busy", "refused"] as const;
-const COMMITTED = 3;
+const REASONS = ["conflict", "busy", "refused", "too large"] as const;
+const COMMITTED = REASONS.length;
 
 export function askSubmit(
   fabric: Sender,

@@ -42,6 +42,7 @@ import {
   type RowName,
   rowId,
   type Status,
+  TOO_LARGE,
   type XenicMessage,
 } from "./message.ts";
 import type { AnyNic } from "./nic.ts";
@@ -55,9 +56,12 @@ export interface Work extends Wanted {
   readonly args: Int32Array;
 }
 
+/** "busy": there was no room, and may be later. "refused": a table is full. "too large": it never has room in a NIC's memory. */
+export type AbortReason = "conflict" | "busy" | "refused" | "too large";
+
 export type XenicOutcome =
   | { readonly kind: "committed"; readonly result: Int32Array }
-  | { readonly kind: "aborted"; readonly reason: "conflict" | "busy" | "refused" };
+  | { readonly kind: "aborted"; readonly reason: AbortReason };
 
 /** A transaction that is not over, as recovery finds it. */
 export interface Open {
@@ -120,7 +124,11 @@ export class XenicCoordinator {
   }
 
   #begin(work: Work, done: (outcome: XenicOutcome) => void): Open | undefined {
-    if (this.#nic.isRecovering || this.#lows.isPressed || this.#sequences.isFull) {
+    const { procedures } = this.#nic.options;
+    // What only reads makes no log longer.
+    const mayWrite = work.writes.length > 0 || !procedures[work.procedure].isOneShot;
+    const isPressed = mayWrite && this.#lows.isPressed;
+    if (this.#nic.isRecovering || isPressed || this.#sequences.isFull) {
       this.#nic.bus.toHost(1, () => done({ kind: "aborted", reason: "busy" }));
       return undefined;
     }
@@ -365,8 +373,7 @@ export class XenicCoordinator {
   }
 
   *#abort(open: Open, status: Status, locked: ReadonlySet<NodeId>): NicRoutine<void> {
-    const reason = status === REFUSED ? "refused" : status === BUSY ? "busy" : "conflict";
-    this.#tell(open, { kind: "aborted", reason });
+    this.#tell(open, { kind: "aborted", reason: reasonOf(status) });
     yield* this.#release(open, locked);
   }
 
@@ -450,6 +457,12 @@ function itemsOf({ reads, writes }: Wanted, locks: boolean): Item[] {
 function mark(rows: Map<string, Item>, row: RowName): void {
   const item = rows.get(rowId(row));
   if (item !== undefined) rows.set(rowId(row), { ...item, isWritten: true });
+}
+
+function reasonOf(status: Status): AbortReason {
+  if (status === REFUSED) return "refused";
+  if (status === TOO_LARGE) return "too large";
+  return status === BUSY ? "busy" : "conflict";
 }
 
 function statusOf(answers: readonly Answer[] | undefined): Status {

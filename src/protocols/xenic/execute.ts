@@ -22,6 +22,7 @@ import {
   REFUSED,
   rowId,
   type Status,
+  TOO_LARGE,
   XenicMessage,
 } from "./message.ts";
 import type { AnyNic, Held } from "./nic.ts";
@@ -102,6 +103,10 @@ function lockAll(nic: AnyNic, held: Held, items: readonly Item[], owner: TwoWord
   for (const item of items) {
     if (!item.isWritten) continue;
     const status = rows.lock(item, owner);
+    if (status === BUSY) {
+      const wanted = items.filter(({ isWritten }) => isWritten);
+      return rows.canHold([...held.locks.values(), ...wanted]) ? BUSY : TOO_LARGE;
+    }
     if (status !== OK) return status;
     held.locks.set(rowId(item), item);
   }

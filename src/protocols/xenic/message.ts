@@ -47,7 +47,9 @@ export const CONFLICT = 1;
 export const BUSY = 2;
 /** The procedure does not want it. */
 export const REFUSED = 3;
-export type Status = typeof OK | typeof CONFLICT | typeof BUSY | typeof REFUSED;
+/** More rows of one table than the NIC's memory can ever hold at once. */
+export const TOO_LARGE = 4;
+export type Status = typeof OK | typeof CONFLICT | typeof BUSY | typeof REFUSED | typeof TOO_LARGE;
 
 const NOTHING = new Int32Array(0);
 const MAX_WORDS = MAX_FRAME_BYTES / 4;
@@ -93,7 +95,7 @@ export class XenicMessage {
   encode(out: Writer): void {
     this.name.encode(out);
     // Three small numbers in a word: the node, the status, and how many shards there are.
-    out.word(this.answerTo | (this.status << 12) | (this.shards.length << 14));
+    out.word(this.answerTo | (this.status << 12) | (this.shards.length << 15));
     out.word(this.number);
     for (const shard of this.shards) out.word(shard);
     out.word(this.items.length);
@@ -107,13 +109,13 @@ export class XenicMessage {
     const mixed = body.word();
     const number = body.word();
     const shards: number[] = [];
-    for (let left = (mixed >>> 14) & 0xffff; left > 0; left--)
+    for (let left = (mixed >>> 15) & 0xffff; left > 0; left--)
       shards.push(body.count(MAX_PARTITIONS));
     const items: Item[] = [];
     for (let left = body.count(body.left); left > 0; left--) items.push(decodeItem(body));
     return new XenicMessage(kind, name, {
       answerTo: nodeIdOf(mixed & 0xfff),
-      status: ((mixed >>> 12) & 3) as Status,
+      status: ((mixed >>> 12) & 7) as Status,
       number,
       shards,
       items,

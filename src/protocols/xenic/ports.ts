@@ -1,6 +1,7 @@
 /**
  * What a NIC's program is given: how it reaches other NICs, its host's memory, and its host's program. The simulation
- * implements it on a model of the hardware (simulation/xenic/); all calls return at once.
+ * implements it on a bus with delays or a model of the hardware (simulation/xenic/), nodes on sockets and memory that two threads share
+ * (node/xenic/xenic-nic.ts). All calls return at once.
  */
 
 import type { NodeId, Timer } from "../../fabric/fabric.ts";

@@ -6,11 +6,21 @@
  */
 
 import { assert } from "../../runtime/assert.ts";
+import { NIC_PAGE_SLOTS } from "../../runtime/limits.ts";
 import { CachingIndex, NO_SLOT, type TwoWords } from "./caching-index.ts";
 import { type HostMemory, NO_VERSION, type ReadableTable, type ReadRow } from "./host.ts";
 import { type HostAnswer, lookUpInHost } from "./host-lookup.ts";
 import type { HostRow } from "./host-table.ts";
-import { ABSENT, BUSY, CONFLICT, OK, type RowName, type Status, type Value } from "./message.ts";
+import {
+  ABSENT,
+  BUSY,
+  CONFLICT,
+  OK,
+  type RowName,
+  rowId,
+  type Status,
+  type Value,
+} from "./message.ts";
 import type { NicPorts } from "./ports.ts";
 import type { NicRoutine } from "./routine.ts";
 
@@ -83,6 +93,21 @@ export class PrimaryRows {
     const slot = index.claim(segment, key);
     if (slot === NO_SLOT) return BUSY;
     return index.lock(slot, owner) ? OK : CONFLICT;
+  }
+
+  /** Whether all of these rows could be locked at once if nothing else was: a page has rows of one segment. */
+  canHold(rows: readonly RowName[]): boolean {
+    const wanted = new Map<CachingIndex, Map<number, Set<string>>>();
+    for (const row of rows) {
+      const { index, segment } = this.#at(row);
+      const segments = wanted.get(index) ?? new Map<number, Set<string>>();
+      wanted.set(index, segments);
+      segments.set(segment, (segments.get(segment) ?? new Set()).add(rowId(row)));
+    }
+    return [...wanted].every(([index, segments]) => {
+      const pages = [...segments.values()].map(({ size }) => Math.ceil(size / NIC_PAGE_SLOTS));
+      return pages.reduce((sum, each) => sum + each, 0) <= index.pages;
+    });
   }
 
   unlock(row: RowName, owner: TwoWords): void {
