@@ -148,6 +148,12 @@ export class Slabs {
     return this.#closings.isWaiting || this.#slab(sizeClass).resting.length > 0;
   }
 
+  /** The epoch that must be past for the first of such memory to be used. */
+  waitsFor(sizeClass: number): number {
+    const [oldest] = this.#slab(sizeClass).resting;
+    return Math.min(this.#closings.oldestEpoch, oldest?.since ?? Number.POSITIVE_INFINITY);
+  }
+
   /** Whether others have moved on, and only snapshots keep such memory from being used. */
   isKeptBySnapshots(sizeClass: number): boolean {
     const [oldest] = this.#slab(sizeClass).resting;
