@@ -171,7 +171,7 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
   /** Nothing was locked or changed: the same commit can be tried again. */
   async #commitWhenThereIsRoom(): Promise<boolean> {
     const tx = this.#tx;
-    await this.#executor.durability.awaitRoom(this.#limits.timeoutMs);
+    await this.#awaitRoom();
     tx.journalFull = false;
     return this.commit();
   }
@@ -207,7 +207,7 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     if (tx.journalFull) {
       retry.attempts++;
       tx.clear();
-      await this.#outside(() => executor.durability.awaitRoom(this.#limits.timeoutMs));
+      await this.#outside(() => this.#awaitRoom());
       return;
     }
     if (!retry.mayRetry()) throw gaveUp(executor, tx, retry);
@@ -225,6 +225,12 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
       releaseSnapshot(tx);
       await this.#outside(() => executor.priority.await(tx, () => retry.checkSignal()));
     }
+  }
+
+  /** Waits for the log, which has fallen behind. */
+  #awaitRoom(): Promise<void> {
+    const { timeoutMs } = this.#limits;
+    return this.#executor.durability.awaitRoom(timeoutMs, () => this.retry.checkSignal());
   }
 
   /** Makes room after an attempt found no memory, and says whether it could. */
