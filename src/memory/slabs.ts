@@ -19,6 +19,8 @@ import { SituError } from "../runtime/errors.ts";
 import {
   HOT_CLASSES,
   HOT_SAMPLE,
+  HUGE_PAGES_MS,
+  HUGE_PAGES_TURN_MS,
   MAX_CANDIDATES,
   MAX_CELL_EXCESS,
   MAX_FREE_CELLS,
@@ -263,7 +265,8 @@ export class Slabs {
     if (regionId < 0 && raiseByItself(this.#memory)) regionId = this.blocks.nextRegion();
     if (regionId < 0) return false;
     try {
-      const outcome = this.#memory.createRegion(regionId, this.#slot);
+      const patienceMs = this.#host.isHurried ? HUGE_PAGES_TURN_MS : HUGE_PAGES_MS;
+      const outcome = this.#memory.createRegion(regionId, this.#slot, patienceMs);
       if (outcome === "busy") this.#host.waitForCreator(regionId);
       return outcome !== "too many";
     } catch (error) {
