@@ -397,14 +397,18 @@ export class Durability {
     }
   }
 
-  async awaitRoom(timeoutMs: number): Promise<void> {
+  /** The same while the event loop turns; `check` throws when the caller does not want it any more. */
+  async awaitRoom(timeoutMs: number, check: () => void): Promise<void> {
     const startMs = nowMs();
     this.#beginAsyncWait();
     try {
       for (let round = 1; this.#needsRound(round); round++) {
         const low = Atomics.load(this.#i32, DURABLE_LOW);
         this.call();
-        while (!this.#hasMoved(low, startMs, timeoutMs)) await this.#nextLook(low);
+        while (!this.#hasMoved(low, startMs, timeoutMs)) {
+          await this.#nextLook(low);
+          check();
+        }
       }
     } finally {
       this.#endAsyncWait();

@@ -55,6 +55,9 @@ const ACTIVE_FLAG = 1;
 
 /** Some tens of microseconds, with their back-off: one who moves again is seen to. */
 const LOOKS_AT_GIVEN_UP = 6;
+/** What there is of memory that was freed: some to use now, some that others may still see, or none. */
+export type Reclaimed = "room" | "waiting" | "none";
+
 /** How often in a row a lock is found without an owner before it is taken for damage. */
 const MOST_UNOWNED_LOOKS = 50;
 
@@ -435,25 +438,42 @@ export class Executor implements SlabHost {
     }
   }
 
-  /** Makes room after an allocation of a class failed, when no transaction of this executor runs. */
+  /**
+   * Makes room after an allocation of a class failed, for a synchronous call: waits for the transactions that
+   * may still see what was freed, unless one of them is of this very thread, and cannot end meanwhile.
+   */
   reclaim(sizeClass: number): boolean {
-    this.sweep();
+    const mayWait = this.#running === 0;
     const deadlineMs = nowMs() + RECLAIM_PATIENCE_MS;
-    while (!this.slabs.reclaim(sizeClass)) {
-      if (!this.slabs.isWaiting(sizeClass)) {
-        if (this.#running > 0 || nowMs() > deadlineMs || !this.makeRoom()) return false;
-        continue;
-      }
-      // Memory that only snapshots keep from being used: writers come first.
-      if (this.slabs.isKeptBySnapshots(sizeClass)) {
-        if (!this.versions.keeper.releaseOldest()) return false;
-        continue;
-      }
-      // Transactions of this very thread do not end while it waits.
-      if (this.#running > 0 || nowMs() > deadlineMs) return false;
+    this.sweep();
+    for (;;) {
+      const found = this.#look(sizeClass, mayWait);
+      if (found !== "waiting") return found === "room";
+      if (!mayWait || nowMs() > deadlineMs) return false;
       sleepSync(1);
     }
-    return true;
+  }
+
+  /** The same for one who can wait elsewhere, while the event loop turns: where memory "waits", ask again. */
+  tryReclaim(sizeClass: number): Reclaimed {
+    this.sweep();
+    return this.#look(sizeClass, true);
+  }
+
+  #look(sizeClass: number, mayMove: boolean): Reclaimed {
+    for (let hasMoved = false; !this.slabs.reclaim(sizeClass); ) {
+      if (!this.slabs.isWaiting(sizeClass)) {
+        if (hasMoved) return "waiting";
+        if (!mayMove || !this.makeRoom()) return "none";
+        hasMoved = true;
+      } else if (!this.slabs.isKeptBySnapshots(sizeClass)) {
+        return "waiting";
+      } else if (!this.versions.keeper.releaseOldest()) {
+        // Memory that only snapshots keep from being used: writers come first.
+        return "none";
+      }
+    }
+    return "room";
   }
 
   /** Says whether no other slot was claimed by then: of several who leave at once, one is the last. */

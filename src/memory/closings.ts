@@ -45,6 +45,14 @@ export class Closings {
     return this.#closed.length > 0;
   }
 
+  /** The epoch that the first of them wait for; Infinity if there are none. */
+  get oldestEpoch(): number {
+    return this.#closed.reduce(
+      (oldest, { since }) => Math.min(oldest, since),
+      Number.POSITIVE_INFINITY,
+    );
+  }
+
   /**
    * Closes the empty blocks, but for `reserved` ones; if memory is short, those too that somebody
    * prefers. The next call of `finish` tries to give them back.

@@ -11,6 +11,9 @@
  *   - Linux has a large page left. It may look for one and give up, and so may we: the first refusal, or too
  *     long a time, is the end of the attempt, and the rest of the file gets small pages.
  *
+ * A creator whose event loop should turn has little time. What is left then becomes large later, some pages at a time
+ * (`Segment.improve`): that copies what is in them, but holds nobody up for long.
+ *
  * Nothing depends on the outcome. The pages belong to the file: whoever maps it later finds them large.
  */
 
@@ -22,6 +25,8 @@ const SIZE_FILE = "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size";
 const ZERO = new Uint8Array(1);
 /** What is asked for at once: each call also waits for all processors for a moment. */
 const PIECE_BYTES = 8 * MAX_HUGE_PAGE_BYTES;
+/** The same for one who has little time: on a machine that has to look for large pages each takes milliseconds. */
+const SHORT_PIECE_BYTES = MAX_HUGE_PAGE_BYTES;
 
 let known: number | undefined;
 
@@ -29,6 +34,11 @@ let known: number | undefined;
 export function hugePageBytes(): number {
   known ??= readSize();
   return known;
+}
+
+/** So many of the bytes fill large pages. */
+export function wholePages(bytes: number): number {
+  return hugePageBytes() === 0 ? 0 : bytes - (bytes % hugePageBytes());
 }
 
 function readSize(): number {
@@ -49,14 +59,16 @@ export function fillWithHugePages(
   fd: number,
   bytes: number,
   collapse: (offset: number, bytes: number) => boolean,
+  patienceMs = HUGE_PAGES_MS,
 ): number {
   const pageBytes = hugePageBytes();
   if (pageBytes === 0) return 0;
-  const endMs = nowMs() + HUGE_PAGES_MS;
-  const whole = bytes - (bytes % pageBytes);
+  const endMs = nowMs() + patienceMs;
+  const pieceBytes = patienceMs < HUGE_PAGES_MS ? SHORT_PIECE_BYTES : PIECE_BYTES;
+  const whole = wholePages(bytes);
   let done = 0;
   while (done < whole && nowMs() < endMs) {
-    const end = Math.min(done + PIECE_BYTES, whole);
+    const end = Math.min(done + pieceBytes, whole);
     try {
       for (let at = done; at < end; at += pageBytes) writeSync(fd, ZERO, 0, 1, at);
     } catch {

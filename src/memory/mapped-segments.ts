@@ -11,9 +11,11 @@ import {
   type Stats,
 } from "node:fs";
 import { join } from "node:path";
+import { nowMs } from "../runtime/clock.ts";
 import { SituError } from "../runtime/errors.ts";
+import { HUGE_PAGES_MS } from "../runtime/limits.ts";
 import { freeBytesOf } from "./free-bytes.ts";
-import { fillWithHugePages } from "./huge-pages.ts";
+import { fillWithHugePages, hugePageBytes, wholePages } from "./huge-pages.ts";
 import { libc, type Mapping } from "./libc.ts";
 import { refuseForeign } from "./ownership.ts";
 import { RemovalWatch } from "./removal-watch.ts";
@@ -82,7 +84,7 @@ export class MappedSegments implements Segments {
     return this.#watch?.isLost(expected) ?? false;
   }
 
-  create(name: string, bytes: number, reservedBytes = bytes): Segment {
+  create(name: string, bytes: number, reservedBytes = bytes, patienceMs = HUGE_PAGES_MS): Segment {
     const path = join(this.place, name);
     const fd = this.#open(path, O_RDWR | O_CREAT | O_NOFOLLOW);
     try {
@@ -93,8 +95,14 @@ export class MappedSegments implements Segments {
       ftruncateSync(fd, 0);
       ftruncateSync(fd, bytes);
       const mapping = libc().map(fd, bytes);
+      let isRefused = false;
+      const collapse = (offset: number, length: number): boolean => {
+        isRefused = !mapping.collapse(offset, length);
+        return !isRefused;
+      };
+      let largeBytes: number;
       try {
-        fillWithHugePages(fd, reservedBytes, mapping.collapse);
+        largeBytes = fillWithHugePages(fd, reservedBytes, collapse, patienceMs);
         if (libc().reserve(fd, reservedBytes) === "no space") {
           // Not removed: a file that disappears is taken for a loss of memory (removal-watch.ts).
           ftruncateSync(fd, 0);
@@ -104,7 +112,14 @@ export class MappedSegments implements Segments {
         mapping.unmap();
         throw error;
       }
-      return segmentOf(mapping);
+      const segment = segmentOf(mapping);
+      if (!isRefused && patienceMs < HUGE_PAGES_MS) {
+        segment.improve = (endMs) => {
+          largeBytes = improved(mapping, largeBytes, wholePages(reservedBytes), endMs);
+          return largeBytes < wholePages(reservedBytes);
+        };
+      }
+      return segment;
     } finally {
       closeSync(fd);
     }
@@ -197,4 +212,13 @@ export class MappedSegments implements Segments {
 function segmentOf(mapping: Mapping): Segment {
   const { buffer, address } = mapping;
   return { buffer, address, release: () => mapping.unmap() };
+}
+
+/** Asks for more large pages behind the first ones; how many bytes need not be asked for any more. */
+function improved(mapping: Mapping, from: number, whole: number, endMs: number): number {
+  for (let at = from; at < whole; at += hugePageBytes()) {
+    if (at > from && nowMs() >= endMs) return at;
+    if (!mapping.collapse(at, hugePageBytes())) return whole;
+  }
+  return whole;
 }

@@ -13,6 +13,11 @@ export interface Segment {
   readonly buffer: ArrayBufferLike;
   /** Where it is mapped in this process, if it is. */
   readonly address?: bigint;
+  /**
+   * Asks for large pages where its creator had no time to: until then, but for one page at least. Says whether there
+   * is more to ask for.
+   */
+  improve?(endMs: number): boolean;
   /** The buffer must not be touched after this. */
   release(): void;
 }
@@ -20,8 +25,11 @@ export interface Segment {
 export interface Segments {
   /** Where the segments lie, for messages. */
   readonly place: string;
-  /** With `reservedBytes`, only so many bytes from its beginning are backed by memory: see `reserve`. */
-  create(name: string, bytes: number, reservedBytes?: number): Segment;
+  /**
+   * With `reservedBytes`, only so many bytes from its beginning are backed by memory: see `reserve`. It may take so
+   * long to look for large pages (huge-pages.ts).
+   */
+  create(name: string, bytes: number, reservedBytes?: number, patienceMs?: number): Segment;
   attach(name: string, bytes: number): Segment;
   /** Backs the first bytes of an existing segment by memory, or fails with SITU_NO_MEMORY. */
   reserve(name: string, bytes: number): void;

@@ -8,6 +8,8 @@ import { Candidates } from "./candidates.ts";
 
 /** What the slabs ask of the engine above: has everybody moved on since then? */
 export interface SlabHost {
+  /** Whether the event loop of this thread should turn soon. */
+  readonly isHurried: boolean;
   /** Announces one who looks at blocks, like a transaction, until `leave` with what this returns. */
   enter(): number;
   leave(entered: number): void;

@@ -19,6 +19,8 @@ import { SituError } from "../runtime/errors.ts";
 import {
   HOT_CLASSES,
   HOT_SAMPLE,
+  HUGE_PAGES_MS,
+  HUGE_PAGES_TURN_MS,
   MAX_CANDIDATES,
   MAX_CELL_EXCESS,
   MAX_FREE_CELLS,
@@ -148,6 +150,12 @@ export class Slabs {
     return this.#closings.isWaiting || this.#slab(sizeClass).resting.length > 0;
   }
 
+  /** The epoch that must be past for the first of such memory to be used. */
+  waitsFor(sizeClass: number): number {
+    const [oldest] = this.#slab(sizeClass).resting;
+    return Math.min(this.#closings.oldestEpoch, oldest?.since ?? Number.POSITIVE_INFINITY);
+  }
+
   /** Whether others have moved on, and only snapshots keep such memory from being used. */
   isKeptBySnapshots(sizeClass: number): boolean {
     const [oldest] = this.#slab(sizeClass).resting;
@@ -257,7 +265,8 @@ export class Slabs {
     if (regionId < 0 && raiseByItself(this.#memory)) regionId = this.blocks.nextRegion();
     if (regionId < 0) return false;
     try {
-      const outcome = this.#memory.createRegion(regionId, this.#slot);
+      const patienceMs = this.#host.isHurried ? HUGE_PAGES_TURN_MS : HUGE_PAGES_MS;
+      const outcome = this.#memory.createRegion(regionId, this.#slot, patienceMs);
       if (outcome === "busy") this.#host.waitForCreator(regionId);
       return outcome !== "too many";
     } catch (error) {

@@ -82,6 +82,8 @@ export class StoreMemory {
   path: string | undefined;
   /** Why the last attempt to create a region failed, if it did. */
   shortage: SituError | undefined;
+  /** A region of which not all is in large pages yet: see `improve`. */
+  #improvable: { readonly id: number; readonly segment: Segment } | undefined;
   readonly #held: Segment[] = [];
   readonly #views: Views[] = [];
   readonly #releases: (() => void)[] = [];
@@ -126,7 +128,11 @@ export class StoreMemory {
    * Creates the next region for `slot`, or says who else is at it, or that there may be no more. The
    * state word names the creator, so that its recovery can hand the work to another.
    */
-  createRegion(id: number, slot: number): "created" | "exists" | "busy" | "too many" {
+  createRegion(
+    id: number,
+    slot: number,
+    patienceMs?: number,
+  ): "created" | "exists" | "busy" | "too many" {
     const { i32 } = this.control;
     const at = this.control.regionStateAt(id);
     const state = Atomics.compareExchange(i32, at, ABSENT, CREATING + slot);
@@ -136,10 +142,13 @@ export class StoreMemory {
       return "too many";
     }
     try {
-      const segment = this.segments.create(regionName(id), this.control.geometry.regionBytes);
+      const { regionBytes } = this.control.geometry;
+      const segment = this.segments.create(regionName(id), regionBytes, regionBytes, patienceMs);
       // Mapped already, if it was given back: it is the same file.
-      if (this.regions[id] === undefined) this.#hold(id, segment);
-      else segment.release();
+      if (this.regions[id] === undefined) {
+        this.#hold(id, segment);
+        if (segment.improve !== undefined) this.#improvable = { id, segment };
+      } else segment.release();
     } catch (error) {
       Atomics.store(i32, at, ABSENT);
       throw error;
@@ -149,6 +158,15 @@ export class StoreMemory {
     this.shortage = undefined;
     if (taken) this.#freeUnits(id, slot);
     return "created";
+  }
+
+  /** Goes on with the large pages of the region that was created here last; whether there is more to do. */
+  improve(endMs: number): boolean {
+    const { id, segment } = this.#improvable ?? {};
+    if (id === undefined || segment?.improve === undefined) return false;
+    if (this.isReady(id) && segment.improve(endMs)) return true;
+    this.#improvable = undefined;
+    return false;
   }
 
   /** The units of a region that was given back, now this slot's; false for a region that is new. */
@@ -282,6 +300,7 @@ export class StoreMemory {
   }
 
   close(): void {
+    this.#improvable = undefined;
     for (const views of this.#views) views.clear();
     for (const segment of this.#held) segment.release();
     this.#views.length = 0;

@@ -106,7 +106,7 @@ function etcdOf(values: Record<string, unknown>, folder: string, from: string): 
   const text = (name: string): string | undefined => {
     const value = values[name];
     if (value === undefined || (typeof value === "string" && value !== "")) return value;
-    throw new SituError("SITU_CONFIG", `${from}: ${name} is a text, not ${show(value)}`);
+    throw new SituError("SITU_CONFIG", `${from}: ${name} is a string, not ${show(value)}`);
   };
   const parts = { ca: read("etcdCa"), cert: read("etcdCert"), key: read("etcdKey") };
   const user = text("etcdUser");

@@ -249,7 +249,7 @@ export function secretOf(
     return text !== "" ? text : refuse(`${name}File is empty`);
   }
   if (secret === undefined) return ofEnvironment || undefined;
-  return typeof secret === "string" && secret !== "" ? secret : refuse(`${name} is a text`);
+  return typeof secret === "string" && secret !== "" ? secret : refuse(`${name} is a string`);
 }
 
 export function tlsOf(

@@ -342,7 +342,7 @@ export class BackupRecords {
     } finally {
       tx.clear();
       executor.leave(entered);
-      if (exhausted >= 0) executor.reclaim(exhausted);
+      if (exhausted >= 0) executor.tryReclaim(exhausted);
     }
     maintainTables(touched);
     return true;

@@ -32,6 +32,10 @@ export const SMALL_REGION_BYTES = 8 * MIB;
 export const MAX_HUGE_PAGE_BYTES = 2 * MIB;
 /** How long one who creates a segment looks for large pages; then the rest gets small ones. */
 export const HUGE_PAGES_MS = 250;
+/** The same within an event loop that should turn: the rest is made large in the background, so long at a time. */
+export const HUGE_PAGES_TURN_MS = 4;
+/** How soon the background goes on with it. */
+export const HUGE_PAGES_AGAIN_MS = 20;
 /** Shared memory that should be left beside the rows: journals, old versions. */
 export const SPARE_MEMORY_BYTES = 64 * MIB;
 /** The part of the machine's memory that `memoryBytes: "auto"` may come to use. */

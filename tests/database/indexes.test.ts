@@ -396,8 +396,8 @@ describe("snapshots", () => {
 describe("mistakes", () => {
   it("in the declaration", () => {
     const cases: [object, RegExp][] = [
-      [{ "": { on: ["a"] } }, /name of an index is a text of 1 to/],
-      [{ ["x".repeat(201)]: { on: ["a"] } }, /name of an index is a text of 1 to/],
+      [{ "": { on: ["a"] } }, /name of an index is a string of 1 to/],
+      [{ ["x".repeat(201)]: { on: ["a"] } }, /name of an index is a string of 1 to/],
       [{ x: { on: [] } }, /say which fields/],
       [{ x: {} }, /say which fields/],
       [{ x: { on: "a" } }, /say which fields/],

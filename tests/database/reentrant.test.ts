@@ -7,11 +7,12 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
+import { graph } from "../../src/database/local/graph/open-graph.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { bytes, i64, json, str, u8, u32 } from "../../src/tables/fields.ts";
+import { bytes, i64, json, str, timestamp, u8, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
-import { failureSync, temporaryStores } from "../helpers/store.ts";
+import { failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
@@ -21,11 +22,14 @@ interface Row {
   name: string;
   data: Uint8Array;
   meta: unknown;
+  until?: Date;
 }
 type Key = [string, number];
 
 const FIELDS = { id: u32(), kind: u8(), name: str(20), data: bytes(), meta: json() };
 const FIXED = { id: u32(), kind: u8(), name: str(20), data: bytes(12) };
+const EXPIRING = { ...FIELDS, until: timestamp() };
+const FAR = new Date("2999-01-01T00:00:00Z");
 const KEY = ["name", "id"] as const;
 const INDEXES = {
   byKind: { on: ["kind"] },
@@ -44,6 +48,11 @@ const TABLES = {
   "fixed buckets": table("t", FIXED, { key: KEY, layout: "buckets" }),
   "fixed ordered": table("t", FIXED, { key: KEY, ordered: true }),
   "fixed, indexed": table("t", FIXED, { key: KEY, indexes: INDEXES }),
+  robinhood: table("t", FIELDS, { key: KEY, layout: "robinhood" }),
+  "fixed robinhood": table("t", FIXED, { key: KEY, layout: "robinhood" }),
+  device: table("t", FIELDS, { key: KEY, storage: "device" }),
+  "ordered, on a device": table("t", FIELDS, { key: KEY, storage: "device", ordered: true }),
+  expiring: table("t", EXPIRING, { key: KEY, expires: "until", indexes: INDEXES }),
 };
 
 /** The database, as plain as can be. A transaction that throws leaves it as it was. */
@@ -82,6 +91,7 @@ class Storm {
   readonly #db: Database;
   readonly #table: (typeof TABLES)["hopscotch"];
   readonly #isFixed: boolean;
+  readonly #isExpiring: boolean;
   readonly #random: Random;
   readonly model = new Model();
   #depth = 0;
@@ -91,6 +101,7 @@ class Storm {
     this.#db = db;
     this.#table = TABLES[name] as never;
     this.#isFixed = name.startsWith("fixed");
+    this.#isExpiring = name === "expiring";
     this.#random = new Random(seed);
   }
 
@@ -110,8 +121,7 @@ class Storm {
       this.model.put(row);
     } else if (kind < 7) {
       const [name, id] = this.#key();
-      const { kind, data, meta } = this.#row();
-      const all = this.#isFixed ? { kind, data } : { kind, data, meta };
+      const { id: _id, name: _name, ...all } = this.#row();
       const changes = Object.fromEntries(
         Object.entries(all).filter(() => this.#random.below(3) > 0),
       ) as Partial<Row>;
@@ -156,6 +166,7 @@ class Storm {
       meta: { text: "x".repeat(this.#random.below(300)), number: this.#random.below(1_000) },
     };
     if (this.#isFixed) delete (row as Partial<Row>).meta;
+    if (this.#isExpiring) row.until = new Date(FAR.getTime() + this.#random.below(1_000));
     return row;
   }
 
@@ -249,6 +260,8 @@ describe.each(Object.keys(TABLES) as (keyof typeof TABLES)[])("%s", (name) => {
       try {
         db.transactSync(
           (tx) => {
+            // The callback may be run again.
+            storm.model.rows = new Map(before);
             storm.operations(tx, 6);
             if (!gives) throw new Error("given up");
           },
@@ -385,6 +398,35 @@ describe("one by one", () => {
     expect(old.get(Pair, key())?.n).toBe(1);
     expect(old.getMany(Pair, [key(), [1, 1]]).map((row) => row?.n)).toEqual([1, 1]);
     expect(old.has(Pair, key())).toBe(true);
+  });
+
+  it("an object of a graph whose data adds others", async () => {
+    const db = await stores.open({ memoryBytes: 64 * MIB });
+    const g = graph(db, {
+      objects: { user: { name: str() } },
+      associations: { follows: { from: "user", to: "user", data: { note: str() } } },
+    });
+    db.transactSync((tx) => {
+      const inTx = g.in(tx);
+      const named = (name: string, does: () => unknown): { name: string } =>
+        Object.defineProperty({ name: "" }, "name", {
+          enumerable: true,
+          get: () => {
+            does();
+            return name;
+          },
+        });
+      const second = (): unknown => inTx.objAdd("user", { name: "two" }, { id: 2 });
+      inTx.objAdd("user", named("one", second), { id: 1 });
+      const third = (): unknown => inTx.objAdd("user", { name: "three" }, { id: 3 });
+      inTx.objUpdate("user", 2, named("second", third));
+    });
+    expect([1, 2, 3].map((id) => g.objGet(id)?.data)).toEqual([
+      { name: "one" },
+      { name: "second" },
+      { name: "three" },
+    ]);
+    expect((await db.verify()).problems).toEqual([]);
   });
 
   it("bounds with getters that scan", async () => {

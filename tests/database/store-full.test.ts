@@ -103,7 +103,7 @@ describe("full", () => {
   it("in transact, though each attempt gets memory back that it has just used itself", async () => {
     const db = await opened();
     fill(db, 50_000);
-    const reclaim = vi.spyOn(Executor.prototype, "reclaim").mockReturnValue(true);
+    const reclaim = vi.spyOn(Executor.prototype, "tryReclaim").mockReturnValue("room");
     try {
       await failure("SITU_FULL", () => db.transact((tx) => tx.insert(Blob, blob(9_000, 50_000))));
       expect(reclaim.mock.calls.length).toBe(RECLAIM_ATTEMPTS);
@@ -241,6 +241,90 @@ describe("memory comes back", () => {
     expect((await outcome).signal).toBe("SIGKILL");
     expect(child.pid).toBeGreaterThan(0);
     expect(fill(keeper, 500_000)).toBeGreaterThan(5);
+  });
+
+  describe("in transact, when a transaction that began before it was freed has ended", () => {
+    /** A full store that gives nearly all back, and a transaction of `holder` that may still see it. */
+    async function heldBack(
+      isOwn: boolean,
+    ): Promise<{ db: Database; release: () => Promise<void> }> {
+      const path = stores.folder();
+      const db = await opened(path);
+      const holder = isOwn ? db : await opened(path);
+      const rows = fill(db, 20_000);
+      let end!: () => void;
+      let hasRead!: () => void;
+      const reads = new Promise<void>((resolve) => {
+        hasRead = resolve;
+      });
+      const running = holder.transact(async (tx) => {
+        await tx.get(Blob, 0);
+        hasRead();
+        await new Promise<void>((resolve) => {
+          end = resolve;
+        });
+      });
+      await reads;
+      for (let id = 1; id < rows; id++) db.transactSync((tx) => tx.delete(Blob, id));
+      const release = (): Promise<void> => {
+        end();
+        return running;
+      };
+      return { db, release };
+    }
+
+    it.each([
+      ["of this handle", true],
+      ["of another", false],
+    ])("%s, while the event loop turns", async (_, isOwn) => {
+      const { db, release } = await heldBack(isOwn);
+      let looks = 0;
+      const looking = vi.spyOn(Executor.prototype, "tryReclaim");
+      try {
+        // The transaction that is in the way ends only after it has been looked for memory again and again.
+        const timer = setInterval(() => {
+          looks = looking.mock.calls.length;
+          if (looks < 5) return;
+          clearInterval(timer);
+          void release();
+        }, 0);
+        await db.transact((tx) => tx.insert(Blob, blob(9_000, 300_000)));
+        clearInterval(timer);
+      } finally {
+        looking.mockRestore();
+      }
+      expect(looks).toBeGreaterThanOrEqual(5);
+      expectRows(db, 1, 300_000, 9_000);
+    });
+
+    it("until the deadline: it can be retried", async () => {
+      const { db, release } = await heldBack(true);
+      const insert = (): Promise<void> =>
+        db.transact((tx) => tx.insert(Blob, blob(9_000, 300_000)), { timeoutMs: 50 });
+      const error = await failure("SITU_TIMEOUT", insert);
+      expect(error.message).toMatch(new RegExp(`no room for .*blob.*process ${process.pid}`));
+      expect(error.retryable).toBe(true);
+      const signal = AbortSignal.timeout(20);
+      await failure("SITU_ABORTED", () =>
+        db.transact((tx) => tx.insert(Blob, blob(9_000, 300_000)), { signal }),
+      );
+      await release();
+      await db.transact((tx) => tx.insert(Blob, blob(9_000, 300_000)));
+      expectRows(db, 1, 300_000, 9_000);
+    });
+
+    it("for one of begin, by beginning again", async () => {
+      const { db, release } = await heldBack(true);
+      const tx = await db.begin();
+      const error = await failure("SITU_CONFLICT", () => tx.insert(Blob, blob(9_000, 300_000)));
+      expect(error.message).toMatch(/no memory for .*blob/);
+      expect(tx.isOpen).toBe(false);
+      await release();
+      await using again = await db.begin();
+      await again.insert(Blob, blob(9_000, 300_000));
+      await again.commit();
+      expectRows(db, 1, 300_000, 9_000);
+    });
   });
 
   it("a transaction that is thrown away keeps none", async () => {

@@ -77,6 +77,37 @@ test("a segment begins at a large page wherever it is mapped, is zero, and is th
   }
 });
 
+test("one in a hurry gets some of the large pages, and the rest later, under what was written meanwhile", () => {
+  const bytes = 8 * 2 ** 20;
+  const segments = MappedSegments.make(join(folder, "memory"));
+  const created = segments.create("region-0", bytes, bytes, 0);
+  try {
+    const words = new Int32Array(created.buffer);
+    for (let at = 0; at < words.length; at += 1_000) words[at] = at + 1;
+    let calls = 1;
+    while (created.improve?.(0)) calls++;
+    // Where a page is refused, that was all.
+    if (hugePageBytes() > 0) expect(calls).toBeLessThanOrEqual(bytes / hugePageBytes());
+    expect(created.improve?.(0) ?? false).toBe(false);
+    let wrong = 0;
+    for (let at = 0; at < words.length; at++) {
+      if (words[at] !== (at % 1_000 === 0 ? at + 1 : 0)) wrong++;
+    }
+    expect(wrong).toBe(0);
+  } finally {
+    created.release();
+  }
+  const patient = segments.create("region-1", bytes);
+  expect(patient.improve).toBeUndefined();
+  patient.release();
+});
+
+test("no time, no large pages", () => {
+  const asked: number[] = [];
+  const got = fillWithHugePages(fd, BYTES, (_, bytes) => asked.push(bytes) > 0, 0);
+  expect([got, asked]).toEqual([0, []]);
+});
+
 test("a file without room is refused as before, and its mapping is gone", () => {
   const segments = MappedSegments.make(join(folder, "memory"));
   expect(() => segments.create("region-0", 2 ** 50)).toThrow(/no room for/);

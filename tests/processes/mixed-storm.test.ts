@@ -20,7 +20,7 @@ function repeatWith(durability: string): string {
   return `repeat with SITU_SEED=${seed}, or ${soak} --durability ${durability}`;
 }
 
-test.each(["none", "lazy"] as const)(
+test.each(["none", "lazy", "sync"] as const)(
   `${KILLS} kills: each transaction as isolated as it says, no money lost, no lock left; durability: %s`,
   async (durability) => {
     const report = await runMixedStorm({

@@ -45,7 +45,7 @@ export function membershipMessageOf(text: string, from: string): MembershipMessa
       ? (values[name] as number)
       : refuse(`${name} is no count`);
   const name = (key: string): string =>
-    typeof values[key] === "string" ? values[key] : refuse(`${key} is no text`);
+    typeof values[key] === "string" ? values[key] : refuse(`${key} is not a string`);
   // Checked as the only node of a configuration.
   const node = (key: string) => configurationOf({ nodes: [values[key]] }, from).nodes[0];
   switch (what) {

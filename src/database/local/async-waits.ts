@@ -6,6 +6,7 @@ import { committingSlot, Snapshot, stillCommitting } from "../../engine/snapshot
 import type { Transaction } from "../../engine/transaction.ts";
 import { LOCK, lockOwner, VERSION_HIGH, VERSION_LOW } from "../../memory/object.ts";
 import { sleep } from "../../runtime/clock.ts";
+import { TimeoutError } from "../../runtime/errors.ts";
 import { ASYNC_PATIENCE_MS, MAX_ASYNC_PAUSE_MS } from "../../runtime/limits.ts";
 import type { AsyncRetry } from "../run/async-retry.ts";
 
@@ -53,6 +54,36 @@ export async function awaitLock(
     await sleep(pauseMs);
     retry.checkSignal();
   }
+}
+
+/**
+ * After a transaction found no memory: returns true when it may find some, false if the store is full. What was
+ * freed can be used when the transactions that were running then have ended, some of which may be of this thread.
+ */
+export async function awaitMemory(
+  executor: Executor,
+  tx: Transaction,
+  retry: AsyncRetry,
+): Promise<boolean> {
+  for (let pauseMs = 1; ; pauseMs = Math.min(2 * pauseMs, MAX_ASYNC_PAUSE_MS)) {
+    const found = executor.tryReclaim(tx.exhaustedClass);
+    if (found === "room") return true;
+    // What was waited for may have been given back by another transaction of this executor, or used by it.
+    if (found === "none") return pauseMs > 1;
+    if (retry.isOver()) throw noMemoryYet(executor, tx, retry.timeoutMs);
+    await sleep(Math.min(pauseMs, Math.max(retry.leftMs(), 1)));
+    retry.checkSignal();
+  }
+}
+
+function noMemoryYet(executor: Executor, tx: Transaction, timeoutMs: number): TimeoutError {
+  const holder = executor.epochs.laggard(executor.slabs.waitsFor(tx.exhaustedClass));
+  const who = holder === undefined ? "" : `, such as one of process ${holder.pid},`;
+  return new TimeoutError(
+    `no room for ${tx.subject} within ${timeoutMs} ms: the memory of deleted rows can be used when the ` +
+      `transactions that were running then${who} have ended`,
+    holder,
+  );
 }
 
 /**

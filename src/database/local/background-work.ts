@@ -1,6 +1,6 @@
 /**
  * What an open database does in the background, on timers that keep no process alive: it looks for
- * dead executors, after old versions, after memory that others could use, after rows that have expired, whether
+ * dead executors, after old versions, after memory that others could use, after large pages of memory that was made in a hurry, after rows that have expired, whether
  * the store's memory is still there, and whether its log has a writer. One timer serves all of this: each wake-up of a process that
  * has nothing to do costs tenths of a millisecond. Nothing depends on it, and any process may do it.
  *
@@ -13,9 +13,12 @@ import { clearInterval, clearTimeout, setInterval, setTimeout } from "node:timer
 import type { Executor } from "../../engine/executor.ts";
 import { claimedSlots } from "../../engine/slot.ts";
 import { passOver } from "../../runtime/background-errors.ts";
+import { nowMs } from "../../runtime/clock.ts";
 import {
   EXPIRY_SWEEP_AGAIN_MS,
   EXPIRY_SWEEP_BUDGET_MS,
+  HUGE_PAGES_AGAIN_MS,
+  HUGE_PAGES_TURN_MS,
   KEEPER_MS,
   SWEEP_MS,
   SWEPT_SLOTS,
@@ -32,6 +35,7 @@ export class Upkeep {
   #hasWarned = false;
   readonly #expiry: ExpirySweeper;
   #expiring: NodeJS.Timeout | undefined;
+  #improving: NodeJS.Timeout | undefined;
   readonly #device: DeviceKeeper;
 
   constructor(executor: Executor, expiry: ExpirySweeper, device: DeviceKeeper) {
@@ -67,6 +71,16 @@ export class Upkeep {
     clearTimeout(this.#sweeper);
     clearInterval(this.#keeper);
     clearTimeout(this.#expiring);
+    clearTimeout(this.#improving);
+  }
+
+  /** Some large pages at a time, for memory that was made in a hurry. */
+  #improve(): void {
+    const { memory, durability } = this.#executor;
+    if (durability.isMemoryLost || !memory.improve(nowMs() + HUGE_PAGES_TURN_MS)) return;
+    clearTimeout(this.#improving);
+    const again = (): void => quietly(() => this.#improve());
+    this.#improving = setTimeout(again, HUGE_PAGES_AGAIN_MS).unref();
   }
 
   /** Some rows at a time; if there are more, again soon. */
@@ -93,6 +107,7 @@ export class Upkeep {
     versions.keeper.tick();
     slabs.tidy();
     this.#sweepExpired();
+    this.#improve();
     this.#device.tick();
   }
 }

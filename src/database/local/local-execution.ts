@@ -29,7 +29,13 @@ import { showKey } from "../../runtime/show.ts";
 import { type AsyncLimits, AsyncRetry } from "../run/async-retry.ts";
 import type { Execution } from "../run/execution.ts";
 import { LocalAsyncTransaction } from "./async-transaction.ts";
-import { awaitLock, awaitSnapshot, limitToSnapshot, metLockOf } from "./async-waits.ts";
+import {
+  awaitLock,
+  awaitMemory,
+  awaitSnapshot,
+  limitToSnapshot,
+  metLockOf,
+} from "./async-waits.ts";
 import type { TransactionMetrics } from "./metrics.ts";
 import { SnapshotTransaction } from "./snapshot-transaction.ts";
 import { SyncTransaction } from "./sync-transaction.ts";
@@ -165,7 +171,7 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
   /** Nothing was locked or changed: the same commit can be tried again. */
   async #commitWhenThereIsRoom(): Promise<boolean> {
     const tx = this.#tx;
-    await this.#executor.durability.awaitRoom(this.#limits.timeoutMs);
+    await this.#awaitRoom();
     tx.journalFull = false;
     return this.commit();
   }
@@ -197,11 +203,11 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     retry.keys = tx.conflictKeys();
     // It waits for something else now: others need not wait for it.
     if (tx.exhausted || tx.journalFull) executor.priority.giveBack(tx);
-    if (tx.exhausted && !this.#reclaim()) throw storeFull(executor, tx);
+    if (tx.exhausted && !(await this.#reclaim())) throw storeFull(executor, tx);
     if (tx.journalFull) {
       retry.attempts++;
       tx.clear();
-      await this.#outside(() => executor.durability.awaitRoom(this.#limits.timeoutMs));
+      await this.#outside(() => this.#awaitRoom());
       return;
     }
     if (!retry.mayRetry()) throw gaveUp(executor, tx, retry);
@@ -221,28 +227,33 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
     }
   }
 
+  /** Waits for the log, which has fallen behind. */
+  #awaitRoom(): Promise<void> {
+    const { timeoutMs } = this.#limits;
+    return this.#executor.durability.awaitRoom(timeoutMs, () => this.retry.checkSignal());
+  }
+
   /** Makes room after an attempt found no memory, and says whether it could. */
-  #reclaim(): boolean {
+  async #reclaim(): Promise<boolean> {
     const executor = this.#executor;
     const tx = this.#tx;
-    this.#reclaims++;
-    executor.metrics.countAbort(MEMORY_ABORT);
-    tx.clear();
-    // Of no use any more, and perhaps what keeps the memory that is missing.
-    releaseSnapshot(tx);
-    executor.leave(this.#entered);
-    try {
-      return this.#reclaims <= RECLAIM_ATTEMPTS && executor.reclaim(tx.exhaustedClass);
-    } finally {
-      this.#entered = executor.enter();
-    }
+    this.#dropForMemory();
+    if (++this.#reclaims > RECLAIM_ATTEMPTS) return false;
+    return this.#outside(() => awaitMemory(executor, tx, this.retry));
+  }
+
+  /** Nothing of the attempt is of use any more; its snapshot may be what keeps the memory that is missing. */
+  #dropForMemory(): void {
+    this.#executor.metrics.countAbort(MEMORY_ABORT);
+    this.#tx.clear();
+    releaseSnapshot(this.#tx);
   }
 
   /** Waits without holding up what waits for the transactions that run. */
-  async #outside(wait: () => Promise<void>): Promise<void> {
+  async #outside<T>(wait: () => Promise<T>): Promise<T> {
     this.#executor.leave(this.#entered);
     try {
-      await wait();
+      return await wait();
     } finally {
       this.#entered = this.#executor.enter();
     }
@@ -255,12 +266,30 @@ export class LocalExecution implements Execution<LocalAsyncTransaction> {
       return tx.fatal.error as SituError;
     if (tx.snapshot !== undefined && !tx.snapshot.isRegistered) return tx.snapshot.tooOld();
     const keys = tx.conflictKeys();
-    if (tx.exhausted && !this.#reclaim()) return storeFull(executor, tx);
+    if (tx.exhausted) return this.#whyNoMemory();
     const what = keys.map(({ table, key }) => `${table} ${showKey(key)}`).join(", ");
     return new ConflictError(
       `another transaction changed ${what || `what this one used of ${tx.subject}`} meanwhile, or is ` +
         `changing it now: this one was rolled back. Begin it again`,
       keys,
+    );
+  }
+
+  /** There will be memory for another one, at once or when others have ended; or the store is full. */
+  #whyNoMemory(): SituError {
+    const executor = this.#executor;
+    const tx = this.#tx;
+    this.#dropForMemory();
+    executor.leave(this.#entered);
+    try {
+      if (executor.tryReclaim(tx.exhaustedClass) === "none") return storeFull(executor, tx);
+    } finally {
+      this.#entered = executor.enter();
+    }
+    return new ConflictError(
+      `there was no memory for ${tx.subject} until other transactions end: this one was rolled back. ` +
+        `Begin it again`,
+      [],
     );
   }
 

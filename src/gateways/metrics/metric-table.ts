@@ -128,7 +128,7 @@ export const METRICS = [
     name: "situ_starved_total",
     type: "counter",
     section: "Transactions",
-    help: "Times that all others waited for a transaction that kept losing to shorter ones.",
+    help: "Times that the others waited, for up to half their time-outs, for a transaction that kept losing to shorter ones.",
     worry: "it grows steadily: large transactions on rows that change all the time",
     read: ({ stats }) => stats.counters.starved,
   },

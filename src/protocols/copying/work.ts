@@ -22,7 +22,7 @@ export function attempt<T extends object>(
   } finally {
     tx.clear();
     executor.leave(entered);
-    if (exhausted >= 0) executor.reclaim(exhausted);
+    if (exhausted >= 0) executor.tryReclaim(exhausted);
   }
   return undefined;
 }

@@ -99,8 +99,11 @@ export function serveLock({ participant, backup }: ServingThread, incoming: Inco
   replyWhenKept(participant.disk, incoming, participant.locked(prepared, round));
 }
 
-/** Memory of the class has run out: what was freed and nobody sees any more can be used again. */
+/**
+ * Memory of the class has run out: what was freed and nobody sees any more can be used again. Who tries again
+ * later may also find what others still see now.
+ */
 function makeRoom(executor: Executor, sizeClass: number, self: NodeId): void {
-  if (executor.reclaim(sizeClass)) return;
+  if (executor.tryReclaim(sizeClass) !== "none") return;
   throw new SituError("SITU_FULL", `the store of node ${self} is full`);
 }

@@ -77,7 +77,7 @@ export function definitionsOf(
   if (names.length > MAX_INDEXES) refuse(`at most ${MAX_INDEXES} indexes`);
   return names.map((name) => {
     if (name === "" || Buffer.byteLength(name) > MAX_NAME_BYTES) {
-      refuse(`the name of an index is a text of 1 to ${MAX_NAME_BYTES} bytes`);
+      refuse(`the name of an index is a string of 1 to ${MAX_NAME_BYTES} bytes`);
     }
     const options = (indexes as Record<string, unknown>)[name];
     return definitionOf(name, fields, options as IndexOptions, keyKinds, (why) =>
