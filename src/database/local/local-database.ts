@@ -849,7 +849,7 @@ export class LocalDatabase implements Database, Stores {
       source: () => this.#buildSource(),
       check: () => {
         this.#check();
-        signal?.throwIfAborted();
+        if (signal?.aborted) throw migrationAborted(signal);
       },
       onProgress,
     };
@@ -1012,6 +1012,14 @@ interface Planned<Row> {
   readonly store: TableStore;
   readonly plan: ScanPlan<Row>;
   readonly limit: number;
+}
+
+function migrationAborted({ reason }: AbortSignal): SituError {
+  return new SituError(
+    "SITU_ABORTED",
+    "the migration was aborted by its signal; the next one who migrates goes on with what was begun",
+    { cause: reason },
+  );
 }
 
 /** The plan for a table as it is when the scan begins, which may be much later. */
