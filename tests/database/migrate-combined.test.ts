@@ -11,9 +11,9 @@ import {
   u32,
   u53,
 } from "../../src/tables/fields.ts";
-import { addField, renameField } from "../../src/tables/migrations/steps.ts";
+import { addField, dropField, keepRows, renameField } from "../../src/tables/migrations/steps.ts";
 import { table } from "../../src/tables/table.ts";
-import { temporaryStores } from "../helpers/store.ts";
+import { failure, failureSync, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
@@ -85,6 +85,36 @@ describe("rows that expire", () => {
     expect(migrated.get(Session, 2)).toEqual({ id: 2, until: future });
     expect(migrated.count(Session)).toBe(1);
     expect((await migrated.verify()).problems).toEqual([]);
+  });
+
+  it("end to do so, and those that have ended stay away", async () => {
+    const path = stores.folder();
+    const Plain = table("session", fields, { key: "id" });
+    const db = await stores.open({ path, tables: [Session] });
+    db.insert(Session, { id: 1, until: past });
+    db.insert(Session, { id: 2, until: future });
+    const refused = await failure("SITU_SCHEMA", () =>
+      stores.open({ path, tables: [Plain], migrate: true }),
+    );
+    expect(refused.message).toContain('keepRows("session")');
+    await failure("SITU_SCHEMA", () => db.migrate([keepRows("session")], { tables: [Session] }));
+    const step = [keepRows("session")];
+    const plain = await stores.open({ path, tables: [Plain], migrate: step });
+    expect(plain.scan(Plain).toArray()).toEqual([{ id: 2, until: future }]);
+    plain.insert(Plain, { id: 1, until: past });
+    expect(plain.count(Plain)).toBe(2);
+    expect(plain.get(Plain, 1)).toEqual({ id: 1, until: past });
+    expect(plain.stats().tables[0]).toMatchObject({ indexes: [] });
+    expect(plain.stats().tables[0].expires).toBeUndefined();
+    failureSync("SITU_SCHEMA", () => db.get(Session, 2));
+    expect((await plain.migrate(step)).actions).toEqual([]);
+    // And the field with it, once more with a table that was migrated before.
+    const again = await stores.open({ path, tables: [Session], migrate: true });
+    const dropped = failure("SITU_SCHEMA", () => again.migrate([dropField("session", "until")]));
+    expect((await dropped).message).toContain('keepRows("session")');
+    await again.migrate([keepRows("session"), dropField("session", "until")]);
+    expect(again.stats().tables[0].fields).toEqual({ id: "u32" });
+    expect((await again.verify()).problems).toEqual([]);
   });
 
   it("stay what they are when the table gets another field", async () => {
