@@ -19,6 +19,7 @@ import {
 import { uniqueId } from "../../runtime/random.ts";
 import { BatchRunner, type FillPlace, keyBatches } from "../backfill.ts";
 import { readSchemas, readTable, writeSchema } from "../catalogue.ts";
+import { movedChanges } from "../changes/watched-changes.ts";
 import { announceChange, everyoneKnows } from "../everyone-knows.ts";
 import { structuresOf } from "../indexes/forms.ts";
 import { StoredTable } from "../indexes/stored-table.ts";
@@ -293,7 +294,7 @@ class TableCopy {
         ...(schema.id === undefined ? {} : { id: schema.id }),
         leftovers: [],
         remains,
-        ...(schema.changes === undefined ? {} : { changes: schema.changes }),
+        ...(schema.changes && { changes: movedChanges(schema.changes, schema, successor) }),
       };
       writeSchema(tx, this.#position, next, successor.root);
       return true;
