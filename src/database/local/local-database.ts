@@ -15,7 +15,7 @@ import { type Control, SCHEMA_GENERATION } from "../../memory/control.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
 import type { Pointer } from "../../memory/pointer.ts";
 import { passOver } from "../../runtime/background-errors.ts";
-import { pause, sleep } from "../../runtime/clock.ts";
+import { nowMs, pause, sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
@@ -815,6 +815,12 @@ export class LocalDatabase implements Database, Stores {
     this.#clearing ??= this.#clearRemains().finally(() => {
       this.#clearing = undefined;
     });
+  }
+
+  /** Waits until that is done, but not for longer than this. */
+  async hasCleared(mostMs: number): Promise<void> {
+    const endMs = nowMs() + mostMs;
+    while (this.#clearing !== undefined && nowMs() < endMs) await sleep(1);
   }
 
   /** Whether that is under way. */
