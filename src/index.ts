@@ -159,6 +159,7 @@ export {
   dropField,
   dropIndex,
   dropTable,
+  keepRows,
   type MigrationStep,
   narrowField,
   renameField,

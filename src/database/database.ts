@@ -249,8 +249,9 @@ export interface Database<Names extends string = string> extends AnyDatabase<Nam
   unwatch(table: Opened<Names, unknown>): boolean;
 
   /**
-   * Changes the tables of the store while others use them, and returns what was to be done. What fails
-   * has changed nothing; what was interrupted is finished by the next one who migrates.
+   * Changes the tables of the store while others use them, and returns what was to be done. A table whose rows
+   * do not allow its change, or for whose copy there is no room, stays as it was; tables before it have been changed.
+   * What was interrupted is finished by whoever migrates next.
    */
   migrate(steps?: readonly MigrationStep[], options?: MigrateOptions): Promise<MigrationPlan>;
 

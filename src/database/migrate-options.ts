@@ -15,7 +15,10 @@ export interface MigrateOptions {
   readonly dryRun?: boolean;
   /** Called while rows are copied, by this process or another one. */
   readonly onProgress?: (progress: MigrationProgress) => void;
-  /** Ends the call. What was begun is finished by the next one who migrates. */
+  /**
+   * Ends the call with SITU_ABORTED, at the next step: a wait for transactions that are open goes on up to
+   * `timeoutMs`. What was begun is finished by whoever migrates next, or opens the store with an index that is missing.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -25,12 +28,15 @@ export function checkedMigration(
 ): MigrateOptions {
   checkSteps("migrate", steps);
   refuseUnknownOptions("migrate", options, ["tables", "dryRun", "onProgress", "signal"]);
-  const { tables = [], onProgress } = options;
+  const { tables = [], onProgress, signal } = options;
   if (!Array.isArray(tables) || tables.some((table) => typeof table?.ordinal !== "number")) {
     throw new SituError("SITU_CONFIG", "migrate: tables must be a list of what table() returns");
   }
   if (onProgress !== undefined && typeof onProgress !== "function") {
     throw new SituError("SITU_CONFIG", "migrate: onProgress must be a function");
+  }
+  if (signal !== undefined && !(signal instanceof AbortSignal)) {
+    throw new SituError("SITU_CONFIG", "migrate: signal must be an AbortSignal");
   }
   return options;
 }

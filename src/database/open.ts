@@ -18,6 +18,9 @@ import { LocalDatabase } from "./local/local-database.ts";
 import { type OpenOptions, type Settings, settingsOf } from "./open-options.ts";
 import type { ConnectOptions } from "./remote/connect-options.ts";
 
+/** How long a failed `open` frees what it leaves behind, if snapshots of others hold that up; else the next one does. */
+const CLEAR_MS = 5_000;
+
 /** Opens the store in a folder, and creates it if there is none. */
 export async function open<const Tables extends readonly Table[] = readonly Table[]>(
   options: OpenOptions<Tables>,
@@ -68,6 +71,9 @@ export async function openStore(settings: Settings): Promise<LocalDatabase> {
     await db.buildIndexes();
     db.clearRemains();
   } catch (error) {
+    // Structures that could not be completed may have taken the last memory of those who go on.
+    db.clearRemains();
+    await db.hasCleared(CLEAR_MS);
     await db.close();
     throw error;
   }

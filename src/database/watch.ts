@@ -7,8 +7,9 @@ export interface Change<Row = unknown, Key = unknown> {
   readonly type: "insert" | "update" | "delete";
   /** The name of the table. */
   readonly table: string;
+  /** The key of `row`, as `get` takes it. */
   readonly key: Key;
-  /** The row after the change; of a delete, the row that was deleted. */
+  /** The row after the change; of a delete, the row that was deleted. With the fields that are declared here. */
   readonly row: Row;
   /** Pass it to `watch` as `from` to go on after this change. */
   readonly position: string;
@@ -23,8 +24,8 @@ export type ChangeOf<T> =
 /** What `watch` takes. */
 export interface WatchOptions<Row = unknown> {
   /**
-   * Where to begin: "now" (the default), "start" for all that the log still has, or the position of a change,
-   * to go on after it. Fails with SITU_GAP if the log no longer has what follows the position.
+   * Where to begin: "now" (the default), "start" for all that the log still has since the recording was last turned on,
+   * or the position of a change, to go on after it. Fails with SITU_GAP if the log no longer has what follows the position.
    */
   readonly from?: "now" | "start" | (string & {});
   /** Only changes of rows for which this returns true are told. */

@@ -2,8 +2,20 @@
 
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { LocalDatabase } from "../../src/database/local/local-database.ts";
+import { SituError } from "../../src/runtime/errors.ts";
 import { EXPIRED_ROWS_AT_ONCE } from "../../src/runtime/limits.ts";
-import { f64, i64, json, str, u32, u64 } from "../../src/tables/fields.ts";
+import {
+  f64,
+  i53,
+  i64,
+  json,
+  nullable,
+  str,
+  timestamp,
+  u32,
+  u64,
+} from "../../src/tables/fields.ts";
+import { TableStore } from "../../src/tables/indexes/table-store.ts";
 import { table } from "../../src/tables/table.ts";
 import { failureSync, temporaryStores } from "../helpers/store.ts";
 
@@ -244,5 +256,44 @@ describe("expiry", () => {
     await expect(stores.open({ path: db.path, tables: [Plain] })).rejects.toThrow(
       "expires: until in the store, nothing here",
     );
+  });
+});
+
+describe("a sweep", () => {
+  it.each([
+    ["i64", nullable(i64()), (ms: number) => BigInt(ms)],
+    ["i53", nullable(i53()), (ms: number) => ms],
+    ["timestamp", nullable(timestamp()), (ms: number) => new Date(ms)],
+  ] as const)("removes rows that ended before 1970: %s", async (_, until, timeOf) => {
+    // biome-ignore lint/suspicious/noExplicitAny: tables of different rows
+    const Past = table("past", { id: u32(), until }, { key: "id", expires: "until" }) as any;
+    const db = await stores.open({ tables: [Past] });
+    const times = [-1, -86_400_000, -8.64e15, 0, 1, NOW + 1];
+    db.transactSync((tx) => {
+      for (const [id, ms] of times.entries()) tx.insert(Past, { id, until: timeOf(ms) });
+      tx.insert(Past, { id: times.length, until: null });
+    });
+    expect(db.count(Past)).toBe(2);
+    db.expiry.sweep(60_000);
+    expect((await db.inspect("past")).rows).toBe(2);
+    expect(db.count(Past)).toBe(2);
+  });
+
+  it("goes on with the other tables when one cannot be swept now", async () => {
+    const db = await opened();
+    db.insert(Session, { id: 1, user: "a", until: until(-1) });
+    db.insert(Login, { id: 1, name: "a", until: until(-1) });
+    const evict = TableStore.prototype.evict;
+    const planted = vi.spyOn(TableStore.prototype, "evict");
+    planted.mockImplementation(function (this: TableStore, tx, key) {
+      if (this.table === Session) throw new SituError("SITU_FULL", "planted");
+      return evict.call(this, tx, key);
+    });
+    expect(db.expiry.sweep(60_000)).toBe(true);
+    planted.mockRestore();
+    expect((await db.inspect("session")).rows).toBe(1);
+    expect((await db.inspect("login")).rows).toBe(0);
+    expect(db.expiry.sweep(60_000)).toBe(false);
+    expect((await db.inspect("session")).rows).toBe(0);
   });
 });

@@ -11,7 +11,7 @@ import { Snapshot } from "../../src/engine/snapshots/snapshot.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import type { SituError, TimeoutError } from "../../src/runtime/errors.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { openTable, readSchema, writeSchema } from "../../src/tables/catalogue.ts";
+import { openTable, readSchema, readSchemas, writeSchema } from "../../src/tables/catalogue.ts";
 import { i64, str, u32 } from "../../src/tables/fields.ts";
 import { buildIndexes } from "../../src/tables/indexes/build.ts";
 import { structuresOf } from "../../src/tables/indexes/forms.ts";
@@ -339,6 +339,37 @@ describe("transactions that began before", () => {
     const other = await stores.open({ path: db.path, tables: [Full] });
     expect(compareIndexes(other, Full)).toBe(100);
   });
+});
+
+it("no room for an index: opening fails, and the memory is there again", async () => {
+  const fields = { id: u32(), text: str() };
+  const Bare = table("long", fields, { key: "id" });
+  const byText = { on: ["text", "id"] } as const;
+  const Indexed = table("long", fields, { key: "id", indexes: { byText } });
+  const memoryBytes = 8 * 2 ** 20;
+  const db = await stores.open({ tables: [Bare], memoryBytes });
+  const usedBytes = (): number => {
+    const { reservedBytes, freeBytes } = db.stats().memory;
+    return reservedBytes - freeBytes;
+  };
+  let rows = 0;
+  const insert = (): void => {
+    const id = rows++;
+    db.insert(Bare, { id, text: `${(id * 7_919) % 100_003} ${"x".repeat(800)}` });
+  };
+  // The index would need as much again.
+  while (usedBytes() < 0.6 * memoryBytes) insert();
+  const error = await failure("SITU_FULL", () => stores.open({ path: db.path, tables: [Indexed] }));
+  expect(error.message).toContain("index byText of table long cannot be built, and was not added");
+  expect(statesOf(db)).toEqual([]);
+  // If it could not be freed at once, the next one who opens the store does.
+  const { executor } = await stores.open({ path: db.path, tables: [Bare] });
+  await eventually(() => readSchemas(executor).every(({ schema }) => !schema.remains));
+  for (const more = rows + rows / 4; rows < more; ) insert();
+  expect((await db.verify()).problems).toEqual([]);
+  await db.resize(64 * 2 ** 20);
+  const other = await stores.open({ path: db.path, tables: [Indexed] });
+  expect(compareIndexes(other, Indexed)).toBe(rows);
 });
 
 describe("limits", () => {

@@ -1,19 +1,22 @@
 /** Migrations of tables that have more to keep: a feed of changes, rows that expire, numbered keys, newer types. */
 
 import { describe, expect, it } from "vitest";
+import type { Watch } from "../../src/database/watch.ts";
 import {
   autoIncrement,
   enumOf,
   nullable,
   str,
   timestamp,
+  u8,
   u16,
   u32,
   u53,
+  u64,
 } from "../../src/tables/fields.ts";
-import { addField, renameField } from "../../src/tables/migrations/steps.ts";
+import { addField, dropField, keepRows, renameField } from "../../src/tables/migrations/steps.ts";
 import { table } from "../../src/tables/table.ts";
-import { temporaryStores } from "../helpers/store.ts";
+import { failure, failureSync, temporaryStores } from "../helpers/store.ts";
 
 const stores = temporaryStores();
 
@@ -55,16 +58,84 @@ describe("a table that is watched", () => {
     expect(told.slice(300, 500).map(({ type, key }) => [type, key])).toEqual(
       Array.from({ length: 200 }, (_, id) => ["update", id]),
     );
-    const values = told.slice(300, 500).map(({ row }) => {
-      const { balance, cents } = row as { balance?: number; cents?: number };
-      return balance ?? cents;
-    });
-    expect(values).toEqual(Array.from({ length: 200 }, (_, id) => 1_000 + id));
+    // By the names of the one who reads, whoever has made the change, and when.
+    expect(told.slice(300, 500).map(({ row }) => row)).toEqual(
+      Array.from({ length: 200 }, (_, id) => ({ id, balance: 1_000 + id })),
+    );
     expect(told.slice(500).map(({ type, key, row }) => [type, key, row])).toEqual([
-      ["insert", 300, { id: 300, cents: 2 ** 40, note: "late" }],
-      ["delete", 7, { id: 7, cents: 1_007, note: null }],
+      ["insert", 300, { id: 300, balance: 2 ** 40 }],
+      ["delete", 7, { id: 7, balance: 1_007 }],
     ]);
     expect((await db.verify()).problems).toEqual([]);
+  });
+});
+
+describe("changes of before and after a migration", () => {
+  const First = table("item", { id: u32(), size: u32(), note: str(20) }, { key: "id" });
+  /** With another name for the key and a field, another type, and one field less. */
+  const Second = table("item", { number: u32(), weight: u64() }, { key: "number" });
+  /** With a field that has the name of the one that was dropped, and one with the name that another one had. */
+  const Third = table(
+    "item",
+    { number: u32(), weight: u64(), note: u8(), size: u8() },
+    { key: "number" },
+  );
+  const TO_SECOND = [
+    renameField("item", "id", "number"),
+    renameField("item", "size", "weight"),
+    dropField("item", "note"),
+  ];
+  const toThird = [
+    addField(Third, "note", { default: 5 }),
+    addField(Third, "size", { default: 6 }),
+  ];
+
+  async function told<C extends { readonly row: unknown }>(
+    feed: Watch<C>,
+    count: number,
+  ): Promise<C[]> {
+    const found: C[] = [];
+    for await (const change of feed) {
+      found.push(change);
+      if (found.length === count) break;
+    }
+    return found;
+  }
+
+  it("are told as the reader has declared the table", async () => {
+    const path = stores.folder();
+    const first = await stores.open({ path, tables: [First], durability: "lazy" });
+    const old = first.watch(First);
+    const { position: from } = old;
+    first.insert(First, { id: 1, size: 10, note: "a" });
+    const second = await stores.open({ path, tables: [Second], migrate: TO_SECOND });
+    second.insert(Second, { number: 2, weight: 20n });
+    expect(await told(second.watch(Second, { from }), 2)).toMatchObject([
+      { key: 1, row: { number: 1, weight: 10n } },
+      { key: 2, row: { number: 2, weight: 20n } },
+    ]);
+    // A change of before is told as it was made; one of after cannot be.
+    const before = await old.next();
+    expect(before.value).toMatchObject({ key: 1, row: { id: 1, size: 10, note: "a" } });
+    expect((await failure("SITU_SCHEMA", () => old.next())).message).toContain("field note");
+    const third = await stores.open({ path, tables: [Third], migrate: toThird });
+    third.insert(Third, { number: 3, weight: 30n, note: 7, size: 8 });
+    const heavy = third.watch(Third, { from, where: ({ weight }) => weight !== 20n });
+    expect(await told(heavy, 2)).toMatchObject([
+      { key: 1, row: { number: 1, weight: 10n, note: 5, size: 6 } },
+      { key: 3, row: { number: 3, weight: 30n, note: 7, size: 8 } },
+    ]);
+    // With the declaration of before the last migration, in a process that starts now.
+    const late = await stores.open({ path, tables: [Second] });
+    expect(await told(late.watch(Second, { from: "start" }), 3)).toMatchObject([
+      { key: 1, row: { number: 1, weight: 10n } },
+      { key: 2, row: { number: 2, weight: 20n } },
+      { key: 3, row: { number: 3, weight: 30n } },
+    ]);
+    const all = await told(late.watch(Second, { from }), 3);
+    expect(all.map(({ row }) => Object.keys(row).sort().join())).toEqual(
+      Array.from({ length: 3 }, () => "number,weight"),
+    );
   });
 });
 
@@ -85,6 +156,36 @@ describe("rows that expire", () => {
     expect(migrated.get(Session, 2)).toEqual({ id: 2, until: future });
     expect(migrated.count(Session)).toBe(1);
     expect((await migrated.verify()).problems).toEqual([]);
+  });
+
+  it("end to do so, and those that have ended stay away", async () => {
+    const path = stores.folder();
+    const Plain = table("session", fields, { key: "id" });
+    const db = await stores.open({ path, tables: [Session] });
+    db.insert(Session, { id: 1, until: past });
+    db.insert(Session, { id: 2, until: future });
+    const refused = await failure("SITU_SCHEMA", () =>
+      stores.open({ path, tables: [Plain], migrate: true }),
+    );
+    expect(refused.message).toContain('keepRows("session")');
+    await failure("SITU_SCHEMA", () => db.migrate([keepRows("session")], { tables: [Session] }));
+    const step = [keepRows("session")];
+    const plain = await stores.open({ path, tables: [Plain], migrate: step });
+    expect(plain.scan(Plain).toArray()).toEqual([{ id: 2, until: future }]);
+    plain.insert(Plain, { id: 1, until: past });
+    expect(plain.count(Plain)).toBe(2);
+    expect(plain.get(Plain, 1)).toEqual({ id: 1, until: past });
+    expect(plain.stats().tables[0]).toMatchObject({ indexes: [] });
+    expect(plain.stats().tables[0].expires).toBeUndefined();
+    failureSync("SITU_SCHEMA", () => db.get(Session, 2));
+    expect((await plain.migrate(step)).actions).toEqual([]);
+    // And the field with it, once more with a table that was migrated before.
+    const again = await stores.open({ path, tables: [Session], migrate: true });
+    const dropped = failure("SITU_SCHEMA", () => again.migrate([dropField("session", "until")]));
+    expect((await dropped).message).toContain('keepRows("session")');
+    await again.migrate([keepRows("session"), dropField("session", "until")]);
+    expect(again.stats().tables[0].fields).toEqual({ id: "u32" });
+    expect((await again.verify()).problems).toEqual([]);
   });
 
   it("stay what they are when the table gets another field", async () => {

@@ -325,7 +325,7 @@ describe("transactions that began before", () => {
     const error = await failure("SITU_TIMEOUT", () => hasty.migrate(steps));
     expect(error.message).toContain(`process ${process.pid} `);
     expect(db.stats().tables[0].migration).toMatchObject({ state: "announced", rows: 0 });
-    await hasty.close();
+    // It stays open, and has given the migration up: the next one need not wait for it.
     const patient = await stores.open({ path: db.path, timeoutMs: 240_000 });
     const migrating = patient.migrate(steps);
     await new Promise((resolve) => setTimeout(resolve, 30));
@@ -338,5 +338,56 @@ describe("transactions that began before", () => {
     expect(db.get(Person, 50)).toBeUndefined();
     expect(db.get(Person, 51)?.score).toBe(9);
     await settled(db);
+  });
+
+  it("one who waits for the migration of another can be told to stop", async () => {
+    const { db, Person } = await filled("hopscotch", 50);
+    const running = await db.begin();
+    await running.insert(Person, person(2_000));
+    const other = await stores.open({ path: db.path });
+    const steps = [renameField("person", "score", "points")];
+    const migrating = other.migrate(steps);
+    await eventually(() => db.stats().tables[0].migration !== undefined);
+    const controller = new AbortController();
+    const waiting = db.migrate(steps, {
+      signal: controller.signal,
+      onProgress: () => controller.abort(),
+    });
+    await failure("SITU_ABORTED", () => waiting);
+    await running.commit();
+    await migrating;
+    expect(db.stats().tables[0].fields.points).toBe("u16");
+  });
+});
+
+describe("a migration that its signal ends", () => {
+  it("is finished by the next one, also by one who only wants an index", async () => {
+    const { db } = await filled();
+    const steps = [renameField("person", "score", "points")];
+    const controller = new AbortController();
+    const { signal } = controller;
+    const aborted = await failure("SITU_ABORTED", () =>
+      db.migrate(steps, { signal, onProgress: () => controller.abort("enough") }),
+    );
+    expect(aborted.cause).toBe("enough");
+    expect(db.stats().tables[0].migration).toMatchObject({ state: "building" });
+    await failure("SITU_ABORTED", () => db.migrate(steps, { signal }));
+    const Indexed = table("person", fields, {
+      key: "id",
+      indexes: { ...indexes, byScore: { on: ["score"] } },
+    });
+    const other = await stores.open({ path: db.path, tables: [Indexed] });
+    expect(db.stats().tables[0].fields.points).toBe("u16");
+    expect(compareIndexes(other, Indexed)).toBe(ROWS);
+    await settled(db);
+  });
+
+  it("has changed nothing if it had not begun", async () => {
+    const { db } = await filled("hopscotch", 10);
+    const steps = [renameField("person", "score", "points")];
+    const signal = AbortSignal.abort();
+    await failure("SITU_ABORTED", () => db.migrate(steps, { signal }));
+    expect(db.stats().tables[0].migration).toBeUndefined();
+    await failure("SITU_CONFIG", () => db.migrate(steps, { signal: 1 as never }));
   });
 });

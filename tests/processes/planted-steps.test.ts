@@ -1,6 +1,6 @@
 /**
- * The tests of crash points must fail when a step of a protocol is missing. Here one is taken out of growing, migrating
- * and sweeping, and the checks of those tests have to find it. (tests/upgrade has that of upgrading, and
+ * The tests of crash points must fail when a step of a protocol is missing. Here one is taken out of making a
+ * store smaller, migrating and sweeping, and the checks of those tests have to find it. (tests/upgrade has that of upgrading, and
  * tests/checkers/planted-bugs.test.ts those of the commit.)
  */
 

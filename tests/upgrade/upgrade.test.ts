@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { brotliDecompressSync } from "node:zlib";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { open } from "../../src/database/open.ts";
-import { verify } from "../../src/database/store-tools.ts";
+import { restore, verify } from "../../src/database/store-tools.ts";
 import { bootId } from "../../src/memory/boot.ts";
 import { Control } from "../../src/memory/control.ts";
 import type { SituError } from "../../src/runtime/errors.ts";
@@ -87,12 +87,15 @@ function unpack(name: string): Unpacked {
 /** All that write-store.mjs has written. */
 async function expectWhole(path: string): Promise<void> {
   await using db = await open({ path, tables });
-  const expected = { accounts: 300, orders: 240, pages: 300 };
-  const [accounts, orders, pages] = [db.count(Account), db.count(Order), db.count(Page)];
-  expect({ accounts, orders, pages }).toEqual(expected);
+  const expected = { accounts: 300, seats: 300, orders: 240, pages: 300 };
+  const [accounts, seats] = [db.count(Account), db.count(Seat)];
+  const [orders, pages] = [db.count(Order), db.count(Page)];
+  expect({ accounts, seats, orders, pages }).toEqual(expected);
   for (let i = 0; i < 300; i++) {
     const balance = i % 3 === 1 ? 5n : BigInt(i) * 1_000_000_007n;
     expect(db.get(Account, i)).toEqual({ id: i, owner: `owner ${i}`, balance });
+    const seat = { flight: i % 7, row: i % 250, who: `passenger ${i}` };
+    expect(db.get(Seat, [seat.flight, seat.row])).toEqual(seat);
     const order = {
       id: i,
       customer: i % 10,
@@ -121,6 +124,14 @@ describe("a store of 0.1", () => {
     db.transactSync((tx) => {
       for (let id = 1_000; id < 3_000; id++) tx.insert(Account, { id, owner: "x", balance: 0n });
     });
+  });
+
+  it("with a log, closed: restored from its files, as from a backup that was made then", async () => {
+    const { path } = unpack("0.1.0-lazy-close");
+    const folder = stores.folder();
+    await restore(path, folder);
+    await expectWhole(folder);
+    expect((await verify(folder)).problems).toEqual([]);
   });
 
   it("with a log, closed: rebuilt from it", async () => {

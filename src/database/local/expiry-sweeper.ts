@@ -58,11 +58,18 @@ export class ExpirySweeper {
     try {
       const endMs = nowMs() + mostMs;
       let hasMore = false;
-      for (const table of this.#tables) hasMore = this.#sweepTable(table, endMs) || hasMore;
+      let failure: unknown;
+      // What is in the way in one table is none of the others' business.
+      for (const table of this.#tables) {
+        try {
+          hasMore = this.#sweepTable(table, endMs) || hasMore;
+        } catch (error) {
+          hasMore = true;
+          if (!(error instanceof SituError && LATER.has(error.code))) failure ??= error;
+        }
+      }
+      if (failure !== undefined) throw failure;
       return hasMore;
-    } catch (error) {
-      if (error instanceof SituError && LATER.has(error.code)) return true;
-      throw error;
     } finally {
       Atomics.store(i32, EXPIRY_SWEEPER, 0);
     }

@@ -15,7 +15,7 @@ import { type Control, SCHEMA_GENERATION } from "../../memory/control.ts";
 import { loadAcquire } from "../../memory/ordering.ts";
 import type { Pointer } from "../../memory/pointer.ts";
 import { passOver } from "../../runtime/background-errors.ts";
-import { pause, sleep } from "../../runtime/clock.ts";
+import { nowMs, pause, sleep } from "../../runtime/clock.ts";
 import { SituError } from "../../runtime/errors.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { MAX_SNAPSHOTS, SCAN_BATCH_ROWS } from "../../runtime/limits.ts";
@@ -817,6 +817,12 @@ export class LocalDatabase implements Database, Stores {
     });
   }
 
+  /** Waits until that is done, but not for longer than this. */
+  async hasCleared(mostMs: number): Promise<void> {
+    const endMs = nowMs() + mostMs;
+    while (this.#clearing !== undefined && nowMs() < endMs) await sleep(1);
+  }
+
   /** Whether that is under way. */
   get isClearing(): boolean {
     return this.#clearing !== undefined;
@@ -849,7 +855,7 @@ export class LocalDatabase implements Database, Stores {
       source: () => this.#buildSource(),
       check: () => {
         this.#check();
-        signal?.throwIfAborted();
+        if (signal?.aborted) throw migrationAborted(signal);
       },
       onProgress,
     };
@@ -1012,6 +1018,14 @@ interface Planned<Row> {
   readonly store: TableStore;
   readonly plan: ScanPlan<Row>;
   readonly limit: number;
+}
+
+function migrationAborted({ reason }: AbortSignal): SituError {
+  return new SituError(
+    "SITU_ABORTED",
+    "the migration was aborted by its signal; the next one who migrates goes on with what was begun",
+    { cause: reason },
+  );
 }
 
 /** The plan for a table as it is when the scan begins, which may be much later. */

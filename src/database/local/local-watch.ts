@@ -8,6 +8,7 @@
 import { CHANGE_DELETE, CHANGE_INSERT, CHANGE_UPDATE } from "../../engine/changes.ts";
 import { FAILED } from "../../engine/durability.ts";
 import type { Executor } from "../../engine/executor.ts";
+import { epochOf } from "../../engine/tid.ts";
 import { NodeFiles } from "../../folder/node-files.ts";
 import { BatchChanges } from "../../log/feed/batch-changes.ts";
 import { gap, LogFollower } from "../../log/feed/log-follower.ts";
@@ -27,9 +28,13 @@ import { isTurnDue, nextTurn } from "../../runtime/event-loop.ts";
 import { refuseUnknownOptions } from "../../runtime/known-options.ts";
 import { WATCH_AHEAD_CHANGES, WATCH_LOOK_MAX_MS, WATCH_LOOK_MIN_MS } from "../../runtime/limits.ts";
 import { show } from "../../runtime/show.ts";
+import type { RowCodec } from "../../stores/store.ts";
 import { ChangeDecoder } from "../../tables/changes/decoder.ts";
 import { changesOf, turnOnChanges } from "../../tables/changes/turn-on.ts";
+import type { WatchedChanges } from "../../tables/changes/watched-changes.ts";
+import { codecOf } from "../../tables/codec/codec.ts";
 import { everyoneKnows } from "../../tables/everyone-knows.ts";
+import type { RowValues } from "../../tables/indexes/structure.ts";
 import type { TableStore } from "../../tables/indexes/table-store.ts";
 import type { Change, Watch, WatchOptions } from "../watch.ts";
 
@@ -184,7 +189,7 @@ export class LocalWatch implements Watch<Change> {
     const position = parsePosition(text);
     const { executor, timeoutMs } = this.#host;
     for (const table of this.#tables) {
-      const stored = changesOf(executor, table);
+      const stored = changesOf(executor, table.position);
       if (stored === undefined || epochIn(position) < stored.since) {
         throw gap(`changes of table ${table.table.name} were not recorded at that time`);
       }
@@ -198,9 +203,11 @@ export class LocalWatch implements Watch<Change> {
     return position;
   }
 
-  #adopt(table: TableStore, stored: ReturnType<typeof turnOnChanges>): void {
-    const decoder = new ChangeDecoder(table.table, table.structure.codec, stored);
-    this.#decoders.set(table.position, decoder);
+  #adopt({ table, structure, position }: TableStore, stored: WatchedChanges): void {
+    // The structure is that of the store, and its codec that of another table after a migration.
+    const codec = structure.table === table ? structure.codec : codecOf(table);
+    const decoder = new ChangeDecoder(table, codec as RowCodec<RowValues, unknown>, stored);
+    this.#decoders.set(position, decoder);
   }
 
   #hasRun(step: Promise<unknown>): void {
@@ -254,6 +261,10 @@ export class LocalWatch implements Watch<Change> {
       if (decoder === undefined) continue;
       const { high, low, change } = changes;
       if (!isAfter(this.#from, high, low, change)) continue;
+      // Of a time before the recording was turned off, which ends with a gap.
+      if (epochOf(high, low) < decoder.stored.since) continue;
+      // One who has just learned of a migration may have recorded it before this watch has.
+      if (!decoder.knows(changes.format)) this.#look(decoder, changes.table);
       const row = decoder.rowAt(changes.words, changes.rowAt, changes.rowWords, changes.format);
       const key = decoder.keyOf(row);
       if (this.#where !== undefined && !this.#where(row)) continue;
@@ -304,15 +315,20 @@ export class LocalWatch implements Watch<Change> {
   #checkTables(): void {
     const generation = this.#currentGeneration();
     if (generation === this.#generation) return;
-    for (const table of this.#tables) {
-      const decoder = this.#decoders.get(table.position)!;
-      const stored = changesOf(this.#host.executor, table);
-      if (stored?.since !== decoder.stored.since) {
-        throw gap(`the recording of changes of table ${table.table.name} was turned off`);
-      }
-      decoder.stored = stored;
+    for (const [position, decoder] of this.#decoders) {
+      this.#look(decoder, position);
+      decoder.forget();
     }
     this.#generation = generation;
+  }
+
+  /** Looks what the catalogue says by now. */
+  #look(decoder: ChangeDecoder, position: number): void {
+    const stored = changesOf(this.#host.executor, position);
+    if (stored?.since !== decoder.stored.since) {
+      throw gap(`the recording of changes of table ${decoder.table.name} was turned off`);
+    }
+    decoder.stored = stored;
   }
 
   /** Nothing more comes of a log that has failed. */

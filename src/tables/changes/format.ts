@@ -20,6 +20,8 @@ export interface ChangeFormat {
   readonly id: number;
   readonly fields: Readonly<Record<string, string>>;
   readonly key: readonly string[];
+  /** What fields are called by now that have another name; null for those that were dropped. */
+  readonly now?: Readonly<Record<string, string | null>>;
 }
 
 /** Part of the schema of a table that is watched. */

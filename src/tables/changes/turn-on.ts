@@ -6,11 +6,12 @@ import { Transaction } from "../../engine/transaction.ts";
 import { SCHEMA_GENERATION } from "../../memory/control.ts";
 import { readSchema, writeSchema } from "../catalogue.ts";
 import type { TableStore } from "../indexes/table-store.ts";
-import { type StoredChanges, withFormat } from "./format.ts";
+import { withFormat } from "./format.ts";
+import { type WatchedChanges, watchedChanges } from "./watched-changes.ts";
 
 /** What the catalogue says of a table's changes; undefined if none are recorded. */
-export function changesOf(executor: Executor, { position }: TableStore): StoredChanges | undefined {
-  const read = (tx: Transaction) => readSchema(tx, position).changes;
+export function changesOf(executor: Executor, position: number): WatchedChanges | undefined {
+  const read = (tx: Transaction) => watchedChanges(readSchema(tx, position));
   return runReadOnly(executor, new Transaction(executor), read, undefined);
 }
 
@@ -22,7 +23,7 @@ export function turnOnChanges(
   executor: Executor,
   { position, table }: TableStore,
   timeoutMs: number,
-): StoredChanges {
+): WatchedChanges {
   const tx = new Transaction(executor);
   const changes = runSync(
     executor,
@@ -31,11 +32,12 @@ export function turnOnChanges(
     () => {
       tx.subject = `table ${table.name}`;
       const schema = readSchema(tx, position);
-      if (schema.changes !== undefined) return schema.changes;
+      const known = watchedChanges(schema);
+      if (known !== undefined) return known;
       const since = executor.epochs.current();
       const watched = withFormat({ ...schema, changes: { since, formats: [] } });
       writeSchema(tx, position, watched);
-      return watched.changes!;
+      return watchedChanges(watched)!;
     },
     undefined,
   );
@@ -44,7 +46,10 @@ export function turnOnChanges(
   return changes;
 }
 
-/** Has changes no longer recorded. Whether they were. */
+/**
+ * Has changes no longer recorded. Whether they were. Recording that is turned on again later begins in a later epoch than
+ * any change that was recorded before: so no position of before is taken for one of after.
+ */
 export function turnOffChanges(
   executor: Executor,
   { position, table }: TableStore,
@@ -63,6 +68,7 @@ export function turnOffChanges(
     },
     undefined,
   );
+  if (wasOn) executor.mark();
   Atomics.add(executor.memory.control.i32, SCHEMA_GENERATION, 1);
   return wasOn;
 }

@@ -23,6 +23,13 @@ export const EXPIRY_INDEX = "(expires)";
 /** Kinds of fields that can hold the time: whole numbers of 53 bits or more, which have an order. */
 const KINDS: ReadonlySet<string> = new Set(["u64", "i64", "u53", "i53", "timestamp"]);
 
+/** The least value of those kinds that have times before 1970. */
+const LEAST: Readonly<Record<string, unknown>> = {
+  i64: -(2n ** 63n),
+  i53: Number.MIN_SAFE_INTEGER,
+  timestamp: new Date(-8.64e15),
+};
+
 /** Checks what a table declares, and returns the index that goes with it. */
 export function expiryIndexOf(
   fields: Fields,
@@ -66,13 +73,13 @@ export function expiredBounds(
   { fields, expires }: Table,
   momentMs: number,
 ): { readonly gte: unknown; readonly lte: unknown } {
+  const { kind } = fields[expires!] as { readonly kind: string };
   const timeOf = (ms: number): unknown => {
-    const { kind } = fields[expires!] as { readonly kind: string };
     if (kind === "u64" || kind === "i64") return BigInt(ms);
     return kind === "timestamp" ? new Date(ms) : ms;
   };
-  // From 0 on: rows without a time come first.
-  return { gte: timeOf(0), lte: timeOf(Math.floor(momentMs)) };
+  // From the least time on: rows without one come before it.
+  return { gte: LEAST[kind] ?? timeOf(0), lte: timeOf(Math.floor(momentMs)) };
 }
 
 /** The rows of another cursor that are there. */

@@ -15,13 +15,16 @@
 import type { Executor } from "../../engine/executor.ts";
 import { runSync } from "../../engine/run.ts";
 import { Transaction } from "../../engine/transaction.ts";
-import { RowError, SituError } from "../../runtime/errors.ts";
+import { passOver } from "../../runtime/background-errors.ts";
+import { RowError, SituError, type SituErrorCode } from "../../runtime/errors.ts";
 import { MAX_INDEXES } from "../../runtime/limits.ts";
 import { uniqueId } from "../../runtime/random.ts";
 import { BatchRunner, keyBatches } from "../backfill.ts";
 import { readSchema, readTable, writeSchema } from "../catalogue.ts";
 import { announceChange, everyoneKnows } from "../everyone-knows.ts";
 import { harmfulDifferences, indexDifferences } from "../migrations/declaration.ts";
+import { ownerIn } from "../migrations/owner.ts";
+import type { Remains } from "../migrations/stored.ts";
 import type { ScanSource } from "../scan-plan.ts";
 import { type StoredSchema, schemaOf } from "../schema.ts";
 import {
@@ -55,6 +58,9 @@ export async function buildIndexes(options: BuildOptions): Promise<boolean> {
   }
   return true;
 }
+
+/** Errors that mean that the rows do not allow the index, or that there is no room for it. */
+const REFUSALS: readonly SituErrorCode[] = ["SITU_UNIQUE", "SITU_TOO_LARGE", "SITU_FULL"];
 
 /** What is found of an index in a table that is being migrated. */
 const MIGRATING = Symbol("the table is being migrated");
@@ -203,11 +209,8 @@ class Builder {
       }
       return true;
     } catch (error) {
-      const isRefused =
-        error instanceof SituError &&
-        (error.code === "SITU_UNIQUE" || error.code === "SITU_TOO_LARGE");
-      if (!isRefused) throw error;
-      if (await this.#takeOut(stored)) throw this.#notBuilt(error);
+      if (!(error instanceof SituError) || !REFUSALS.includes(error.code)) throw error;
+      if (await this.#takeOut(stored, error.code === "SITU_FULL")) throw this.#notBuilt(error);
       return false;
     }
   }
@@ -237,18 +240,50 @@ class Builder {
     }
   }
 
-  /** Takes an index out that cannot be built; false if another builder was quicker to end it. */
-  async #takeOut(index: StoredIndex): Promise<boolean> {
-    const isTakenOut = this.#transact(() => {
+  /**
+   * Takes an index out that cannot be built; false if another builder was quicker to end it. What it has is kept for the
+   * next attempt, or, if there was no room for it, freed (../migrations/remains.ts).
+   */
+  async #takeOut(index: StoredIndex, isFull: boolean): Promise<boolean> {
+    const { executor, table, timeoutMs } = this.#options;
+    if (!isFull) return this.#moveOut(index, false);
+    try {
+      return this.#moveOut(index, true);
+    } catch (error) {
+      if (!(error instanceof SituError) || error.code !== "SITU_FULL") throw error;
+    }
+    // Not even for a longer entry of the catalogue. As it is kept for the next attempt the entry has the same size.
+    const isOut = this.#moveOut(index, false);
+    try {
+      await everyoneKnows(executor, timeoutMs);
+      if (isOut) await clearLeftover(executor, table, index, timeoutMs);
+    } catch (error) {
+      passOver(error, "emptying an index that could not be built");
+    }
+    return isOut;
+  }
+
+  #moveOut(index: StoredIndex, isToBeFreed: boolean): boolean {
+    const { executor, table } = this.#options;
+    const isOut = this.#transact(() => {
       if (this.#current(index)?.state !== "building") return false;
-      const { indexes, leftovers } = this.#schema();
-      this.#write(
-        indexes.filter(({ build }) => build !== index.build),
-        [...leftovers, index].slice(-MAX_INDEXES),
-      );
+      const schema = this.#schema();
+      const indexes = schema.indexes.filter(({ build }) => build !== index.build);
+      if (!isToBeFreed) {
+        this.#write(indexes, [...schema.leftovers, index].slice(-MAX_INDEXES));
+        return true;
+      }
+      const remains = [...(schema.remains ?? []), this.#remainsOf(schema, index)];
+      writeSchema(this.#tx, table.position, { ...schema, indexes, remains });
       return true;
     });
-    announceChange(this.#options.executor);
-    return isTakenOut;
+    announceChange(executor);
+    return isOut;
+  }
+
+  #remainsOf({ name, fields, key, ordered, layout }: StoredSchema, index: StoredIndex): Remains {
+    const kept = layout === undefined ? {} : { layout };
+    const schema = { name, fields, key, ordered, ...kept, indexes: [index] };
+    return { build: index.build, owner: ownerIn(this.#options.executor), schema };
   }
 }

@@ -1,11 +1,13 @@
 /**
  * Giving a table another schema: its successor is announced, filled, and put in its place (stored.ts tells
  * the states, and what holds in each). One process, the owner, does the work, and notes in the catalogue
- * how far it is; the others wait for it. If it dies, one of them becomes the owner and goes on.
+ * how far it is; the others wait for it. If it dies, or fails and so gives the work up, one of them becomes the
+ * owner and goes on.
  */
 
 import { Transaction } from "../../engine/transaction.ts";
 import type { Address } from "../../memory/address.ts";
+import { passOver } from "../../runtime/background-errors.ts";
 import { nowMs, sleep, turn } from "../../runtime/clock.ts";
 import { SituError, type SituErrorCode } from "../../runtime/errors.ts";
 import {
@@ -17,6 +19,7 @@ import {
 import { uniqueId } from "../../runtime/random.ts";
 import { BatchRunner, type FillPlace, keyBatches } from "../backfill.ts";
 import { readSchemas, readTable, writeSchema } from "../catalogue.ts";
+import { movedChanges } from "../changes/watched-changes.ts";
 import { announceChange, everyoneKnows } from "../everyone-knows.ts";
 import { structuresOf } from "../indexes/forms.ts";
 import { StoredTable } from "../indexes/stored-table.ts";
@@ -27,7 +30,7 @@ import type { Table } from "../table.ts";
 import { tableFromSchema } from "../table-from-schema.ts";
 import type { CopyTarget } from "./action.ts";
 import { type MigrationContext, transact } from "./context.ts";
-import { isAlive, isOwn, ownerIn } from "./owner.ts";
+import { givenUp, isAlive, isOwn, ownerIn } from "./owner.ts";
 import { Pace } from "./pace.ts";
 import { FOLLOWED } from "./row-mode.ts";
 import type { BuiltSchema, CopyRange, Remains, StoredProgress, StoredSuccessor } from "./stored.ts";
@@ -139,6 +142,15 @@ class TableCopy {
   }
 
   async run(): Promise<void> {
+    try {
+      await this.#finish();
+    } catch (error) {
+      this.#giveUp();
+      throw error;
+    }
+  }
+
+  async #finish(): Promise<void> {
     const { executor, timeoutMs, check } = this.#context;
     for (;;) {
       check();
@@ -160,6 +172,18 @@ class TableCopy {
     this.#tell(found.schema.name, successor, successor.progress);
     if (isAlive(this.#context.executor, successor.owner)) await sleep(MIGRATION_POLL_MS);
     else this.#write(successor, (now) => ({ ...now, owner: ownerIn(this.#context.executor) }));
+  }
+
+  /** One who fails goes on with other things, and the others are not to wait for it. */
+  #giveUp(): void {
+    const { executor } = this.#context;
+    try {
+      const { successor } = readSchemas(executor)[this.#position].schema;
+      if (successor === undefined || !isOwn(executor, successor.owner)) return;
+      this.#write(successor, (now) => ({ ...now, owner: givenUp(now.owner) }));
+    } catch (error) {
+      passOver(error, "giving up a migration");
+    }
   }
 
   #tell(table: string, { owner }: StoredSuccessor, { rows, total }: StoredProgress): void {
@@ -270,7 +294,7 @@ class TableCopy {
         ...(schema.id === undefined ? {} : { id: schema.id }),
         leftovers: [],
         remains,
-        ...(schema.changes === undefined ? {} : { changes: schema.changes }),
+        ...(schema.changes && { changes: movedChanges(schema.changes, schema, successor) }),
       };
       writeSchema(tx, this.#position, next, successor.root);
       return true;

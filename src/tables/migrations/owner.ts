@@ -1,12 +1,20 @@
-/** Who does the work of a migration. If its process ends, somebody else goes on. */
+/** Who does the work of a migration. If its process ends, or it gives the work up, somebody else goes on. */
 
 import type { Executor } from "../../engine/executor.ts";
 import { claimedSince, isClaimed } from "../../engine/slot.ts";
 import type { Owner } from "./stored.ts";
 
+/** No slot has this number. */
+const NOBODY = -1;
+
 export function ownerIn(executor: Executor): Owner {
   const { pid, threadId, slot } = executor.holder(executor.slot);
   return { slot, pid, threadId, since: claimedSince(executor.memory.control, slot) };
+}
+
+/** An owner that has given its work up: whoever comes next takes it over. */
+export function givenUp(owner: Owner): Owner {
+  return { ...owner, slot: NOBODY };
 }
 
 export function isOwn(executor: Executor, owner: Owner): boolean {

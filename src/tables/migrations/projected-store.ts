@@ -53,13 +53,8 @@ export class Projection {
 
   toDeclared(row: RowValues): RowValues {
     const shown: RowValues = {};
-    for (const { declared, stored, declaredKind, storedKind } of this.#pairs) {
-      const value = row[stored];
-      if (declaredKind !== storedKind) shown[declared] = this.#shown(value, declared, declaredKind);
-      else if (value instanceof Date && this.#table.fields[declared].as === "number") {
-        // The store does not know which of the two a program wants.
-        shown[declared] = value.getTime();
-      } else shown[declared] = value;
+    for (const { declared, stored } of this.#pairs) {
+      shown[declared] = shownValueOf(this.#table, declared, row[stored]);
     }
     return shown;
   }
@@ -102,18 +97,23 @@ export class Projection {
     }
     return taken;
   }
+}
 
-  #shown(value: unknown, name: string, kind: string): unknown {
-    try {
-      return converted(value, kind, () => "");
-    } catch (cause) {
-      throw new SituError(
-        "SITU_SCHEMA",
-        `field ${name} of table ${this.#table.name} was widened in the store, and ${String(value)} ` +
-          `does not fit the ${kind} that is declared here: use the new declaration`,
-        { cause },
-      );
-    }
+/** A value of the store as the declared field has it. */
+export function shownValueOf(table: Table, name: string, value: unknown): unknown {
+  const { kind, as } = table.fields[name] as { readonly kind: string; readonly as?: unknown };
+  // The store does not know which of the two a program wants.
+  if (value instanceof Date) return as === "number" ? value.getTime() : value;
+  if (typeof value !== "number" && typeof value !== "bigint") return value;
+  try {
+    return converted(value, kind, () => "");
+  } catch (cause) {
+    throw new SituError(
+      "SITU_SCHEMA",
+      `field ${name} of table ${table.name} was widened in the store, and ${String(value)} ` +
+        `does not fit the ${kind} that is declared here: use the new declaration`,
+      { cause },
+    );
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Freeing the structures that a migration has left behind. Nobody reads or writes them any more: before
+ * Freeing the structures that a migration, or an index for which there was no room, has left behind. Nobody reads or writes them any more: before
  * the first part is freed, all transactions that might are waited for, and all snapshots from before. Each
  * part is freed by a transaction, and the last one of a structure takes it off the list, so whoever finds
  * remains whose owner is dead goes on with them.

@@ -34,6 +34,7 @@ export type MigrationStep =
     }
   | { readonly step: "change key"; readonly table: string; readonly key: readonly string[] }
   | { readonly step: "drop index"; readonly table: string; readonly index: string }
+  | { readonly step: "keep rows"; readonly table: string }
   | { readonly step: "rename table"; readonly table: string; readonly to: string }
   | { readonly step: "drop table"; readonly table: string };
 
@@ -81,6 +82,14 @@ export function changeKey(table: Table): MigrationStep {
 /** Drops an index. */
 export function dropIndex(table: string, index: string): MigrationStep {
   return { step: "drop index", table: nameOf("dropIndex", table), index };
+}
+
+/**
+ * Has the rows of a table expire no longer. Rows that have ended before stay away; one that ends while the table is
+ * copied may stay.
+ */
+export function keepRows(table: string): MigrationStep {
+  return { step: "keep rows", table: nameOf("keepRows", table) };
 }
 
 /** Renames a table. Older programs still find it by its old name. */

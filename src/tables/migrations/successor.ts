@@ -8,6 +8,7 @@ import type { Executor } from "../../engine/executor.ts";
 import type { Transaction } from "../../engine/transaction.ts";
 import { SituError } from "../../runtime/errors.ts";
 import type { PlacedStore, RowStore } from "../../stores/store.ts";
+import { isLive, momentOf } from "../expiry/expiry.ts";
 import { keyIn, shownValue } from "../indexes/entries.ts";
 import { StoredTable } from "../indexes/stored-table.ts";
 import type { RowValues } from "../indexes/structure.ts";
@@ -104,6 +105,9 @@ export class Successor {
 
   /** Copies a row as it is now, unless it is there already. */
   copy(tx: Transaction, row: RowValues): void {
+    // Where rows expire no longer, those that have ended must not come back.
+    const ends = this.next.table.expires === undefined ? this.#old.expires : undefined;
+    if (ends !== undefined && !isLive(row, ends, momentOf(tx))) return;
     const transform = this.#transform;
     const key = transform.keyOf(row);
     if (transform.isOneToOne) {

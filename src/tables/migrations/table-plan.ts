@@ -43,6 +43,8 @@ export class TablePlan {
   /** Indexes that get another definition. */
   readonly #changed = new Set<string>();
   #key: readonly string[];
+  /** Whether its rows are to expire no longer. */
+  #keepsRows = false;
   readonly #lines: string[] = [];
   readonly #indexActions: Action[] = [];
 
@@ -101,7 +103,8 @@ export class TablePlan {
       roots: [],
       build: "",
     }));
-    const table = { ...this.#table, schema: { ...this.#stored, ...schema, indexes } };
+    const { expires: _, ...before } = this.#stored;
+    const table = { ...this.#table, schema: { ...before, ...schema, indexes } };
     const after = new TablePlan(table, this.#name, this.#declared, this.#steps).#outcome();
     if (after === "") return;
     this.#refuse(`its steps would be done over and over; after all of them: ${after}`);
@@ -153,6 +156,16 @@ export class TablePlan {
       }
       case "change key":
         this.#setKey(step.key);
+        return;
+      case "keep rows":
+        if (this.#wanted?.expires !== undefined) {
+          this.#refuse(
+            `its rows are declared to expire by field ${this.#wanted.expires} here, and a step ends that`,
+          );
+        }
+        if (this.#stored.expires === undefined) return;
+        this.#keepsRows = true;
+        this.#line("let its rows expire no longer");
         return;
       case "drop index": {
         if (this.#wanted?.indexes.some(({ name }) => name === step.index)) {
@@ -325,11 +338,18 @@ export class TablePlan {
     return name;
   }
 
-  /** A declaration that does not say that rows expire leaves it as it is. */
+  /** The declaration of a table that was migrated may be one of before its rows expired: it leaves that as it is. */
   #expiresNow(): string | undefined {
     const { expires } = this.#stored;
-    if (expires === undefined) return undefined;
-    if (this.#dropped.has(expires)) this.#refuse(`its rows expire by field ${expires}`);
+    if (expires === undefined || this.#keepsRows) return undefined;
+    const step = `keepRows(${JSON.stringify(this.#name)})`;
+    if (this.#dropped.has(expires)) {
+      this.#refuse(`its rows expire by field ${expires}, which is dropped: add ${step}`);
+    }
+    const isNew = (this.#stored.migrations ?? 0) === 0;
+    if (isNew && this.#wanted !== undefined && this.#wanted.expires === undefined) {
+      this.#refuse(`its rows expire by field ${expires}: declare that, or end it with ${step}`);
+    }
     return this.#nameNow(expires);
   }
 
@@ -337,6 +357,7 @@ export class TablePlan {
     const kept = this.#stored.indexes
       .filter(({ name }) => !this.#droppedIndexes.has(name) && !this.#changed.has(name))
       .filter(({ name }) => !isForChange(name))
+      .filter(({ name }) => name !== EXPIRY_INDEX || !this.#keepsRows)
       .map(({ name, on, unique, kind }) => {
         const lost = on.find((field) => this.#dropped.has(field));
         if (lost !== undefined) {
