@@ -237,8 +237,11 @@ try {
   process.exitCode = 1;
 } finally {
   // Whatever happened: no process, no memory, no folder is left.
-  const isClean = await stopNodes(nodes);
-  if (!isClean && signal === undefined) process.exitCode = 1;
+  const failed = await stopNodes(nodes);
+  if (failed.length > 0 && signal === undefined) {
+    for (const { message } of failed) console.error(message);
+    process.exitCode = 1;
+  }
   if (etcd !== undefined) await stop(etcd.process, "SIGTERM");
   for (const { path } of nodes) await destroy(path);
   rmSync(folder, { recursive: true, force: true });

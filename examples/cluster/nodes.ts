@@ -78,9 +78,10 @@ async function listening({ id, process: child }: Node): Promise<void> {
 }
 
 /** SIGTERM lets a node finish what it does and close its store. */
-export async function stopNodes(nodes: readonly Node[]): Promise<boolean> {
+export async function stopNodes(nodes: readonly Node[]): Promise<Error[]> {
   const codes = await Promise.all(nodes.map(({ process: child }) => stop(child, "SIGTERM")));
-  return codes.every((code) => code === 0);
+  const failed = nodes.filter((_, i) => codes[i] !== 0);
+  return failed.map(({ id, process: child }) => ended(`node ${id}`, child));
 }
 
 /** What `situ cluster status` says first: how the cluster is, and what to do. */

@@ -85,16 +85,27 @@ test("two nodes at once, one of them the manager, the other a primary", async ()
   expect(await stopped()).toEqual([]);
 });
 
-test("a node is paused past its lease, and resumed: it joins again", async () => {
+test("a node is paused past its lease, and resumed: it joins again, or stops when it is told to", async () => {
   await begin();
   const id = (await manager()) === 0 ? 1 : 0;
-  await cluster.nodes[id].halt();
+  const node = cluster.nodes[id];
+  await node.halt();
   await eventually("it is removed", async () => !(await cluster.members()).includes(id));
   await progress();
-  cluster.nodes[id].signal("SIGCONT");
+  node.signal("SIGCONT");
   await eventually("it is a member again", async () => (await cluster.members()).includes(id));
-  expect(cluster.nodes[id].isRunning).toBe(true);
+  expect(node.isRunning).toBe(true);
   await progress();
+
+  await node.halt();
+  await eventually("it is removed again", async () => !(await cluster.members()).includes(id));
+  const saidBefore = node.heard.stdout.length;
+  node.signal("SIGCONT");
+  await eventually("it hears of that", async () =>
+    node.heard.stdout.slice(saidBefore).includes('"removed"'),
+  );
+  expect(await node.stop(), node.heard.stderr).toBe(0);
+  expect(node.heard.stdout).toContain('"closed"');
   expect(await stopped()).toEqual([]);
 });
 

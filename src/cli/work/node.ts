@@ -36,6 +36,8 @@ export const runNode: Run<"node"> = async ({ config, role }, context) => {
     screen.line(text);
     screen.json({ event, ...more });
   };
+  /** Its number, when it has served. */
+  let served: number | undefined;
   for (;;) {
     let remove: (end: End) => void = () => {};
     const removed = new Promise<End>((resolve) => {
@@ -52,7 +54,15 @@ export const runNode: Run<"node"> = async ({ config, role }, context) => {
       },
       signal,
     };
-    const node = await SituNode.start(file, listener);
+    const node = await SituNode.start(file, listener).catch((error: unknown) => {
+      // Stopped while it joined again: it has closed its store, as one that serves does.
+      if (served === undefined || !signal.aborted) throw error;
+    });
+    if (node === undefined) {
+      say("closed", `situ: node ${served} closed`, { node: served });
+      return EXIT_OK;
+    }
+    served = node.id;
     const metrics = await metricsOf(node);
     const { id, host, port } = node;
     const { cluster, configurationId, nodes } = node.configuration.cluster;
