@@ -17,6 +17,7 @@ import type { SituError } from "../../src/runtime/errors.ts";
 import { bytes, i64, json, str, u8, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { KILLED_AT_CALL } from "../helpers/killed-at-call.ts";
+import { SOAK } from "../helpers/seed.ts";
 import { failure, temporaryStores } from "../helpers/store.ts";
 import { runChild } from "../helpers/store-workers.ts";
 
@@ -170,7 +171,8 @@ describe("a store of 0.1", () => {
 
   it("whoever dies while bringing it forward leaves the old memory or the new one", async () => {
     let kills = 0;
-    for (let at = 0; ; at++) {
+    // Every second change; with SITU_SOAK each.
+    for (let at = 0; ; at += SOAK > 1 ? 1 : 2) {
       const { path } = unpack("0.1.0-none-close");
       const data = { path, at, changes: CHANGES, script: import.meta.url };
       const { signal, error } = await runChild(stores, CHILD, data, 60_000);

@@ -25,7 +25,7 @@ import { Stream } from "../../workloads/random/stream.ts";
 import { addTallies, type Tally } from "../../workloads/workload.ts";
 import { OrderedUserTable, UserTable } from "../../workloads/ycsb/store.ts";
 import { compiled } from "../helpers/project-root.ts";
-import { fixedSeed } from "../helpers/seed.ts";
+import { fixedSeed, SOAK } from "../helpers/seed.ts";
 import type { EngineOrder, EngineTask } from "./engine-child.ts";
 import { type Opened, type RunOptions, runSessions, withEngine, withRows } from "./engine-run.ts";
 import { type ModelTables, rowsByKey } from "./model-tables.ts";
@@ -155,7 +155,13 @@ export function holdsForEngine(under: EngineUnderTest): void {
   test.each(
     sharedByTwo
       .filter((workload) => workloads.includes(workload))
-      .flatMap((workload) => inFlight.map((inFlight) => ({ workload, inFlight }))),
+      // One way for each workload, all of them between them; with SITU_SOAK all ways for each.
+      .flatMap((workload, i) =>
+        (SOAK > 1 ? inFlight : [inFlight[i % inFlight.length]]).map((each) => ({
+          workload,
+          inFlight: each,
+        })),
+      ),
   )("two processes: $workload, $inFlight in flight", { timeout }, (how) =>
     twoProcesses(
       driver.name,
