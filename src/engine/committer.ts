@@ -176,6 +176,7 @@ export class Committer {
       }
     }
     executor.journal.writeTid(this.#lastHigh, this.#lastLow);
+    tx.commits++;
     storeRelease(this.#control, this.#statusAt, announcement(epochLow, COMMITTED));
     tx.committed = true;
     return true;

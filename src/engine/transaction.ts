@@ -101,6 +101,8 @@ export class Transaction {
   lives = ++attempts;
   /** Past the commit point, whatever is thrown after it. */
   committed = false;
+  /** Commits that have come as far as their commit point, ever. As long as it is the same, nothing was committed. */
+  commits = 0;
   /** An operation failed half-way: its error ends the transaction, even if the body swallowed it. */
   fatal: { readonly error: unknown } | undefined;
   allocated = false;

@@ -9,8 +9,18 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import { graph } from "../../src/database/local/graph/open-graph.ts";
 import type { Transaction } from "../../src/database/transaction.ts";
+import type { Change, Watch } from "../../src/database/watch.ts";
 import { Random } from "../../src/runtime/random.ts";
-import { bytes, i64, json, str, timestamp, u8, u32 } from "../../src/tables/fields.ts";
+import {
+  autoIncrement,
+  bytes,
+  i64,
+  json,
+  str,
+  timestamp,
+  u8,
+  u32,
+} from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { failureSync, MIB, temporaryStores } from "../helpers/store.ts";
 
@@ -53,6 +63,7 @@ const TABLES = {
   device: table("t", FIELDS, { key: KEY, storage: "device" }),
   "ordered, on a device": table("t", FIELDS, { key: KEY, storage: "device", ordered: true }),
   expiring: table("t", EXPIRING, { key: KEY, expires: "until", indexes: INDEXES }),
+  watched: table("t", FIELDS, { key: KEY, indexes: INDEXES }),
 };
 
 /** The database, as plain as can be. A transaction that throws leaves it as it was. */
@@ -252,7 +263,9 @@ describe.each(Object.keys(TABLES) as (keyof typeof TABLES)[])("%s", (name) => {
     ["strict-serializable", 1],
     ["snapshot", 2],
   ] as const)("commits what a model says, isolation %s", async (isolation, seed) => {
-    const db = await stores.open({ tables: [wanted], durability: "none" });
+    const durability = name === "watched" ? "lazy" : "none";
+    const db: Database = await stores.open({ tables: [wanted], durability });
+    const watch = name === "watched" ? db.watch(TABLES.watched) : undefined;
     const storm = new Storm(db, name, seed);
     for (let i = 0; i < 60; i++) {
       const before = new Map(storm.model.rows);
@@ -282,8 +295,23 @@ describe.each(Object.keys(TABLES) as (keyof typeof TABLES)[])("%s", (name) => {
     }
     expect(storm.ran).toBeGreaterThan(300);
     expect((await db.verify()).problems).toEqual([]);
+    if (watch !== undefined) expect(await replayed(db, watch)).toEqual(storm.model.rows);
   });
 });
+
+/** What the changes of a table come to, read up to one that is made now. */
+async function replayed(db: Database, watch: Watch<Change>): Promise<Map<string, unknown>> {
+  const last = { id: 0, kind: 0, name: "the last", data: new Uint8Array(), meta: null };
+  db.transactSync((tx) => tx.put(TABLES.watched, last));
+  const rows = new Map<string, unknown>();
+  for await (const { type, key, row } of watch) {
+    const [name, id] = key as Key;
+    if (name === last.name) break;
+    if (type === "delete") rows.delete(Model.key(name, id));
+    else rows.set(Model.key(name, id), row);
+  }
+  return rows;
+}
 
 describe("one by one", () => {
   afterEach(() => {
@@ -324,6 +352,107 @@ describe("one by one", () => {
       delete (Object.prototype as { toJSON?: unknown }).toJSON;
     });
     expect(db.get(Doc, 1)).toEqual({ id: 1, a: { x: 2 }, b: { y: 1 }, n: 2n });
+  });
+
+  it("a row that is missing: its error does not ask the key again", async () => {
+    const Pair = table("pair", { a: u32(), b: u32(), n: u32() }, { key: ["a", "b"] });
+    const db = await stores.open({ tables: [Pair] });
+    db.transactSync((tx) => {
+      let asked = 0;
+      const key = Object.defineProperty([1, 2], 1, {
+        get: () => {
+          if (++asked > 1) tx.put(Pair, { a: 1, b: 2, n: 1 });
+          return 2;
+        },
+      }) as [number, number];
+      const error = failureSync("SITU_MISSING", () => tx.update(Pair, key, { n: 2 }));
+      expect(error).toMatchObject({ table: "pair", key: [1, 2] });
+      expect(error.message).toContain("key 1,2;");
+      expect(asked).toBe(1);
+    });
+    expect(db.get(Pair, [1, 2])).toBeUndefined();
+  });
+
+  it("a row and a key are asked once also where a conflict is to be told", async () => {
+    const Pair = table("pair", { a: u32(), b: u32(), n: u32() }, { key: ["a", "b"] });
+    const db = await stores.open({ tables: [Pair] });
+    db.transactSync((tx) => tx.put(Pair, { a: 0, b: 0, n: 0 }));
+    let attempts = 0;
+    let asked: string[] = [];
+    let reach = (): void => {};
+    let goOn = (): void => {};
+    const reached = new Promise<void>((resolve) => {
+      reach = resolve;
+    });
+    const changed = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    const running = db.transact(async (tx) => {
+      /** Says it once; whoever asks again hears something else. */
+      const once = <T extends object>(what: string, of: T, name: keyof T): T => {
+        const value = of[name];
+        let isFirst = true;
+        const get = (): unknown => {
+          asked.push(what);
+          const said = isFirst ? value : 77;
+          isFirst = false;
+          return said;
+        };
+        return Object.defineProperty(of, name, { enumerable: true, get });
+      };
+      asked = [];
+      const before = await tx.get(Pair, [0, 0]);
+      attempts++;
+      reach();
+      await changed;
+      await tx.put(Pair, once("put", { a: 1, b: 1, n: 1 }, "a"));
+      await tx.insert(Pair, once("insert", { a: 1, b: 2, n: 1 }, "b"));
+      const key = (): [number, number] => [1, 1];
+      await tx.update(Pair, once("update", key(), 1), { n: 2 });
+      expect(await tx.get(Pair, once("get", key(), 1))).toEqual({ a: 1, b: 1, n: 2 });
+      expect(await tx.has(Pair, once("has", key(), 1))).toBe(true);
+      expect(await tx.delete(Pair, once("delete", [1, 2], 1))).toBe(true);
+      await tx.put(Pair, { a: 0, b: 0, n: (before?.n ?? 0) + 1 });
+    });
+    await reached;
+    db.transactSync((tx) => tx.put(Pair, { a: 0, b: 0, n: 1 }));
+    goOn();
+    await running;
+    expect(attempts).toBe(2);
+    expect(asked).toEqual(["put", "insert", "update", "get", "has", "delete"]);
+    expect(db.get(Pair, [0, 0])).toEqual({ a: 0, b: 0, n: 2 });
+    expect(db.get(Pair, [1, 1])).toEqual({ a: 1, b: 1, n: 2 });
+    expect(db.get(Pair, [1, 2])).toBeUndefined();
+  });
+
+  it("a key that is counted is asked once by put", async () => {
+    const Job = table("job", { id: autoIncrement(u32()), n: u32() }, { key: "id" });
+    const db = await stores.open({ tables: [Job] });
+    db.transactSync((tx) => {
+      let asked = 0;
+      const row = {
+        get id(): number {
+          return ++asked === 1 ? 5_000 : 4_000_000_000;
+        },
+        n: 1,
+      };
+      tx.put(Job, row);
+      expect(asked).toBe(1);
+    });
+    const next = db.transactSync((tx) => tx.insert(Job, { n: 2 }));
+    expect(next).toBeGreaterThan(5_000);
+    expect(next).toBeLessThan(100_000);
+  });
+
+  it("a row's prototype is none of its fields", async () => {
+    const Job = table("job", { id: autoIncrement(u32()), n: u32() }, { key: "id" });
+    const db = await stores.open({ tables: [Job] });
+    const row = JSON.parse('{ "__proto__": { "n": 7 } }') as { n: number };
+    db.transactSync((tx) => {
+      failureSync("SITU_TYPE", () => tx.insert(Job, row));
+      failureSync("SITU_TYPE", () => tx.put(Job, { id: 1, ...row }));
+    });
+    expect(db.count(Job)).toBe(0);
   });
 
   it("what such code throws comes out, and nothing is changed", async () => {

@@ -3,7 +3,7 @@
  * that change the same rows; and what is stopped or fails has changed nothing and gives its pages back.
  */
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/database/database.ts";
 import type { LocalDatabase } from "../../src/database/local/local-database.ts";
 import type { Change } from "../../src/database/watch.ts";
@@ -12,6 +12,7 @@ import { AccessSet } from "../../src/engine/access-set.ts";
 import { runReadOnly } from "../../src/engine/run.ts";
 import { Transaction } from "../../src/engine/transaction.ts";
 import { readIdentity, removeMemory } from "../../src/folder/store-files.ts";
+import { MAX_DEVICE_CHANGE_OBJECTS } from "../../src/runtime/limits.ts";
 import { updateProgram } from "../../src/tables/bulk/requests.ts";
 import { openTable } from "../../src/tables/catalogue.ts";
 import { type DeviceWork, workOf } from "../../src/tables/device/device-work.ts";
@@ -25,6 +26,7 @@ import { programText } from "../../src/tables/expressions/program.ts";
 import { i32, nullable, str, timestamp, u32 } from "../../src/tables/fields.ts";
 import { table } from "../../src/tables/table.ts";
 import { failure, temporaryStores } from "../helpers/store.ts";
+import { changeHere } from "./change-here.ts";
 
 const stores = temporaryStores();
 const fields = {
@@ -239,6 +241,57 @@ describe("an update in the device", () => {
     expect(freePages(db)).toBe(added);
     const { matched } = await db.updateWhere(Item, { place, set: { text: "changed" } });
     expect(matched).toBe(ROWS);
+    expect((await db.verify()).problems).toEqual([]);
+  });
+
+  it("keeps its pages when something fails after the commit point, and only then", async () => {
+    const db = await filled(Item);
+    const { executor } = db;
+    const { committer } = executor;
+    const before = rowsOf(db, Item);
+    const update = { set: { text: "changed" } };
+    const isOwn = (tx: Transaction): boolean => tx.set.mostObjects === MAX_DEVICE_CHANGE_OBJECTS;
+    const commits = committer.commit.bind(committer);
+    const commit = vi.spyOn(committer, "commit");
+    const pages = workIn(db).table.file.pages();
+    commit.mockImplementation((tx) => {
+      if (isOwn(tx)) throw new Error("before the commit point");
+      return commits(tx);
+    });
+    await expect(changeHere(db, Item, update)).rejects.toThrow("before the commit point");
+    expect(rowsOf(db, Item)).toEqual(before);
+    const added = workIn(db).table.file.pages() - pages;
+    expect(added).toBeGreaterThan(0);
+    expect(freePages(db)).toBe(added);
+
+    let isCommitted = false;
+    commit.mockImplementation((tx) => {
+      const isDone = commits(tx);
+      if (isDone && isOwn(tx)) isCommitted = true;
+      return isDone;
+    });
+    const leaves = executor.leave.bind(executor);
+    const leave = vi.spyOn(executor, "leave").mockImplementation((entered) => {
+      leaves(entered);
+      if (!isCommitted) return;
+      isCommitted = false;
+      throw new Error("after the commit point");
+    });
+    await expect(changeHere(db, Item, update)).rejects.toThrow("after the commit point");
+    commit.mockRestore();
+    leave.mockRestore();
+    const after = before.map((row) => ({ ...row, text: "changed" }));
+    expect(rowsOf(db, Item)).toEqual(after);
+    expect(freePages(db)).toBeLessThan(added);
+    // What is free is written to.
+    await expect(
+      db.updateWhere(Item, { place, where: (i) => i.id.lt(300), set: { text: "again" } }),
+    ).resolves.toMatchObject({ changed: 300 });
+    const last = after.map((row) => (row.id < 300 ? { ...row, text: "again" } : row));
+    expect(rowsOf(db, Item)).toEqual(last);
+    expect((await db.verify()).problems).toEqual([]);
+    await collect(db);
+    expect(rowsOf(db, Item)).toEqual(last);
     expect((await db.verify()).problems).toEqual([]);
   });
 

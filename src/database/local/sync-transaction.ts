@@ -34,7 +34,8 @@ import {
   selectPlan,
   type Updated,
 } from "../../tables/bulk/runs.ts";
-import { wrongType } from "../../tables/codec/values.ts";
+import { unknownField, wrongType } from "../../tables/codec/values.ts";
+import { ownKey } from "../../tables/copied-key.ts";
 import type { Program } from "../../tables/expressions/program.ts";
 import type {
   CountOptions,
@@ -87,8 +88,9 @@ export class SyncTransaction implements Transaction {
     if (options !== undefined) return this.#lookup(table, key, options);
     const store = this.#enter(table);
     const from = this.#tx.set.end;
-    const row = store.read(this.#tx, key);
-    this.#trace(table, key, from);
+    const wanted = this.#tx.trace === undefined ? key : (ownKey(key) as Key);
+    const row = store.read(this.#tx, wanted);
+    this.#trace(table, wanted, from);
     return row;
   }
 
@@ -190,8 +192,9 @@ export class SyncTransaction implements Transaction {
   has<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
     const store = this.#enter(table);
     const from = this.#tx.set.end;
-    const found = store.has(this.#tx, key);
-    this.#trace(table, key, from);
+    const wanted = this.#tx.trace === undefined ? key : (ownKey(key) as Key);
+    const found = store.has(this.#tx, wanted);
+    this.#trace(table, wanted, from);
     return found;
   }
 
@@ -204,9 +207,10 @@ export class SyncTransaction implements Transaction {
       return this.#insertCounted(table, table.autoKey, row) as InsertedKey<Writes>;
     }
     const from = this.#tx.set.end;
-    const added = store.insert(this.#tx, row as Row);
-    this.#trace(table, undefined, from, row);
-    if (!added) throw exists(table, row);
+    const own = this.#tx.trace === undefined ? row : ownRow(table, row);
+    const added = store.insert(this.#tx, own as Row);
+    this.#trace(table, undefined, from, own);
+    if (!added) throw exists(table, own);
     return undefined as InsertedKey<Writes>;
   }
 
@@ -235,12 +239,12 @@ export class SyncTransaction implements Transaction {
     row: NoInfer<PutOf<Row, Writes>>,
   ): void {
     const store = this.#enterToWrite(table);
+    const isCounted = table.autoKey !== undefined;
+    const own = isCounted || this.#tx.trace !== undefined ? ownRow(table, row) : row;
     const from = this.#tx.set.end;
-    store.put(this.#tx, row as Row);
-    this.#trace(table, undefined, from, row);
-    if (table.autoKey !== undefined) {
-      this.#stores.sequenceOf(table).pass(keyOf(table, row) as number);
-    }
+    store.put(this.#tx, own as Row);
+    this.#trace(table, undefined, from, own);
+    if (isCounted) this.#stores.sequenceOf(table).pass(keyOf(table, own) as number);
   }
 
   update<Row, Key, Changes>(
@@ -250,16 +254,19 @@ export class SyncTransaction implements Transaction {
   ): void {
     const store = this.#enterToWrite(table);
     const from = this.#tx.set.end;
-    const found = store.update(this.#tx, key, changes as Partial<Row>);
-    this.#trace(table, key, from);
-    if (!found) throw missing(table, key);
+    // The error of a row that is missing shows it.
+    const own = ownKey(key) as Key;
+    const found = store.update(this.#tx, own, changes as Partial<Row>);
+    this.#trace(table, own, from);
+    if (!found) throw missing(table, own);
   }
 
   delete<Row, Key>(table: Table<Row, Key>, key: NoInfer<Key>): boolean {
     const store = this.#enterToWrite(table);
     const from = this.#tx.set.end;
-    const removed = store.remove(this.#tx, key);
-    this.#trace(table, key, from);
+    const own = this.#tx.trace === undefined ? key : (ownKey(key) as Key);
+    const removed = store.remove(this.#tx, own);
+    this.#trace(table, own, from);
     return removed;
   }
 
@@ -352,8 +359,9 @@ export class SyncTransaction implements Transaction {
     this.#enter(table);
     const from = this.#tx.set.end;
     const store = this.#stores.tableOf(table);
-    const row = store.lookup(this.#tx, key, store.indexOf(options));
-    this.#trace(table, key, from);
+    const wanted = this.#tx.trace === undefined ? key : ownKey(key);
+    const row = store.lookup(this.#tx, wanted, store.indexOf(options));
+    this.#trace(table, wanted, from);
     return row as Row | undefined;
   }
 
@@ -397,6 +405,7 @@ export class SyncTransaction implements Transaction {
     );
   }
 
+  /** The key, or the row, is our own: code of the caller's runs before an operation, and not after it. */
   #trace(table: Table, key: unknown, from: number, row?: unknown): void {
     const { trace, set } = this.#tx;
     if (trace === undefined) return;
@@ -431,11 +440,20 @@ class TransactionSource implements ScanSource {
 /** A copy of a caller's row, each field of which is read once; for the codec to check. */
 function ownRow(table: Table, row: unknown): Record<string, unknown> {
   const own: Record<string, unknown> = {};
-  if (typeof row !== "object" || row === null) wrongType(`table ${table.name}`, "a row", row);
+  const where = `table ${table.name}`;
+  if (typeof row !== "object" || row === null) wrongType(where, "a row", row);
   const values = row as Record<string, unknown>;
-  for (const name in values) own[name] = values[name];
+  for (const name in values) {
+    // Here it would be a prototype, whose properties were taken for fields.
+    if (name === "__proto__") unknownField(where, name);
+    own[name] = values[name];
+  }
   // Accessors of a class are not enumerable.
-  for (const name in table.fields) if (!(name in own)) own[name] = values[name];
+  for (const name in table.fields) {
+    if (Object.hasOwn(own, name)) continue;
+    const value = values[name];
+    if (value !== undefined) own[name] = value;
+  }
   return own;
 }
 

@@ -86,7 +86,6 @@ export class ChangeJob implements RowVisitor {
   /** Whether keys are numbers, so that the change map can have them. */
   readonly #hasNumbers: boolean;
   #isAnnounced = false;
-  #isApplied = false;
   /** Where a row of fixed size is changed. */
   readonly #row = new Views(new ArrayBuffer(PAGE_BYTES));
   #store: TableStore;
@@ -132,7 +131,6 @@ export class ChangeJob implements RowVisitor {
     this.#crash("synced");
     this.#check();
     this.#apply(reopen);
-    this.#isApplied = true;
     this.#crash("applied");
     // Only what the caller waits for: the rows are changed, whatever becomes of the rest.
     if (this.#order.waits) executor.durability.awaitSync(this.#tx.epoch, this.#order.timeoutMs);
@@ -148,10 +146,15 @@ export class ChangeJob implements RowVisitor {
   async end(): Promise<void> {
     if (!this.#isAnnounced) return;
     // What cannot be given back, for want of memory or a disk, is found by the collector.
-    await this.#writer.end(this.#isApplied).catch(() => {});
+    await this.#writer.end(this.#mayBeApplied).catch(() => {});
     endDeviceJob(this.#opened.executor);
     this.#crash("ended");
-    if (this.#isApplied) this.#store.store.maintain();
+    if (this.#mayBeApplied) this.#store.store.maintain();
+  }
+
+  /** Whether rows may be where they were written: also if an error came after the commit point. */
+  get #mayBeApplied(): boolean {
+    return this.#tx.commits > 0;
   }
 
   /** Steps 2 and 3. */

@@ -266,12 +266,12 @@ export class VersionWriter {
     return numbers;
   }
 
-  /** Gives back pages that were not written, or if the update changes nothing, all of them. */
-  async end(isApplied: boolean): Promise<void> {
+  /** Gives back pages that were not written, or if the update has changed nothing for certain, all of them. */
+  async end(mayBeApplied: boolean): Promise<void> {
     // Nothing is written to pages that others have by then.
     await Promise.all([this.#packed.written, this.#other.written]);
     await this.#syncing;
-    const pages = isApplied ? this.#reserved : [...this.#reserved, ...this.#used];
+    const pages = mayBeApplied ? this.#reserved : [...this.#reserved, ...this.#used];
     this.#reserved = [];
     if (pages.length === 0) return;
     await this.#asKeeper(() => addFreePages(this.#table, this.#tx, pages), false);
