@@ -87,6 +87,7 @@ export class CopyingNodes {
       tables,
       backup: backup!,
       clock,
+      replica,
       hasReplicated,
     });
     for (const { kind, serve } of COPYING_HANDLERS) {

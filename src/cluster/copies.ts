@@ -5,9 +5,9 @@
  */
 
 import type { ConfigurationId } from "../fabric/fabric.ts";
-import { Copying, type CopyingOptions } from "../protocols/copying/copying.ts";
+import { Copying, type CopyingOptions, type FillingReplica } from "../protocols/copying/copying.ts";
 import { COPYING_HANDLERS } from "../protocols/copying/phases.ts";
-import { CopySource } from "../protocols/copying/source.ts";
+import { CopySource, type KnownEnds } from "../protocols/copying/source.ts";
 import type { Handler } from "../protocols/phases/registry.ts";
 import type { ViewHolder } from "./view.ts";
 
@@ -16,6 +16,7 @@ export type TellFilled = (configurationId: ConfigurationId, partitions: readonly
 
 export interface CopiesOptions extends CopyingOptions {
   readonly view: ViewHolder;
+  readonly replica: FillingReplica & KnownEnds;
   readonly hasReplicated: () => boolean;
 }
 
@@ -24,9 +25,9 @@ export function copiesOf(
   { view, hasReplicated, ...options }: CopiesOptions,
   handle: (handler: Handler<unknown>) => void,
 ): Copying {
-  const { driver, executor, tables, backup } = options;
+  const { driver, executor, tables, backup, replica } = options;
   const { clock } = driver.endpoint;
-  const source = new CopySource({ view, executor, tables, backup, clock, hasReplicated });
+  const source = new CopySource({ view, executor, tables, backup, clock, replica, hasReplicated });
   for (const { kind, serve } of COPYING_HANDLERS) {
     handle({ kind, serve: (_, incoming) => serve(source, incoming) });
   }

@@ -26,6 +26,7 @@ import { encodeWrites, writesIn } from "./writes.ts";
 
 /** Writes of a record that are applied at once if all of them are too many, at first. */
 const FIRST_PIECE = 1024;
+const NO_WRITES: Int32Array = new Int32Array(0);
 
 /** A record, and what is known of its transaction. */
 export class Logged extends Ordered {
@@ -105,12 +106,17 @@ export class BackupRecords {
    */
   rememberLives(): void {
     this.#underWay.remembersLives = true;
-    for (const record of this.#log.installed()) {
+    for (const record of this.installed()) {
       const name = new Name();
       skipHead(this.#reader.open(record), name);
       name.low = 0;
       this.#underWay.end(name, COMMITTED);
     }
+  }
+
+  /** Records that it has applied last, as far as the store shows it. */
+  installed(): Int32Array[] {
+    return this.#log.installed();
   }
 
   /** Records that are not applied yet. */
@@ -193,6 +199,11 @@ export class BackupRecords {
     return this.#underWay.endOf(name);
   }
 
+  /** Of a coordinator: sequences of what is known here to be committed, and is not under way here. */
+  committedOf(coordinator: number): IterableIterator<number> {
+    return this.#underWay.endedOf(coordinator, COMMITTED);
+  }
+
   /** Whether the record of a transaction is kept: then this is a duplicate. Takes note of the low. */
   isKept(name: Name): boolean {
     return this.#underWay.find(name) !== undefined;
@@ -249,6 +260,19 @@ export class BackupRecords {
     if (logged.decision !== undefined) return;
     logged.decision = COMMITTED;
     if (logged.waits === 0) this.#ready.push(logged);
+  }
+
+  /**
+   * Keeps that a transaction is committed which this node has not heard of, and that has written rows which it copies: as
+   * what is left of a record that was applied (record-slots.ts), for its next life to find.
+   */
+  keepCommitted(head: Head): void {
+    const out = new Writer();
+    head.encode(out);
+    encodeWrites(out, NO_WRITES, 0);
+    this.keep(head.name, recordOf(AT_BACKUP, { views: out.views }, 0, out.at), []);
+    this.commit(head.name, new Told());
+    this.apply();
   }
 
   /** The transaction is aborted: its record goes, and one that comes late is refused. */

@@ -25,6 +25,7 @@ export const SETTLE = 56;
 /** Of copying (copying/phases.ts). */
 export const FETCH_TABLES = 60;
 export const FETCH_ROWS = 61;
+export const FETCH_ENDS = 62;
 /** From clients, and between the places of a node. */
 export const SUBMIT = 23;
 export const CALL = 24;
@@ -98,6 +99,7 @@ export const KIND_NAMES: Readonly<Record<number, string>> = {
   [SETTLE]: "settle",
   [FETCH_TABLES]: "fetch tables",
   [FETCH_ROWS]: "fetch rows",
+  [FETCH_ENDS]: "fetch ends",
   [SUBMIT]: "submit",
   [CALL]: "call",
   [OPEN_TABLE]: "open table",

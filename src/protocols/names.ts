@@ -32,6 +32,12 @@ function lifeOf(sequence: number): number {
   return Math.floor(sequence / SEQUENCES_PER_LIFE);
 }
 
+/** Which transaction, and nothing more. */
+export interface TransactionId {
+  readonly coordinator: number;
+  readonly sequence: number;
+}
+
 export class Name {
   coordinator = 0;
   sequence = 0;
@@ -153,6 +159,15 @@ export class UnderWay<State> {
   *ended(wanted: Ended): IterableIterator<{ coordinator: number; sequence: number }> {
     for (const [coordinator, { ended }] of this.#coordinators) {
       for (const [sequence, how] of ended) if (how === wanted) yield { coordinator, sequence };
+    }
+  }
+
+  /** Of a coordinator, in whichever life: sequences that have ended so, as far as it is remembered. */
+  *endedOf(number: number, wanted: Ended): IterableIterator<number> {
+    const found = this.#coordinators.get(number);
+    if (found === undefined) return;
+    for (const ended of [found.ended, found.earlier]) {
+      for (const [sequence, how] of ended) if (how === wanted) yield sequence;
     }
   }
 

@@ -285,12 +285,15 @@ export class Participant {
 
   /** Remembers what earlier lives have installed, as far as the store shows it: a recovery may ask for it. */
   rememberInstalled(): void {
-    for (const log of [this.#log, ...this.#others]) {
-      for (const record of log.installed()) {
-        const name = Object.assign(new Name(), skipHead(this.#records.open(record), this.name));
-        this.underWay.end(Object.assign(name, { low: 0 }), COMMITTED);
-      }
+    for (const record of this.installed()) {
+      const name = Object.assign(new Name(), skipHead(this.#records.open(record), this.name));
+      this.underWay.end(Object.assign(name, { low: 0 }), COMMITTED);
     }
+  }
+
+  /** Records that this node has installed last, as far as the store shows it. */
+  installed(): Int32Array[] {
+    return [this.#log, ...this.#others].flatMap((log) => log.installed());
   }
 
   #takeUp(arrival: number, record: Int32Array): void {

@@ -668,6 +668,8 @@ export const HANDED_OVER_AT_ONCE = 32;
 /** Keys that a node looks at for one who copies partitions, and bytes of rows that it gives, in one piece. */
 export const COPY_STEP_KEYS = 1_024;
 export const COPY_STEP_BYTES = 8 * KIB;
+/** Names of transactions that are told to one who copies in one message. */
+export const COPY_STEP_NAMES = 16_384;
 /** One who copies, or clears, has work for this share of the time, at both ends together; it pauses at least so long. */
 export const COPY_SHARE = 0.2;
 export const COPY_PAUSE_MS = 1;

@@ -93,7 +93,8 @@ async function prepared(seed: number): Promise<{ fuzzed: FuzzedCluster; db: Remo
     ...[kinds.FIND, kinds.DECIDE, kinds.NEED_RECOVERY, kinds.FETCH_TX_STATE],
     ...[kinds.REPLICATE_TX_STATE, kinds.RECOVERY_VOTE, kinds.REQUEST_VOTE],
     ...[kinds.COMMIT_RECOVERY, kinds.ABORT_RECOVERY, kinds.TRUNCATE_RECOVERY],
-    ...[kinds.OUTCOME, kinds.CALL_OUTCOME, kinds.SETTLE, kinds.FETCH_TABLES, kinds.FETCH_ROWS],
+    ...[kinds.OUTCOME, kinds.CALL_OUTCOME, kinds.SETTLE, kinds.FETCH_TABLES],
+    ...[kinds.FETCH_ENDS, kinds.FETCH_ROWS],
   ];
   for (const kind of ALL_KINDS) if (!unheard.includes(kind)) expect(heard).toContain(kind);
   return { fuzzed, db };

@@ -11,6 +11,9 @@
  * committed after that moment was logged here first (source.ts): it is applied later, or again, in the
  * order of its row (row-order.ts), and leaves the row as it should be. A record that is aborted never touches it.
  *
+ * Of transactions that were over by then no records come. The primary tells which of them are committed, before it gives
+ * the first row (fetch-ends.ts).
+ *
  * So the node counts as a copy when all rows are copied: of what is logged and not applied it knows
  * as much as any backup.
  *
@@ -36,6 +39,7 @@ import type { ClusterView } from "../cluster-view.ts";
 import type { Disk } from "../disk.ts";
 import type { Driver } from "../driver.ts";
 import { Clearing } from "./clearing.ts";
+import type { Ends } from "./fetch-ends.ts";
 import { fetchSchemas } from "./fetch-tables.ts";
 import { PartitionCopy } from "./partition-copy.ts";
 import { Touched } from "./touched.ts";
@@ -64,6 +68,8 @@ export interface CopyingOptions {
 export interface FillingReplica {
   fills(partition: number, since: ConfigurationId): void;
   fillsNoMore(partition: number): void;
+  /** What the primary of partitions that are filled knows to be committed. */
+  hear(ends: Ends, partitions: ReadonlySet<number>): void;
 }
 
 export interface CopyProgress {
@@ -197,6 +203,10 @@ export class Copying {
   copied(rows: number, bytes: number): void {
     this.#rows += rows;
     this.#bytes += bytes;
+  }
+
+  hear(ends: Ends, partitions: ReadonlySet<number>): void {
+    this.#replica.hear(ends, partitions);
   }
 
   ended(copy: PartitionCopy): void {

@@ -22,7 +22,9 @@ import { decodeWrite, nonsense, PUT } from "../../tables/served/requests.ts";
 import type { Disk } from "../disk.ts";
 import type { Driver } from "../driver.ts";
 import { OK, once } from "../message.ts";
+import type { TransactionId } from "../names.ts";
 import { maintainTables } from "../participant.ts";
+import { type Ends, FetchEnds, NO_TRANSACTION } from "./fetch-ends.ts";
 import { FetchRows } from "./fetch-rows.ts";
 import { fetchSchemas } from "./fetch-tables.ts";
 import type { Touched } from "./touched.ts";
@@ -38,6 +40,8 @@ export interface CopyHost {
   readonly workers: number;
   /** Takes note of what went wrong with a piece, or that nothing did. */
   ran(problem: SituError | undefined): void;
+  /** Takes note of what is committed: the rows of these partitions that follow have it. */
+  hear(ends: Ends, partitions: ReadonlySet<number>): void;
   /** Takes note of what was copied. */
   copied(rows: number, bytes: number): void;
   /** All rows of its partitions are copied, and kept. */
@@ -81,9 +85,38 @@ export class PartitionCopy {
         return;
       }
       this.#tables = schemas.map((schema) => tableId((JSON.parse(schema) as Named).name));
-      this.#next();
+      this.#hear(NO_TRANSACTION);
     };
     driver.run(fetchSchemas(this.source), COPY_TIMEOUT_MS, opened, again);
+  }
+
+  /** Asks what is committed, behind a transaction, and then for rows. */
+  #hear(after: TransactionId): void {
+    if (this.#isOver) return;
+    const message = new FetchEnds(this.source, after, [...this.partitions]);
+    const again = (): void => this.#hear(after);
+    const done = (): void => {
+      if (this.#isOver) return;
+      if (message.error !== undefined) {
+        this.#failed(message.error, again);
+        return;
+      }
+      if (message.outcome !== OK) {
+        this.#later(this.#lockedMs, again);
+        this.#lockedMs = Math.min(2 * this.#lockedMs, COPY_RETRY_MS);
+        return;
+      }
+      this.#lockedMs = COPY_PAUSE_MS;
+      try {
+        this.#host.hear(message, this.partitions);
+      } catch (error) {
+        this.#failed(error, again);
+        return;
+      }
+      if (message.hasMore) this.#later(COPY_PAUSE_MS, () => this.#hear(message.names.at(-1)!));
+      else this.#next();
+    };
+    this.#host.driver.run(once(message), COPY_TIMEOUT_MS, done, rethrow);
   }
 
   #next(): void {

@@ -9,6 +9,9 @@
  *   - What it has logged as a backup, before it became the primary, and has heard to be committed, is handed on, too;
  *     it gives out no rows of a partition before all of that is applied.
  *
+ * Before the rows it tells what it knows to be committed (fetch-ends.ts): of what it has installed there is no record to hand
+ * on, and one elsewhere may be in doubt for longer than this node lives.
+ *
  * It gives out nothing before all such records have been handed on. So whoever has all rows has the records as well, and can
  * count as a copy, also if the next moment nobody is left who could hand them on.
  */
@@ -24,6 +27,9 @@ import type { CopiedTable, CopiedTables } from "../../tables/served/contract.ts"
 import type { Walked } from "../../tables/served/partition-rows.ts";
 import type { BackupRecords } from "../backup-records.ts";
 import type { CurrentView } from "../cluster-view.ts";
+import type { TransactionId } from "../names.ts";
+import type { Head } from "../records.ts";
+import type { Ends } from "./fetch-ends.ts";
 
 export interface CopySourceOptions {
   readonly view: CurrentView;
@@ -31,8 +37,17 @@ export interface CopySourceOptions {
   readonly tables: CopiedTables;
   readonly backup: BackupRecords;
   readonly clock: Clock;
+  readonly replica: KnownEnds;
   /** Whether all replicas have what is in doubt, in the present configuration. */
   readonly hasReplicated: () => boolean;
+}
+
+/** What recovery knows of how transactions have ended (recovery/store-replica.ts). */
+export interface KnownEnds {
+  /** The next so many that are known to be committed, behind one of them, in the order of their names. */
+  committedAfter(after: TransactionId, most: number): TransactionId[];
+  /** Those that this node has installed last, as far as its store shows it. */
+  installed(): Iterable<Head>;
 }
 
 interface ReadRows extends Walked {
@@ -47,6 +62,7 @@ export class CopySource {
   readonly #executor: Executor;
   readonly #backup: BackupRecords;
   readonly #clock: Clock;
+  readonly #replica: KnownEnds;
   readonly #hasReplicated: () => boolean;
   readonly #tx: Transaction;
   readonly #writes = new Writer();
@@ -54,12 +70,14 @@ export class CopySource {
   readonly #applied = new Set<number>();
   #appliedIn: ConfigurationId = 0;
 
-  constructor({ view, executor, tables, backup, clock, hasReplicated }: CopySourceOptions) {
+  constructor(options: CopySourceOptions) {
+    const { view, executor, tables, backup, clock, replica, hasReplicated } = options;
     this.tables = tables;
     this.#view = view;
     this.#executor = executor;
     this.#backup = backup;
     this.#clock = clock;
+    this.#replica = replica;
     this.#hasReplicated = hasReplicated;
     this.#tx = new Transaction(executor);
   }
@@ -92,6 +110,40 @@ export class CopySource {
       }
     }
     return undefined;
+  }
+
+  /**
+   * Transactions that are known to be committed, behind one of them. `withHeads` adds heads of those that write to one of
+   * the partitions, and to one that is lost: they may be in doubt until it is back, for longer than nodes live.
+   */
+  ends(
+    partitions: ReadonlySet<number>,
+    after: TransactionId,
+    most: number,
+    withHeads: boolean,
+  ): Ends | undefined {
+    if (![...partitions].every((partition) => this.#isReady(partition))) return undefined;
+    const names = this.#replica.committedAfter(after, most);
+    if (!withHeads || !this.#hasLost()) return { names, heads: [] };
+    const heads = [...this.#replica.installed()].filter(
+      ({ partitions: written }) =>
+        written.some((partition) => partitions.has(partition)) &&
+        written.some((partition) => this.#isLost(partition)),
+    );
+    return { names, heads };
+  }
+
+  #hasLost(): boolean {
+    const { partitions } = this.#view.current.placement;
+    for (let partition = 0; partition < partitions; partition++) {
+      if (this.#isLost(partition)) return true;
+    }
+    return false;
+  }
+
+  #isLost(partition: number): boolean {
+    const { nodes, placement } = this.#view.current;
+    return partition < placement.partitions && !nodes.includes(placement.primaryOf(partition));
   }
 
   #isReady(partition: number): boolean {

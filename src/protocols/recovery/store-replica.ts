@@ -10,9 +10,20 @@
 
 import type { ConfigurationId, NodeId } from "../../fabric/fabric.ts";
 import { Writer } from "../../fabric/wire.ts";
+import { MAX_NODES } from "../../runtime/limits.ts";
 import { nextWrite, partitionAt } from "../../tables/served/requests.ts";
 import { type BackupRecords, Told } from "../backup-records.ts";
-import { ABORTED, COMMITTED, coordinatorNumber, Name } from "../names.ts";
+import type { FillingReplica } from "../copying/copying.ts";
+import type { Ends } from "../copying/fetch-ends.ts";
+import type { KnownEnds } from "../copying/source.ts";
+import {
+  ABORTED,
+  COMMITTED,
+  COORDINATORS_PER_NODE,
+  coordinatorNumber,
+  Name,
+  type TransactionId,
+} from "../names.ts";
 import { maintainTables, type Participant } from "../participant.ts";
 import { AT_BACKUP, Head, RecordReader, recordOf } from "../records.ts";
 import { encodeWrites, writesIn } from "../writes.ts";
@@ -44,13 +55,19 @@ interface Fill {
   readonly came: Set<string>;
 }
 
-export class StoreReplica implements Replica {
+/** What other replicas of partitions have seen of a transaction. */
+interface Heard {
+  readonly id: TransactionId;
+  readonly seen: Map<number, Seen>;
+}
+
+export class StoreReplica implements Replica, FillingReplica, KnownEnds {
   readonly #participant: Participant;
   readonly #backup: BackupRecords;
   readonly #reader = new RecordReader();
   readonly #out = new Writer();
   /** What other replicas have seen, of what is not settled everywhere. */
-  readonly #heard = new Map<string, Map<number, Seen>>();
+  readonly #heard = new Map<string, Heard>();
   /** What is aborted, and locked until all replicas know it. */
   readonly #aborted = new Set<string>();
   readonly #fills = new Map<number, Fill>();
@@ -97,7 +114,7 @@ export class StoreReplica implements Replica {
   fills(partition: number, since: ConfigurationId): void {
     this.#fills.set(partition, { since, came: new Set() });
     // It may have begun before, and lost what had come by then.
-    for (const heard of this.#heard.values()) heard.delete(partition);
+    for (const { seen } of this.#heard.values()) seen.delete(partition);
   }
 
   /** It is a copy by now, or has nothing of the partition any more. */
@@ -121,7 +138,8 @@ export class StoreReplica implements Replica {
     const logged = this.#backup.find(name);
     const prepared = underWay.find(name);
     const isOver = underWay.isOver(name) || this.#backup.isOver(name);
-    let seen = this.#heard.get(keyOf(name))?.get(partition) ?? (isOver ? SAW_END : SAW_NOTHING);
+    let seen =
+      this.#heard.get(keyOf(name))?.seen.get(partition) ?? (isOver ? SAW_END : SAW_NOTHING);
     if (this.#writesIn(prepared?.record, partition) !== undefined) {
       seen = strongest(seen, SAW_LOCK);
     }
@@ -159,9 +177,70 @@ export class StoreReplica implements Replica {
       if (!isOver || isMissing) this.#keep(head, name, writes);
     }
     if (writes !== undefined) fill?.came.add(keyOf(name));
-    const heard = this.#heard.get(keyOf(name)) ?? new Map<number, Seen>();
-    this.#heard.set(keyOf(name), heard);
-    heard.set(partition, strongest(heard.get(partition) ?? SAW_NOTHING, seen));
+    this.#note(name, partition, seen);
+  }
+
+  #note({ coordinator, sequence }: TransactionId, partition: number, seen: Seen): void {
+    const id = { coordinator, sequence };
+    const heard = this.#heard.get(keyOf(id)) ?? { id, seen: new Map<number, Seen>() };
+    this.#heard.set(keyOf(id), heard);
+    heard.seen.set(partition, strongest(heard.seen.get(partition) ?? SAW_NOTHING, seen));
+  }
+
+  /**
+   * What the primary of partitions that this node fills knows to be committed. The rows that follow have it, and no record
+   * of it comes: but for this, the node would say that it has never heard of it. What may be in doubt until a lost
+   * partition is back is kept in the store.
+   */
+  hear({ names, heads }: Ends, partitions: ReadonlySet<number>): void {
+    const backup = this.#backup;
+    for (const head of heads) {
+      const name = withoutLow(head.name);
+      if (this.#isUnderWay(name) || backup.isOver(name)) continue;
+      backup.keepCommitted(new Head(name, head.configurationId, head.origin, head.partitions));
+    }
+    for (const each of names) {
+      const name = withoutLow(each);
+      if (!this.#isUnderWay(name)) backup.commit(name, new Told());
+      // Of other partitions there is a record here: how that ends, it is told.
+      else for (const partition of partitions) this.#note(name, partition, SAW_COMMIT);
+    }
+  }
+
+  #isUnderWay(name: Name): boolean {
+    return this.#participant.underWay.find(name) !== undefined || this.#backup.isKept(name);
+  }
+
+  committedAfter(after: TransactionId, most: number): TransactionId[] {
+    const found: TransactionId[] = [];
+    const heard = new Map<number, number[]>();
+    for (const { id, seen } of this.#heard.values()) {
+      if (![...seen.values()].includes(SAW_COMMIT)) continue;
+      const sequences = heard.get(id.coordinator);
+      if (sequences === undefined) heard.set(id.coordinator, [id.sequence]);
+      else sequences.push(id.sequence);
+    }
+    const last = MAX_NODES * COORDINATORS_PER_NODE;
+    for (let { coordinator } = after; coordinator < last; coordinator++) {
+      const from = coordinator === after.coordinator ? after.sequence : -1;
+      const sequences = new Set([
+        ...this.#participant.underWay.endedOf(coordinator, COMMITTED),
+        ...this.#backup.committedOf(coordinator),
+        ...(heard.get(coordinator) ?? []),
+      ]);
+      const wanted = [...sequences].filter((sequence) => sequence > from).sort((a, b) => a - b);
+      for (const sequence of wanted) {
+        if (found.length === most) return found;
+        found.push({ coordinator, sequence });
+      }
+    }
+    return found;
+  }
+
+  *installed(): Generator<Head> {
+    for (const record of [...this.#participant.installed(), ...this.#backup.installed()]) {
+      yield this.#open(record).head;
+    }
   }
 
   lock(given: Name, partition: number): boolean {
@@ -269,6 +348,6 @@ function partitionsIn(words: Int32Array): number[] {
 }
 
 /** To ask for something by name is no word of its coordinator. */
-function withoutLow({ coordinator, sequence }: Name): Name {
+function withoutLow({ coordinator, sequence }: TransactionId): Name {
   return Object.assign(new Name(), { coordinator, sequence, low: 0 });
 }

@@ -23,7 +23,8 @@
  *      as others that have not may be all that survive.
  *   8. What was decided is remembered until all replicas of all written partitions know it, and the
  *      `low` of a coordinator speaks of its own life only: a later life does not make anyone forget,
- *      or apply, what an earlier one has left.
+ *      or apply, what an earlier one has left. A node that fills a partition learns with the rows what is
+ *      remembered there (copying/fetch-ends.ts): it may be all that is left when somebody asks.
  *   9. Where all copies of a written partition are lost, nothing is decided until one of them is back: it may
  *      have installed the transaction as its coordinator, or never have heard of it.
  *
