@@ -1,6 +1,6 @@
 /** What it means that a node asks to become a member, to the manager. */
 
-import type { Configuration } from "../configuration.ts";
+import type { Configuration, NodeAddress } from "../configuration.ts";
 import type { Join } from "./messages.ts";
 
 /**
@@ -15,7 +15,9 @@ export function joinedAs(
   if (known === undefined) return "new";
   if (known.instance === node.instance) return "member";
   if (hasItsData) return "restarted";
-  const { id, host, port } = known;
-  const refusal = `node ${id} is one at ${host}:${port} with another store; choose another id`;
-  return { refusal };
+  return { refusal: idIsTaken(known) };
+}
+
+export function idIsTaken({ id, host, port }: NodeAddress): string {
+  return `node ${id} is one at ${host}:${port} with another store; choose another id`;
 }

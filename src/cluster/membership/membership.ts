@@ -37,7 +37,7 @@ import {
 import type { Configuration, NodeAddress } from "../configuration.ts";
 import { Announcement } from "./announcement.ts";
 import { type Change, Changes } from "./changes.ts";
-import { joinedAs } from "./joins.ts";
+import { idIsTaken, joinedAs } from "./joins.ts";
 import type { MembershipHost, MembershipOptions } from "./membership-host.ts";
 import type { HasFilled, Join, MembershipMessage, Probed } from "./messages.ts";
 import { audienceOf, isFirst, majorityOf, placeInLine, succeeding } from "./succession.ts";
@@ -126,11 +126,25 @@ export class Membership {
     if (this.#wasMember && !this.isMember) this.#host.removed(configuration);
     this.#wasMember = this.isMember;
     if (this.isMember) this.#joining = undefined;
+    else this.#giveUpTakenId(configuration);
+  }
+
+  /**
+   * Another new node has become a member under the id that this one has chosen. What the manager answers goes to that one,
+   * so this one has to see it by itself.
+   */
+  #giveUpTakenId({ nodes }: Configuration): void {
+    if (this.#joining === undefined || this.#joining.hasItsData) return;
+    const holder = nodes.find(({ id }) => id === this.self);
+    if (holder === undefined || holder.instance === this.instance) return;
+    this.#joining = undefined;
+    this.#host.refused(idIsTaken(holder));
   }
 
   /** Asks to become a member until it is one. The newest configuration must be known. */
   join(node: NodeAddress, hasItsData: boolean): void {
     this.#joining = { what: "join", node, hasItsData };
+    this.#giveUpTakenId(this.#configuration!);
     this.tick();
   }
 
