@@ -66,13 +66,12 @@ test("a thread that ends at a step of an update: all or nothing, and the next up
   let round = 1;
   writeRound(open, round);
   moveAll(open);
-  for (const at of CRASH_POINTS) {
+  // Not after its answer: the next update may be given to a thread that is about to end, which is that update's death.
+  for (const at of CRASH_POINTS.filter((each) => each !== "ended")) {
     elements.death = { at, of: "thread" };
     const update = open.updateWhere(Item, { place: "device", set: { round: round + 1 } });
-    // Its answer may have been on its way.
-    if (at === "ended") await update.catch(() => {});
-    else await expect(update, at).rejects.toMatchObject({ code: "SITU_UNKNOWN_OUTCOME" });
-    if (at === "applied" || at === "ended") round++;
+    await expect(update, at).rejects.toMatchObject({ code: "SITU_UNKNOWN_OUTCOME" });
+    if (at === "applied") round++;
     const rounds = new Set([...open.scan(Item)].map((row) => row.round));
     expect([...rounds], at).toEqual([round]);
     elements.death = undefined;
